@@ -152,6 +152,11 @@ impl Clock for FakeClock {
     }
 }
 
+/// Blocks the thread for a time. Only for pauses that no test measures.
+pub(crate) fn block_for(time: Millis) {
+    std::thread::sleep(std::time::Duration::from_millis(time.0));
+}
+
 /// Returns the result of `work`, or `None` if `limit` passes first. Work that is already done wins.
 pub(crate) async fn with_timeout<T>(
     clock: &dyn Clock,

@@ -30,7 +30,8 @@
 //! 3. [`transcript`] one reader per format · [`rubric`] rubric files · [`provider`] model dialects · [`tools`] judge tools
 //! 4. [`handlers`] eval types
 //! 5. [`judge`] the judge trace · [`record`] recordings on disk · [`workspace`] dicta.yaml, discovery, labels
-//! 6. [`run`] plan, schedule, cache · [`compare`] flips · [`report`] outputs
+//! 6. [`run`] plan, schedule, cache · [`compare`] flips, statistics · [`report`] outputs · [`review`] notes and failure
+//!    modes, before any rubric
 //! 7. [`theme`] colors and glyphs · [`tui`] the workbench
 //! 8. [`cli`] the commands
 //!
@@ -56,6 +57,14 @@
 //! | field mapping | a description of where an unknown file keeps its fields (`map:`), written by the user or guessed | [`transcript`] | – |
 //! | source verdict | a verdict that another tool wrote into the transcript file | [`model`] | – |
 //! | label | a person's pass or fail on one transcript and eval (elsewhere: annotation, ground truth) | [`model`], [`workspace`] | mark |
+//! | label to confirm | a label whose question or transcript changed since; it counts nowhere until a person confirms it | [`model`] | stale label |
+//! | sealed label | a label of the test part of a split; nothing depends on its answer until `dicta agree --unseal` | [`workspace`] | hidden label |
+//! | part | the side of a split to which a transcript belongs: `train`, `dev` or `test` | [`model`] | – |
+//! | unsealing | one recorded look at the sealed labels | [`workspace`] | – |
+//! | shot | a labelled transcript of the part `train` that the prompt shows as an example (elsewhere: few-shot example) | [`run`] | demonstration |
+//! | variant | a named change of a judged eval that `dicta variants` measures on the dev labels | [`cli`] | – |
+//! | reference | an eval that code decides, whose verdicts serve as labels of a judged eval | [`rubric`] | – |
+//! | question | what a label answers: the criteria, scoring guide and scale of a judged eval, or the type and params of a check | [`rubric`] | – |
 //!
 //! ## What judges it
 //!
@@ -108,6 +117,10 @@
 //! | rescore | to compute decisions again from recorded scores under the current decision settings | [`record`] | `decide anew` |
 //! | flip | a decision that passes in one of two compared runs and fails in the other | [`compare`] | regression |
 //! | agreement | the comparison of verdicts with labels: true pass, false pass, true fail, false fail (elsewhere: a confusion matrix) | [`report`] | – |
+//! | draw | one random choice of what to label, with the probability of each chosen item | [`compare::statistics`] | – |
+//! | stratum | a group from which a draw chooses with one probability | [`compare::statistics`] | – |
+//! | sampling cell | the items with the same arrival, the same strata in all draws, and the same verdict | [`compare::statistics`] | – |
+//! | interval | the range that contains the true value of a figure in 95 % of samples | [`compare::statistics`] | error bar |
 //!
 //! ## How a judge works
 //!
@@ -115,6 +128,8 @@
 //! |---|---|---|---|
 //! | judge trace | the record of how a judge decided one cell: turns, tool calls, a verdict | [`judge`] | trace alone |
 //! | turn | one call of the language model in a judge trace | [`judge`], [`event`] | round |
+//! | step | a part of a turn in a judge trace, with a stable id such as `2.call.1`: prompt, reasoning, reply, tool call, tool response or verdict | [`event`] | – |
+//! | claim | a quote or a number on which a verdict rests | [`tui`] | – |
 //! | attempt | one HTTP request of a turn; a turn has several attempts if dicta retries | [`provider`] | try |
 //! | prompt | the text that dicta renders for a judge; its *frame* is the fixed part around the user's texts | [`judge`] | – |
 //! | delimiter | the marker around untrusted text in a prompt, unknown to the author of that text | [`judge`] | – |
@@ -213,6 +228,7 @@ pub mod provider;
 pub mod query;
 pub mod record;
 pub mod report;
+pub mod review;
 pub mod rubric;
 pub mod run;
 pub mod schema;

@@ -1,22 +1,27 @@
 //! The fold of a run, the comparison of two runs, and every report.
 
 use std::rc::Rc;
+use std::sync::Arc;
 
-use dicta::compare::compare_runs;
+use dicta::compare::{ThresholdPreview, compare_runs};
 use dicta::event::{
     BlobSource, CellKey, DeltaPart, EvalSpec, EventKind, RubricSpec, RunEvent, RunHeader, RunState,
     SettledCell, SnapshotFile, TurnFact,
 };
 use dicta::model::{
-    Blob, CellIx, CellResult, Digest, Labels, Millis, Outcome, RunId, TranscriptRef, TurnIx,
+    Blob, CellIx, CellResult, Digest, Label, Labels, Millis, Outcome, RunId, TranscriptRef, TurnIx,
     WallTime,
 };
-use dicta::record::FolderBlobs;
+use dicta::record::{
+    DecisionStanding, EvalDecisions, FolderBlobs, State, StateDecision, StateTranscript,
+};
 use dicta::report::{
     DecisionOrder, EvalPlaces, Narrator, ReportFormat, ReportRow, RowBuilder, TextStyle,
     format_judge_trace,
 };
-use indexmap::IndexMap;
+
+use dicta::handlers::EvalTypeRegistry;
+use dicta::workspace::Env;
 
 use crate::text::text;
 use crate::{Case, Work};
@@ -26,6 +31,49 @@ const EVALS: u32 = 4;
 
 /// A function that returns the events of a run with `n` elements.
 type MakeEvents = fn(usize) -> Vec<RunEvent>;
+
+/// Writes a workspace with `n` labels of known origin. The work loads and indexes them.
+fn prepare_labels(n: usize, sealed: bool) -> Work {
+    let dir = tempfile::tempdir().expect("a folder");
+    let write = |name: &str, text: &str| {
+        std::fs::write(dir.path().join(name), text).expect("written");
+    };
+    let split = if sealed {
+        "labels: { path: labels.jsonl, split: { test: 0.3 } }\n"
+    } else {
+        ""
+    };
+    write(
+        "dicta.yaml",
+        &format!("transcripts: [t.jsonl]\nrubrics: [r.yaml]\n{split}"),
+    );
+    let transcripts = (0..n).map(|at| format!("{{\"id\":\"transcript-{at}\",\"messages\":[]}}\n"));
+    write("t.jsonl", &transcripts.collect::<String>());
+    write(
+        "r.yaml",
+        "id: r\nevals:\n  - {id: hello, type: contains, params: {patterns: [hello]}}\n",
+    );
+    let digest = Digest::hash_bytes(b"text");
+    let lines = (0..n).map(|at| {
+        let label = Label {
+            rubric: Some("r".to_owned()),
+            by: Some("ann".to_owned()),
+            blind: Some(true),
+            transcript_digest: Some(digest.clone()),
+            question_digest: Some(digest.clone()),
+            ..Label::new(&format!("transcript-{at}"), "hello", Some(at % 2 == 0))
+        };
+        serde_json::to_string(&label).expect("JSON") + "\n"
+    });
+    write("labels.jsonl", &lines.collect::<String>());
+    let registry = EvalTypeRegistry::builtin();
+    Box::new(move || {
+        let loaded = dicta::workspace::load(dir.path(), &Env::default(), &registry);
+        let workspace = loaded.expect("a workspace");
+        assert!(!workspace.index_labels().is_empty(), "labels were read");
+        workspace.labels.len() + workspace.count_sealed()
+    })
+}
 
 /// The cases of folds and reports.
 pub(crate) fn cases() -> Vec<Case> {
@@ -53,6 +101,37 @@ pub(crate) fn cases() -> Vec<Case> {
             cases.push(report_case(name, unit, make, format));
         }
     }
+    // The middle size is 10,000 scores: a key on the progress screen must take less than 16 ms.
+    cases.push(Case {
+        name: "threshold, 20 keys over the scores of an eval".to_owned(),
+        unit: 2500,
+        prepare: Box::new(|n| {
+            let state = scored_state(n);
+            let preview = ThresholdPreview::collect(&state, 0, &Labels::default());
+            let preview = preview.expect("the eval has scores");
+            Box::new(move || {
+                let keys = (0..20).map(|key| Some(f64::from(key) / 20.0));
+                let flips = keys.map(|at| preview.count_at(at).flips.total() + 1);
+                usize::try_from(flips.sum::<u64>()).expect("it fits")
+            })
+        }),
+    });
+    // The largest size is 100,000 labels, which must load in 0.3 s.
+    cases.push(Case {
+        name: "labels, loaded with their workspace".to_owned(),
+        unit: 6250,
+        prepare: Box::new(|n| prepare_labels(n, false)),
+    });
+    // The first load reads the transcripts and stores their parts; each later one, as here, reads the stored parts.
+    cases.push(Case {
+        name: "labels with a split, loaded with their workspace".to_owned(),
+        unit: 6250,
+        prepare: Box::new(|n| {
+            let mut load = prepare_labels(n, true);
+            load();
+            load
+        }),
+    });
     cases.push(fold_case("deltas of one reply", 20_000, deltas));
     cases.push(narration_case("deltas of one reply", 10_000, deltas));
     cases.push(narration_case("transcripts in order", 2000, |n| {
@@ -226,38 +305,28 @@ fn number_events(kinds: Vec<EventKind>) -> Vec<RunEvent> {
 
 fn header(repeat: u32) -> EventKind {
     let eval = |number: u32| EvalSpec {
-        rubric: 0,
-        id: format!("eval-{number}"),
-        eval_type: "contains".to_owned(),
-        digest: Digest::hash_bytes(&number.to_le_bytes()),
-        decision_settings: IndexMap::new(),
-        weight: 1.0,
         required: number == 0,
         weighted: true,
         repeat,
-        panel: None,
-        judged: false,
-        groups: Vec::new(),
+        ..EvalSpec::new(
+            0,
+            format!("eval-{number}"),
+            "contains".to_owned(),
+            Digest::hash_bytes(&number.to_le_bytes()),
+        )
     };
     EventKind::RunStarted(Box::new(RunHeader {
-        format: dicta::event::FORMAT,
-        dicta: env!("CARGO_PKG_VERSION").to_owned(),
-        run: RunId("20260101T000000Z-benc".to_owned()),
-        started: WallTime("2026-01-01T00:00:00Z".to_owned()),
-        workspace: "/w".into(),
-        demo: false,
-        label: String::new(),
-        parent: None,
-        snapshots: Vec::new(),
-        judges: Vec::new(),
         rubrics: vec![RubricSpec {
             id: "r".to_owned(),
             path: "r.yaml".into(),
             threshold: Some(0.5),
         }],
         evals: (0..EVALS).map(eval).collect(),
-        plan: IndexMap::new(),
-        frozen: None,
+        ..RunHeader::new(
+            RunId("20260101T000000Z-benc".to_owned()),
+            WallTime("2026-01-01T00:00:00Z".to_owned()),
+            "/w".into(),
+        )
     }))
 }
 
@@ -376,4 +445,46 @@ fn deltas(n: usize) -> Vec<RunEvent> {
         }));
     }
     number_events(kinds)
+}
+
+/// Returns a state with `n` scores of one eval, which `min_score: 0.5` decides.
+fn scored_state(n: usize) -> State {
+    let mut header = RunHeader::new(RunId("r".into()), WallTime(String::new()), "/w".into());
+    header.rubrics.push(RubricSpec {
+        id: "r".into(),
+        path: "r.yaml".into(),
+        threshold: None,
+    });
+    let mut eval = EvalSpec::new(0, "e", "llm_judge", Digest::unread());
+    eval.decision_settings
+        .insert("min_score".into(), serde_json::json!(0.5));
+    header.evals.push(eval);
+    let numbers = 0..u32::try_from(n).expect("few");
+    let decisions = numbers.clone().map(|transcript| {
+        let score = f64::from(transcript % 101) / 100.0;
+        StateDecision {
+            transcript,
+            eval: 0,
+            message: None,
+            standing: DecisionStanding::Decided {
+                outcome: Outcome::from_passed(score >= 0.5),
+                score: Some(score),
+            },
+            cells: Box::default(),
+            slots: Box::default(),
+            failed_rerun: None,
+        }
+    });
+    let transcripts = numbers.map(|at| StateTranscript {
+        id: format!("t{at}").into(),
+        digest: Digest::unread(),
+    });
+    State {
+        header: Arc::new(header),
+        identities: Vec::new(),
+        transcripts: Arc::new(transcripts.collect()),
+        evals: vec![Arc::new(EvalDecisions {
+            decisions: decisions.collect(),
+        })],
+    }
 }

@@ -90,6 +90,49 @@ pub(crate) fn cases() -> Vec<Case> {
                 |at| json!({"nr": at, "question": text(at), "reply": text(at + 1)}),
             )
         }),
+        ("json list in an object with a mapping", 8000, |n| {
+            let items: Vec<Value> = (0..n)
+                .map(|at| json!({"nr": at, "question": text(at), "reply": text(at + 1)}))
+                .collect();
+            lines(1, |_| json!({"model": "m", "data": {"items": items}}))
+        }),
+        ("json events in groups with a mapping", 8000, |n| {
+            lines(n, |at| {
+                // The events of a conversation are far apart, as in a log of many users.
+                json!({"s": at % (n / 8).max(1), "t": n - at, "r": "user", "c": text(at)})
+            })
+        }),
+        ("csv events in groups with a mapping", 8000, |n| {
+            let mut out = String::from("s,t,r,c\n");
+            for at in 0..n {
+                let _infallible = writeln!(
+                    out,
+                    "{},{},user,\"{}\"",
+                    at % (n / 8).max(1),
+                    n - at,
+                    text(at).replace('"', "'")
+                );
+            }
+            out.into_bytes()
+        }),
+        ("json joined with itself by a mapping", 8000, |n| {
+            lines(
+                n,
+                |at| json!({"nr": at, "next": (at * 7 + 1) % n, "reply": text(at)}),
+            )
+        }),
+        ("json pairs of answers with a mapping", 8000, |n| {
+            lines(
+                n,
+                |at| json!({"nr": at, "question": text(at), "a": text(at + 1), "b": text(at + 2)}),
+            )
+        }),
+        ("json text of turns with a mapping", 8000, |n| {
+            let turns: Vec<String> = (0..n)
+                .map(|at| format!("{}: {}", if at % 2 == 0 { "Human" } else { "AI" }, text(at)))
+                .collect();
+            lines(1, |_| json!({"log": turns.join("\n")}))
+        }),
         ("otlp, many traces", 1000, otlp::many_traces),
         ("otlp, small chats of one trace", 2000, otlp::small_chats),
         (
@@ -171,7 +214,9 @@ impl SavedFile {
 /// Reads a file to its end and parses each transcript, as a run does.
 fn read_work(stem: &str, bytes: &[u8]) -> Work {
     let file = SavedFile::new(stem, bytes);
-    let mapping = stem.contains("mapping").then(field_mapping);
+    let mapping = stem
+        .contains("mapping")
+        .then(|| field_mapping(stem, file.path()));
     let stem = stem.to_owned();
     Box::new(move || {
         let mut open = TranscriptFile::open_mapped(file.path(), mapping.as_ref())
@@ -189,9 +234,27 @@ fn read_work(stem: &str, bytes: &[u8]) -> Work {
     })
 }
 
-fn field_mapping() -> Arc<FieldMapping> {
-    let mapping = FieldMapping::parse_inline("{id: nr, input: question, output: reply}");
-    Arc::new(mapping.expect("a mapping"))
+/// Returns the mapping of a case. A joined file is the file itself.
+fn field_mapping(stem: &str, path: &Path) -> Arc<FieldMapping> {
+    let text = match stem {
+        stem if stem.contains("list in an object") => {
+            "{records: data.items, id: nr, input: question, output: reply}"
+        }
+        stem if stem.contains("groups") => {
+            "{group: {by: s, order: t}, messages: 'records[].{role: r, content: c}'}"
+        }
+        stem if stem.contains("joined") => {
+            "{join: {path: file.jsonl, on: next, key: nr}, id: nr, input: joined.reply, output: reply}"
+        }
+        stem if stem.contains("pairs") => "{id: nr, input: question, answers: {a: a, b: b}}",
+        stem if stem.contains("turns") => {
+            "{messages: log, split: {user: 'Human:', assistant: 'AI:'}}"
+        }
+        _ => "{id: nr, input: question, output: reply}",
+    };
+    let mut mapping = FieldMapping::parse_inline(text).expect("a mapping");
+    mapping.resolve_paths(path.parent().expect("a folder"));
+    Arc::new(mapping)
 }
 
 fn lines(n: usize, line: impl Fn(usize) -> Value) -> Vec<u8> {

@@ -140,7 +140,7 @@ fn keys(dir: &Path) {
     .expect("written");
     let mut terminal = Terminal::start(&[], dir, 200, 60);
     terminal.until(whole);
-    terminal.press("R");
+    // No run is recorded, so opening the workspace judges it.
     terminal.until(|screen| screen.contains("64 live"));
     let (began, cpu) = (Instant::now(), terminal.took().0);
     let all = help(&mut terminal, 250);
@@ -201,9 +201,9 @@ fn save(dir: &Path) {
     };
     std::fs::write(dir.join("r.yaml"), rubric("2[.]69")).expect("written");
     // High enough for the whole diff.
-    let mut terminal = Terminal::start(&[], dir, 120, 56);
+    let terminal = Terminal::start(&[], dir, 120, 56);
     terminal.until(whole);
-    terminal.press("R");
+    // No run is recorded, so opening the workspace judges it.
     terminal.until(|screen| screen.contains("✓ 1"));
     let mut all = Vec::new();
     for n in 0..40 {
@@ -307,7 +307,7 @@ fn large(dir: &Path) {
     )
     .expect("written");
     let known = |screen: &str| screen.contains("10000");
-    for round in ["nothing was run yet", "with the board of the run before"] {
+    for round in ["judged on opening", "with the board of the run before"] {
         let mut terminal = Terminal::start(&[], dir, 160, 48);
         println!(
             "{round}: start to the first frame {}",
@@ -319,7 +319,14 @@ fn large(dir: &Path) {
             "  all cells are known {} later",
             millis(terminal.until(known))
         );
-        std::thread::sleep(Duration::from_secs(2));
+        // The first round judges the workspace when it opens, because no run is recorded.
+        let head = |screen: &str| screen.lines().next().unwrap_or_default().to_owned();
+        let is_judged =
+            |screen: &str| head(screen).contains("✓ 80785") && !head(screen).contains("live");
+        println!(
+            "  all cells have verdicts {} later",
+            millis(terminal.until(is_judged))
+        );
         println!("  memory {} MiB", terminal.took().1);
         spread("  key to frame at rest", help(&mut terminal, 50));
         terminal.press("1/");
@@ -337,8 +344,7 @@ fn large(dir: &Path) {
         let began = Instant::now();
         let all = help(&mut terminal, 60);
         spread("  key to frame while R decides 100,000 cells", all);
-        let head = |screen: &str| screen.lines().next().unwrap_or_default().to_owned();
-        terminal.until(|screen| head(screen).contains("✓ 80785") && !head(screen).contains("live"));
+        terminal.until(is_judged);
         println!(
             "  R to its end, keys pressed meanwhile: at most {}",
             millis(began.elapsed())

@@ -120,19 +120,11 @@ pub(crate) fn workspace(dir: &Path, transcripts: &Path) {
 /// A header for a run that judges nothing.
 pub(crate) fn header() -> dicta::event::RunHeader {
     dicta::event::RunHeader {
-        format: dicta::event::FORMAT,
-        dicta: env!("CARGO_PKG_VERSION").to_owned(),
-        run: dicta::model::RunId("20260101T000000Z-benc".to_owned()),
-        started: dicta::model::WallTime("2026-01-01T00:00:00Z".to_owned()),
-        workspace: "/".into(),
-        demo: false,
         label: "a benchmark".to_owned(),
-        parent: None,
-        snapshots: Vec::new(),
-        judges: Vec::new(),
-        rubrics: Vec::new(),
-        evals: Vec::new(),
-        plan: indexmap::IndexMap::new(),
-        frozen: None,
+        ..dicta::event::RunHeader::new(
+            dicta::model::RunId("20260101T000000Z-benc".to_owned()),
+            dicta::model::WallTime("2026-01-01T00:00:00Z".to_owned()),
+            "/".into(),
+        )
     }
 }

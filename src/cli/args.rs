@@ -7,9 +7,18 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use super::agreement_args::AgreeArgs;
+use super::completion::{complete_filter, complete_run, complete_state};
 use super::format::{
     CHECK_FORMATS, DOCUMENTED_FORMATS, Format, LIST_FORMATS, RESULT_FORMATS, TABLE_FORMATS, accept,
 };
+use super::label_args::{LabelArgs, LabelsCommand};
+use super::review_args::ReviewArgs;
+use super::state_args::{
+    BranchArgs, CompareArgs, ExportArgs, HistoryArgs, MigrateArgs, NoiseArgs, VariantsArgs,
+};
+pub(super) use super::workspace_args::WorkspaceArgs;
+use super::workspace_args::{ConsentArgs, WorkbenchArgs};
 use crate::model::{ExitReason, Millis};
 
 /// The parsed command line.
@@ -80,6 +89,9 @@ pub(super) enum CliCommand {
         /// Restore the demo's original files; the present ones move to a folder next to it
         #[arg(long)]
         reset: bool,
+        /// The output format; `json` opens no workbench
+        #[arg(long, value_name = "FORMAT", value_parser = accept(LIST_FORMATS), default_value = "human")]
+        format: Format,
         #[command(flatten)]
         look: WorkbenchArgs,
     },
@@ -88,6 +100,9 @@ pub(super) enum CliCommand {
         /// The folder; dicta creates it if necessary
         #[arg(default_value = ".")]
         dir: PathBuf,
+        /// Files of another tool to start from: results or logs, and the config with their checks
+        #[arg(long, value_name = "FILE", num_args = 1..)]
+        from: Vec<PathBuf>,
     },
     /// Find mistakes in a workspace, a rubric or transcripts, and check the examples of evals; judges no transcript
     #[command(alias = "validate", after_help = render_lint_help())]
@@ -110,12 +125,23 @@ pub(super) enum CliCommand {
     Map {
         /// The CSV or JSON file
         file: PathBuf,
+        /// The output format
+        #[arg(long, value_name = "FORMAT", value_parser = accept(LIST_FORMATS), default_value = "human")]
+        format: Format,
     },
     /// Run the evals of a workspace, record the run, and print the results
     Run(RunArgs),
     /// Attack a judge with manipulated transcripts, and print how often each attack flips its verdict
     #[command(alias = "selftest")]
     Robustness(SelftestArgs),
+    /// Repeat the same judge calls without the cache, and measure how often the verdicts differ without an edit
+    Noise(NoiseArgs),
+    /// Continue a recorded judge trace from one of its steps, with or without a change; the original stays as it is
+    Branch(BranchArgs),
+    /// Compare variants of a judged eval on the dev labels, or write one into the rubric
+    Variants(VariantsArgs),
+    /// Judge the same decisions with an old and a new judge, and report if the new one can replace it
+    Migrate(MigrateArgs),
     /// List recorded runs, newest first; delete old ones, or keep some
     #[command(args_conflicts_with_subcommands = true)]
     Runs {
@@ -127,6 +153,8 @@ pub(super) enum CliCommand {
         #[command(flatten)]
         place: WorkspaceArgs,
     },
+    /// Read transcripts before any rubric, note the first failure of each, and count failure modes
+    Review(ReviewArgs),
     /// Label the decision of a cell, as the keys p, f and u of the workbench do
     Label(LabelArgs),
     /// Rename labels after a rubric or eval was renamed, or delete labels that match nothing
@@ -136,13 +164,22 @@ pub(super) enum CliCommand {
     },
     /// Print the folders and files where dicta keeps its data
     Paths {
+        /// The output format
+        #[arg(long, value_name = "FORMAT", value_parser = accept(TABLE_FORMATS), default_value = "human")]
+        format: Format,
         #[command(flatten)]
         place: WorkspaceArgs,
     },
-    /// Print the results of a recorded run, or the judge trace of one cell
+    /// List the states of the workspace, one per edit: what was edited, its cost, flips and agreement with labels
+    History(HistoryArgs),
+    /// Print how well a state agrees with the labels: TPR, TNR and the corrected pass rate, with intervals
+    Agree(AgreeArgs),
+    /// Print the results of a state, or the judge trace of one cell
     Show {
-        /// The run: @ for the newest, @2 for the one before; or its four letters; or a path
-        run: String,
+        /// The state: @ for the newest, @2 for the one before the last edit, @baseline; or the four letters or path of
+        /// a run; or a file of result lines (.jsonl)
+        #[arg(value_name = "STATE", value_parser = complete_state(), hide_possible_values = true)]
+        state: String,
         /// The name of a cell, a unique prefix of it, or a glob
         cell: Option<String>,
         /// For each eval with scores, list the outcome of every threshold and its agreement with the labels
@@ -157,9 +194,12 @@ pub(super) enum CliCommand {
         #[command(flatten)]
         place: WorkspaceArgs,
     },
+    /// Write a state to a file: a page to share, or a table of its decisions
+    Export(ExportArgs),
     /// Replay a recorded run in the workbench with its original timing
     Replay {
-        /// The run: @ for the newest, @2 for the one before; or its four letters; or a path
+        /// The run: its four letters, or a path; @ is the newest run that judged something, @2 the one before it
+        #[arg(value_parser = complete_run(), hide_possible_values = true, default_value = "@")]
         run: String,
         /// The speed factor; 0 replays without delays
         #[arg(
@@ -177,18 +217,9 @@ pub(super) enum CliCommand {
         #[command(flatten)]
         place: WorkspaceArgs,
     },
-    /// Compare two runs: the decisions that changed, and the differences of the rubrics
-    Compare {
-        /// The older run, such as @2
-        before: String,
-        /// The newer run, such as @
-        after: String,
-        /// The output format
-        #[arg(long, value_name = "FORMAT", value_parser = accept(DOCUMENTED_FORMATS), default_value = "human")]
-        format: Format,
-        #[command(flatten)]
-        place: WorkspaceArgs,
-    },
+    /// Compare two states: the decisions that flipped and why, new and removed evals, and the edit of the rubrics
+    #[command(after_help = COMPARE_HELP)]
+    Compare(CompareArgs),
     /// Print the request that dicta would send to a judge for a cell, without sending it
     Prompt {
         /// The name of a judged cell, a unique prefix of it, or a glob
@@ -294,19 +325,16 @@ fn render_lint_help() -> String {
     text
 }
 
-/// The arguments for the appearance of the workbench.
-#[derive(Debug, Clone, Default, Args)]
-pub(super) struct WorkbenchArgs {
-    /// The theme of the workbench: a name or a file
-    #[arg(long, value_name = "NAME|FILE")]
-    pub(super) theme: Option<String>,
-    /// Draw the workbench with ASCII characters only
-    #[arg(long)]
-    pub(super) ascii: bool,
-    /// Ignore the theme, layout, order and tour that the workbench remembers, and remember nothing
-    #[arg(long)]
-    pub(super) fresh: bool,
-}
+/// The end of the help of `compare`.
+const COMPARE_HELP: &str = "\
+States: @ is the newest, @2 the one before the last edit, @3 the one before that, @baseline the one of
+`dicta history --baseline`. Four letters or a path are a run. A file.jsonl has the result lines of
+`dicta run -o file.jsonl`.
+
+A flip is a decision that passes in one state and fails in the other. It is a regression if its newer verdict differs
+from the label or, without a label of pass or fail, if it goes from pass to fail. Decisions that end in an error, are
+pending, new or removed are not regressions; `dicta run` reports them by its exit code.
+";
 
 /// The arguments of `dicta trust`.
 #[derive(Debug, Clone, Args)]
@@ -335,17 +363,6 @@ pub(super) struct ExampleArgs {
     pub(super) judge: Option<String>,
     #[command(flatten)]
     pub(super) consent: ConsentArgs,
-}
-
-/// The arguments that allow calls that cost money.
-#[derive(Debug, Clone, Copy, Default, Args)]
-pub(super) struct ConsentArgs {
-    /// Call judges that cost money without a question. Without a terminal, such calls need this or --max-cost
-    #[arg(long)]
-    pub(super) yes: bool,
-    /// Call judges for at most this cost in USD, without a question; overrides `limits.max_cost_usd`
-    #[arg(long, value_name = "USD", value_parser = parse_usd)]
-    pub(super) max_cost: Option<f64>,
 }
 
 /// The arguments of `dicta check` on connections.
@@ -408,70 +425,20 @@ pub(super) struct ImportArgs {
     /// Exit with 2 if dicta skips a record or changes an id
     #[arg(long)]
     pub(super) strict: bool,
-}
-
-/// The argument that selects a workspace.
-#[derive(Debug, Clone, Args)]
-pub(super) struct WorkspaceArgs {
-    /// The workspace folder; default: this folder or a parent
-    #[arg(short = 'w', long = "workspace", value_name = "DIR")]
-    pub(super) workspace: Option<PathBuf>,
-}
-
-/// The arguments of `dicta label`.
-#[derive(Debug, Clone, Args)]
-pub(super) struct LabelArgs {
-    /// The name of a cell, a unique prefix of it, or a glob
-    pub(super) cell: String,
-    /// The label
-    #[arg(value_enum)]
-    pub(super) value: LabelValueArg,
-    #[command(flatten)]
-    pub(super) place: WorkspaceArgs,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum LabelValueArg {
-    Pass,
-    Fail,
-    Unsure,
-}
-
-#[derive(Debug, Clone, Subcommand)]
-pub(super) enum LabelsCommand {
-    /// Move labels to the new name of a rubric or an eval
-    Rename {
-        /// The old name: RUBRIC, EVAL or RUBRIC/EVAL
-        old: String,
-        /// The new name, in the same form
-        new: String,
-        #[command(flatten)]
-        place: WorkspaceArgs,
-    },
-    /// Delete labels whose transcript, rubric or eval does not exist; dicta asks first and prints the deleted lines
-    Prune(PruneLabelsArgs),
-}
-
-/// The arguments of `dicta labels prune`.
-#[derive(Debug, Clone, Args)]
-pub(super) struct PruneLabelsArgs {
-    /// Delete without a question
-    #[arg(long)]
-    pub(super) yes: bool,
-    /// Print what would be deleted, and delete nothing
-    #[arg(long, conflicts_with = "yes")]
-    pub(super) dry_run: bool,
-    #[command(flatten)]
-    pub(super) place: WorkspaceArgs,
+    /// The format of the summary; `json` needs `-o FILE`, and prints it on standard output
+    #[arg(long, value_name = "FORMAT", value_parser = accept(LIST_FORMATS), default_value = "human")]
+    pub(super) format: Format,
 }
 
 #[derive(Debug, Clone, Subcommand)]
 pub(super) enum RunsCommand {
-    /// Delete recorded runs; dicta asks first, and keeps pinned runs, runs in use, and the newest run
+    /// Delete recorded runs; dicta asks first, and keeps pinned runs, runs in use, and the runs of the newest state and the
+    /// baseline
     Prune(PruneRunsArgs),
     /// Keep a run: `dicta runs prune` never deletes it
     Pin {
         /// The run: @ for the newest, @2 for the one before; or its four letters; or a path
+        #[arg(value_parser = complete_run(), hide_possible_values = true)]
         run: String,
         #[command(flatten)]
         place: WorkspaceArgs,
@@ -479,6 +446,7 @@ pub(super) enum RunsCommand {
     /// Remove the pin of a run
     Unpin {
         /// The run: @ for the newest, @2 for the one before; or its four letters; or a path
+        #[arg(value_parser = complete_run(), hide_possible_values = true)]
         run: String,
         #[command(flatten)]
         place: WorkspaceArgs,
@@ -514,9 +482,10 @@ pub(super) struct RunArgs {
     /// workspace in this folder or a parent
     #[arg(value_name = "PATH")]
     pub(super) paths: Vec<PathBuf>,
-    /// Run only these cells, such as 'eval:tone tag:beam !judge:rules outcome:fail,error'; keys: outcome, eval,
-    /// rubric, transcript, cell, judge, tag, group
-    #[arg(long = "where", value_name = "FILTER")]
+    /// Run only these cells, such as 'eval:tone tag:beam !judge:rules outcome:fail,error'; keys: outcome, is,
+    /// eval, rubric, transcript, cell, judge, tag, group; `is:` takes refused, repaired, fetch-error, citation,
+    /// contradiction, truncated
+    #[arg(long = "where", value_name = "FILTER", value_parser = complete_filter(), hide_possible_values = true)]
     pub(super) filter: Option<String>,
     /// Call this judge instead of the configured ones
     #[arg(long, value_name = "NAME")]
@@ -536,8 +505,9 @@ pub(super) struct RunArgs {
     /// Judge each cell N times; the majority decides
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=99))]
     pub(super) repeat: Option<u32>,
-    /// Reuse the recorded tool responses of this run; with several runs (RUN,RUN), the first that has a response
-    #[arg(long, alias = "frozen", value_name = "RUN")]
+    /// Reuse the recorded tool responses of this run; with several runs (RUN,RUN), the first that has a response. @ is
+    /// the newest run that has recorded tool responses
+    #[arg(long, alias = "frozen", value_name = "RUN", value_parser = complete_run(), hide_possible_values = true)]
     pub(super) replay_tools: Option<String>,
     /// The action for a tool call without a recorded response: call the tool (live), fail the call (error), or end the
     /// cell (end)
@@ -564,8 +534,8 @@ pub(super) struct RunArgs {
     pub(super) consent: ConsentArgs,
     /// Continue a run that was interrupted, cancelled or stopped by a budget. dicta keeps its verdicts. It runs cells
     /// that are pending or ended in an error (`check_error`, `judge_error`, unparsed, `turn_limit`, truncated, timeout,
-    /// budget, cancelled)
-    #[arg(long, value_name = "RUN")]
+    /// budget, cancelled). @ is the newest run that has something to continue
+    #[arg(long, value_name = "RUN", value_parser = complete_run(), hide_possible_values = true)]
     pub(super) resume: Option<String>,
     /// Exit with 1 also if a verdict is flagged: it contradicts itself, or cites a quote that isn't in its source
     #[arg(long)]
@@ -579,6 +549,15 @@ pub(super) struct RunArgs {
     /// Also write the results to a file; the extension (.json .jsonl .xml .md .csv .txt) or FORMAT selects the format
     #[arg(short = 'o', long = "output", value_name = "[FORMAT=]FILE")]
     pub(super) output: Vec<PathBuf>,
+    /// Pause judge traces at these stops and ask what to do: `turn`, `call`, `call:TOOL`, `call:TOOL:TEXT`, `answer`,
+    /// `rejected`, `repaired`, `verdict`, `verdict:fail`, `outcome:timeout`. Needs a terminal
+    #[arg(
+        long = "break",
+        value_name = "STOP",
+        value_delimiter = ',',
+        conflicts_with = "dry_run"
+    )]
+    pub(super) breakpoints: Vec<crate::judge::Breakpoint>,
     /// Stop after the first failed decision; `--resume` continues the run
     #[arg(long)]
     pub(super) fail_fast: bool,
@@ -689,21 +668,6 @@ fn parse_size(text: &str) -> Result<u64, String> {
         "must be a number with a unit: 500MB or 2GB (B, KB, MB, GB, TB)".to_owned()
     })?;
     Ok(bytes as u64)
-}
-
-/// Parses an amount in USD, with or without `$`.
-fn parse_usd(text: &str) -> Result<f64, String> {
-    // `$` is allowed, because dicta prints amounts with it.
-    let amount: f64 = text
-        .trim_start_matches('$')
-        .parse()
-        .map_err(|_| "must be a number, such as 2.50".to_owned())?;
-    // `f64` also parses `inf` and `nan`, which would switch the limit off.
-    if amount.is_finite() && amount >= 0.0 {
-        Ok(amount)
-    } else {
-        Err("must be 0 or more".to_owned())
-    }
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use super::judged_examples::UnjudgedExamples;
 use super::transcript_report::{self, CappedWarnings, TranscriptFileReport, WorkspaceFilesReport};
 use super::workspace::{check_labels, find_root, load_workspace_for_judge};
 use super::{CommandCx, judged_examples};
-use crate::diag::yaml;
+use crate::diag::yaml::{self, YamlLimits};
 use crate::diag::{Diagnostic, has_errors};
 use crate::handlers::EvalTypeRegistry;
 use crate::model::{make_visible, pluralize};
@@ -22,8 +22,8 @@ use crate::net::{Resolver, SystemResolver};
 use crate::rubric::{self, DetectedFile, NOT_CARRIED, Rubric, detect_rubric_format};
 use crate::run;
 use crate::tools::toolbox::Toolbox;
-use crate::workspace;
 use crate::workspace::lint::{self, ExampleSummary, TranscriptLinter};
+use crate::workspace::{self, LabelledTranscripts};
 
 /// Checks a workspace, a rubric, a tools file or a transcript file. Returns the exit code.
 pub(super) fn check(
@@ -132,9 +132,11 @@ fn is_json_rubric(path: &Path) -> bool {
     // Read only small files: a transcript file can have gigabytes.
     let small = path
         .metadata()
-        .is_ok_and(|meta| meta.len() <= yaml::MAX_BYTES as u64);
+        .is_ok_and(|meta| meta.len() <= YamlLimits::GENERATED.bytes as u64);
     let text = small.then(|| std::fs::read_to_string(path).ok()).flatten();
-    let doc = text.and_then(|text| yaml::read_document(&Arc::from(text), path).ok());
+    let doc = text.and_then(|text| {
+        yaml::read_limited_document(&Arc::from(text), path, YamlLimits::GENERATED).ok()
+    });
     doc.is_some_and(|doc| {
         // A transcript may have the key `evals`, but a rubric has no `messages`.
         let has_evals = doc.value.get("evals").is_some() && doc.value.get("messages").is_none();
@@ -188,22 +190,38 @@ fn check_workspace(
         run::TranscriptIds::default(),
         HashSet::new(),
     );
+    let mut labelled = LabelledTranscripts::new(workspace);
     let mut observer = TranscriptLinter::new(&workspace.rubrics);
     let mut all = WorkspaceFilesReport::default();
+    // A run skips these files. Here they are errors, because the user asks for everything that is wrong.
+    let mut broken_files: Vec<Diagnostic> = Vec::new();
     // Step: read every transcript file once, for its warnings, the lints and the ids.
     for path in &workspace.transcripts {
-        let file = workspace.field_maps.open(path);
-        let file = file.map_err(|error| CommandError::usage(error.to_string()))?;
+        let file = match workspace.field_maps.open(path) {
+            Ok(file) => file,
+            Err(error) => {
+                broken_files.push(Diagnostic::error("broken-file", path, error.to_string()));
+                continue;
+            }
+        };
         // The closure borrows the file's report, so collect its warnings here first.
         let mut taken = Vec::new();
-        let mut understood = TranscriptFileReport::read(file, &mut |transcript| {
+        let read = TranscriptFileReport::read(file, &mut |transcript| {
             observer.observe(transcript);
-            kept_ids.insert(unique_ids.make_unique(transcript.id.to_string()).0);
+            let id = unique_ids.make_unique(transcript.id.to_string()).0;
+            labelled.observe(&id, transcript);
+            kept_ids.insert(id);
             if !ids.insert(transcript.id.to_string()) {
                 taken.push(duplicate_id_warning(path, &transcript.id));
             }
-        })
-        .map_err(|error| CommandError::usage(error.to_string()))?;
+        });
+        let mut understood = match read {
+            Ok(understood) => understood,
+            Err(error) => {
+                broken_files.push(Diagnostic::error("broken-file", path, error.to_string()));
+                continue;
+            }
+        };
         warnings_of_files.append(std::mem::take(&mut understood.faults));
         for one in taken {
             warnings_of_files.push(one);
@@ -212,6 +230,8 @@ fn check_workspace(
     }
     // Step: try the examples.
     warnings_of_files.report(report);
+    report.diagnose(&broken_files);
+    report.count("broken_files", broken_files.len());
     let registry = EvalTypeRegistry::builtin();
     let mut tried = lint::run_code_examples(&workspace.rubrics, &registry);
     let unjudged = if asked.examples {
@@ -222,6 +242,8 @@ fn check_workspace(
     // Step: the labels and the lints.
     let strays = workspace::find_stray_labels(workspace, &kept_ids);
     report.diagnose(&strays);
+    let unselected = labelled.into_warnings();
+    report.diagnose(&unselected);
     let mut lints = observer.finish();
     lints.extend(lint::lint_same_verdict(
         &workspace.rubrics,
@@ -236,6 +258,7 @@ fn check_workspace(
         ("transcript_files", workspace.transcripts.len()),
         ("judges", workspace.judges.len()),
         ("labels", workspace.labels.len()),
+        ("sealed_labels", workspace.count_sealed()),
     ] {
         report.count(name, number);
     }
@@ -246,7 +269,7 @@ fn check_workspace(
     report.count("records_not_understood", all.not_understood());
     count_examples(&tried, report);
     let mut out = format!(
-        "{}: {} with {}, {} in {}, {}, {}\n",
+        "{}: {} with {}, {} in {}, {}, {}{}\n",
         workspace.root.display(),
         pluralize(workspace.rubrics.len(), "rubric"),
         pluralize(evals, "eval"),
@@ -254,6 +277,10 @@ fn check_workspace(
         pluralize(workspace.transcripts.len(), "file"),
         pluralize(workspace.judges.len(), "judge"),
         pluralize(workspace.labels.len(), "label"),
+        match workspace.count_sealed() {
+            0 => String::new(),
+            sealed => format!(" and {}", pluralize(sealed, "sealed label")),
+        },
     );
     out.push_str(&all.lines());
     for rubric in &workspace.rubrics {
@@ -276,14 +303,16 @@ fn check_workspace(
     out.push_str(&format_example_summary(&tried));
     let warnings =
         workspace.warnings.len() + warnings_of_files.count() + lints.len() + tried.problems.len();
-    if strays.is_empty() {
+    let warnings = warnings + unselected.len();
+    let errors = strays.len() + broken_files.len();
+    if errors == 0 {
         out.push_str(&format_conclusion(warnings, unusable));
     } else {
-        let _infallible = writeln!(out, "{}", pluralize(strays.len(), "error"));
+        let _infallible = writeln!(out, "{}", pluralize(errors, "error"));
     }
     report.print(&out);
-    // A label without a transcript is an error, so `--strict` does not matter.
-    if !strays.is_empty() {
+    // A label without a transcript and a broken file are errors, so `--strict` does not matter.
+    if errors > 0 {
         return Ok(EXIT_USAGE);
     }
     match exit_code(warnings + all.not_understood(), strict) {

@@ -96,7 +96,7 @@ impl<'c> CheckReport<'c> {
                 format!("{document:#}\n")
             }
         };
-        self.cx.streams.print(&text);
+        self.cx.streams.print_data(&text);
         Ok(code)
     }
 

@@ -17,7 +17,7 @@ use super::workspace::load_workspace_for_judge;
 use super::{CommandCx, build_runtime, check, tool_sources};
 use crate::handlers::EvalTypeRegistry;
 use crate::model::{
-    ApiKeySource, CellResult, ExitReason, JudgeConfig, Millis, Outcome, format_usd, pluralize,
+    ApiKeySource, CellResult, ExitReason, JudgeConfig, Outcome, format_usd, pluralize,
 };
 use crate::report::{describe_outcome, format_bytes};
 use crate::run::{
@@ -150,7 +150,7 @@ fn connect_all(
         }
     });
     // A source or judge may block a thread, so don't wait for it.
-    runtime.shutdown_timeout(Millis(200).to_duration());
+    drop(runtime);
     let Some((found, probed)) = found else {
         return Ok(ExitReason::Interrupted.code());
     };

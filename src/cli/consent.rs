@@ -4,9 +4,9 @@
 //! dicta.yaml is not consent, because the file may come from someone else.
 
 use super::CommandCx;
-use super::args::ConsentArgs;
 use super::error::CommandError;
 use super::question::{ask, can_ask};
+use super::workspace_args::ConsentArgs;
 use crate::run::PaidCalls;
 
 /// The user's answer about calls that cost money.
@@ -24,6 +24,15 @@ impl ConsentArgs {
     /// Returns true if an option allows paid calls.
     pub(super) fn is_given(&self) -> bool {
         self.yes || self.max_cost.is_some()
+    }
+}
+
+/// Describes the calls of a dry run: `free`, or their number and cost. `noun` names what the judges judge.
+pub(super) fn describe_calls(calls: &PaidCalls, noun: &str) -> String {
+    if calls.is_empty() {
+        "free".to_owned()
+    } else {
+        calls.describe(noun)
     }
 }
 

@@ -18,6 +18,7 @@ use crate::model::{ExitReason, Outcome, ProviderKind};
 use crate::provider::default_base_url;
 use crate::rubric::{EvalTypeCatalog as _, LINTS};
 use crate::tools::toolbox::TOOL_KEYS;
+use crate::transcript::{DESCRIPTIONS, SampleOrigin};
 use crate::workspace::variables::VARIABLES;
 use crate::{report, rubric, tui, workspace};
 
@@ -41,6 +42,7 @@ const BLOCKS: &[GeneratedBlock] = &[
     ("providers", render_providers),
     ("rubric-keys", render_rubric_keys),
     ("tool-keys", render_tool_keys),
+    ("transcript-formats", render_transcript_formats),
     ("warnings", render_warnings),
     ("workspace-keys", render_workspace_keys),
 ];
@@ -189,6 +191,36 @@ fn render_warnings() -> String {
         .iter()
         .map(|(name, what)| [code(name), (*what).to_owned()]);
     table(["warning", "finds"], rows)
+}
+
+fn render_transcript_formats() -> String {
+    let rows = DESCRIPTIONS.iter().map(|format| {
+        let origin = match format.origin {
+            SampleOrigin::Real(place) => format!("real: {place}"),
+            SampleOrigin::Described(place) => format!("no file: written from {place}"),
+            SampleOrigin::Memory => {
+                "no file and no document at hand: written from memory of the format".to_owned()
+            }
+        };
+        let texts = [
+            format.name,
+            format.known_by,
+            format.transcript,
+            format.id,
+            format.version,
+            &origin,
+        ];
+        texts.map(str::to_owned)
+    });
+    let head = [
+        "format",
+        "known by",
+        "one transcript is",
+        "its id",
+        "version",
+        "tested with",
+    ];
+    table(head, rows)
 }
 
 fn render_tool_keys() -> String {

@@ -17,11 +17,19 @@ const EXIT_IO: u8 = ExitReason::OutputFailed.code();
 #[derive(Debug)]
 pub(super) struct CommandError {
     pub(super) code: u8,
-    message: String,
+    pub(super) message: String,
     diagnostics: Vec<Diagnostic>,
 }
 
 impl CommandError {
+    /// Returns the error as one sentence, for a screen.
+    pub(super) fn to_sentence(&self) -> String {
+        match self.diagnostics.first() {
+            Some(first) if self.message.is_empty() => first.to_string(),
+            _ => self.message.clone(),
+        }
+    }
+
     /// Returns an error that the user can fix: wrong arguments or configuration.
     pub(super) fn usage(message: impl Into<String>) -> Self {
         Self {

@@ -28,7 +28,21 @@ pub(super) enum Format {
     Csv,
     /// Annotations of a GitHub workflow.
     Github,
+    /// One page that needs neither network nor script.
+    Html,
 }
+
+/// All formats.
+const ALL_FORMATS: &[Format] = &[
+    Format::Human,
+    Format::Json,
+    Format::Jsonl,
+    Format::Markdown,
+    Format::Junit,
+    Format::Csv,
+    Format::Github,
+    Format::Html,
+];
 
 /// The error of a format that options of a command do not support.
 #[derive(Debug, thiserror::Error)]
@@ -51,19 +65,38 @@ pub(super) const RESULT_FORMATS: &[Format] = &[
 ];
 /// The formats of a command that prints a list or a document.
 pub(super) const LIST_FORMATS: &[Format] = &[Format::Human, Format::Json, Format::Jsonl];
+/// The formats of `dicta review report`.
+pub(super) const REVIEW_FORMATS: &[Format] = &[Format::Markdown, Format::Html, Format::Json];
 /// The formats of a list whose entries are rows of a table.
 pub(super) const TABLE_FORMATS: &[Format] =
     &[Format::Human, Format::Json, Format::Jsonl, Format::Csv];
 /// The formats of a list that documentation contains.
 pub(super) const DOCUMENTED_FORMATS: &[Format] =
     &[Format::Human, Format::Json, Format::Jsonl, Format::Markdown];
+/// The formats of `dicta compare`.
+pub(super) const COMPARE_FORMATS: &[Format] = &[
+    Format::Human,
+    Format::Json,
+    Format::Jsonl,
+    Format::Markdown,
+    Format::Junit,
+    Format::Html,
+];
+/// The formats of `dicta history`.
+pub(super) const HISTORY_FORMATS: &[Format] = &[
+    Format::Human,
+    Format::Json,
+    Format::Jsonl,
+    Format::Markdown,
+    Format::Csv,
+];
 /// The formats of `dicta check`.
 pub(super) const CHECK_FORMATS: &[Format] =
     &[Format::Human, Format::Json, Format::Jsonl, Format::Github];
 
 impl ValueEnum for Format {
     fn value_variants<'a>() -> &'a [Self] {
-        RESULT_FORMATS
+        ALL_FORMATS
     }
 
     fn to_possible_value(&self) -> Option<PossibleValue> {
@@ -88,6 +121,7 @@ impl Format {
             Self::Junit => "junit",
             Self::Csv => "csv",
             Self::Github => "github",
+            Self::Html => "html",
         }
     }
 
@@ -122,7 +156,8 @@ fn join_alternatives(names: &[&str]) -> String {
 impl From<Format> for ReportFormat {
     fn from(format: Format) -> Self {
         match format {
-            Format::Human => Self::Human,
+            // No command that prints result rows accepts `html`.
+            Format::Human | Format::Html => Self::Human,
             Format::Json => Self::Json,
             Format::Jsonl => Self::Jsonl,
             Format::Markdown => Self::Markdown,
@@ -150,7 +185,7 @@ pub(super) fn format_list(
         Format::Json => format!("{:#}\n", Value::from(rows())),
         Format::Jsonl => join_lines(rows()),
         Format::Csv => format_csv(&rows()),
-        Format::Human | Format::Markdown | Format::Junit | Format::Github => human(),
+        Format::Human | Format::Markdown | Format::Junit | Format::Github | Format::Html => human(),
     }
 }
 
@@ -179,7 +214,7 @@ mod tests {
 
     #[test]
     fn every_format_has_one_name_and_is_found_by_it() {
-        for format in RESULT_FORMATS {
+        for format in ALL_FORMATS {
             assert_eq!(Format::from_name(format.name()), Some(*format));
         }
         assert_eq!(Format::from_name("md"), Some(Format::Markdown));

@@ -4,10 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::diag::Diagnostic;
 use crate::report::{EvalPlaces, FilePlace};
-use crate::workspace::{Env, Workspace};
-
-/// The variable that names the root of the repository in a GitHub workflow.
-const REPOSITORY_VARIABLE: &str = "GITHUB_WORKSPACE";
+use crate::workspace::{Env, Workspace, variables};
 
 /// Returns the place of each eval.
 pub(super) fn collect_eval_places(workspace: &Workspace, env: &Env) -> EvalPlaces {
@@ -40,7 +37,7 @@ pub(super) fn find_diagnostic_place(diagnostic: &Diagnostic, root: &Path, env: &
 fn name_in_repository(path: &Path, env: &Env) -> String {
     let resolve = |path: &Path| path.canonicalize().or_else(|_| std::path::absolute(path));
     let path = resolve(path).unwrap_or_else(|_| path.to_owned());
-    let repository = env.get(REPOSITORY_VARIABLE).map(PathBuf::from);
+    let repository = env.get(variables::GITHUB_WORKSPACE).map(PathBuf::from);
     let folders = repository.into_iter().chain(std::env::current_dir().ok());
     let relative = folders
         .filter_map(|folder| resolve(&folder).ok())

@@ -10,13 +10,34 @@ use clap::error::{ContextKind, ContextValue};
 use clap::{Command, CommandFactory as _, FromArgMatches as _};
 
 use super::args::Cli;
+use crate::model::make_visible;
 
 /// The commands in the order of a user's first hour, in groups.
 pub(super) const GROUPS: &[(&str, &[&str])] = &[
     ("Start", &["open", "demo", "init", "trust"]),
-    ("Judge", &["check", "run", "compare", "robustness"]),
-    ("Look", &["runs", "show", "replay", "prompt"]),
-    ("Data", &["label", "labels", "import", "map", "paths"]),
+    (
+        "Judge",
+        &[
+            "check",
+            "run",
+            "compare",
+            "variants",
+            "migrate",
+            "noise",
+            "robustness",
+            "branch",
+        ],
+    ),
+    (
+        "Look",
+        &[
+            "history", "agree", "show", "export", "runs", "replay", "prompt",
+        ],
+    ),
+    (
+        "Data",
+        &["review", "label", "labels", "import", "map", "paths"],
+    ),
     (
         "Reference",
         &[
@@ -37,7 +58,13 @@ pub(super) const GROUPS: &[(&str, &[&str])] = &[
 pub(super) const EXAMPLES: &[(&str, [&str; 2])] = &[
     ("open", ["dicta open", "dicta open session.jsonl"]),
     ("demo", ["dicta demo", "dicta demo --reset"]),
-    ("init", ["dicta init", "dicta init refunds"]),
+    (
+        "init",
+        [
+            "dicta init refunds",
+            "dicta init --from promptfooconfig.yaml results.json",
+        ],
+    ),
     ("trust", ["dicta trust .", "dicta trust --list"]),
     (
         "check",
@@ -50,7 +77,52 @@ pub(super) const EXAMPLES: &[(&str, [&str; 2])] = &[
             "dicta run -q --format jsonl -o junit=results.xml",
         ],
     ),
-    ("compare", ["dicta compare @2 @", "dicta compare kvqa @"]),
+    (
+        "compare",
+        [
+            "dicta compare",
+            "dicta compare main.jsonl @ --fail-on regressions",
+        ],
+    ),
+    (
+        "agree",
+        [
+            "dicta agree",
+            "dicta agree --fail-on tpr-lower-below=0.85,labels-below=40",
+        ],
+    ),
+    (
+        "history",
+        ["dicta history --limit 5", "dicta history --baseline @"],
+    ),
+    (
+        "noise",
+        [
+            "dicta noise 'eval:tone' --repeat 5",
+            "dicta noise 'refund-*/support/tone' --repeat 3 --dry-run",
+        ],
+    ),
+    (
+        "branch",
+        [
+            "dicta branch @ refund-02/orders/order-facts",
+            "dicta branch @ refund-02/orders/order-facts --at 1.response.1 --set answer=order.json",
+        ],
+    ),
+    (
+        "migrate",
+        [
+            "dicta migrate --from old --to new --dry-run",
+            "dicta migrate --from old --to new --margin 0.03",
+        ],
+    ),
+    (
+        "variants",
+        [
+            "dicta variants variants.yaml --dry-run",
+            "dicta variants variants.yaml --take strict",
+        ],
+    ),
     (
         "robustness",
         [
@@ -66,6 +138,13 @@ pub(super) const EXAMPLES: &[(&str, [&str; 2])] = &[
         ],
     ),
     (
+        "review",
+        [
+            "dicta review chats.jsonl --sample 100 --mix random=50,outlier=30,diverse=20",
+            "dicta review --more 50",
+        ],
+    ),
+    (
         "label",
         [
             "dicta label refund-02/support/tone pass",
@@ -76,13 +155,20 @@ pub(super) const EXAMPLES: &[(&str, [&str; 2])] = &[
         "labels",
         [
             "dicta labels rename support/tone support/manner",
-            "dicta labels prune --dry-run",
+            "dicta labels drift",
         ],
     ),
     ("paths", ["dicta paths", "dicta paths --demo"]),
     (
         "show",
         ["dicta show @", "dicta show @ refund-02/orders/order-facts"],
+    ),
+    (
+        "export",
+        [
+            "dicta export @ -o result.html",
+            "dicta export @2 'refund-*' -o decisions.csv",
+        ],
     ),
     (
         "replay",
@@ -126,6 +212,38 @@ pub(super) const EXAMPLES: &[(&str, [&str; 2])] = &[
 /// Two command lines for the help of each command in a group: group, command, examples.
 const GROUP_EXAMPLES: &[(&str, &str, [&str; 2])] = &[
     (
+        "review",
+        "report",
+        [
+            "dicta review report --format html > review.html",
+            "dicta review report chats.jsonl --format json",
+        ],
+    ),
+    (
+        "review",
+        "suggest",
+        [
+            "dicta review suggest --judge gemini",
+            "dicta review suggest --accept 1,3",
+        ],
+    ),
+    (
+        "review",
+        "eval",
+        [
+            "dicta review eval wrong-price",
+            "dicta review eval wrong-price --type llm_judge_session",
+        ],
+    ),
+    (
+        "label",
+        "plan",
+        [
+            "dicta label plan --half-width 0.08",
+            "dicta label plan --eval grounded --draw",
+        ],
+    ),
+    (
         "runs",
         "prune",
         [
@@ -145,6 +263,53 @@ const GROUP_EXAMPLES: &[(&str, &str, [&str; 2])] = &[
         [
             "dicta labels rename refunds support",
             "dicta labels rename support/tone support/manner",
+        ],
+    ),
+    (
+        "labels",
+        "drift",
+        ["dicta labels drift", "dicta labels drift -w evals"],
+    ),
+    (
+        "labels",
+        "pairs",
+        ["dicta labels pairs", "dicta labels pairs @2 -w evals"],
+    ),
+    (
+        "labels",
+        "choose",
+        [
+            "dicta labels choose q1 candidate",
+            "dicta labels choose q2 tie --eval helpful",
+        ],
+    ),
+    (
+        "labels",
+        "confirm",
+        [
+            "dicta labels confirm refund-02/support/tone",
+            "dicta labels confirm --all --dry-run",
+        ],
+    ),
+    (
+        "labels",
+        "merge",
+        [
+            "dicta labels merge bo.jsonl",
+            "dicta labels merge ann.jsonl bo.jsonl",
+        ],
+    ),
+    (
+        "labels",
+        "raters",
+        ["dicta labels raters", "dicta labels raters -w evals"],
+    ),
+    (
+        "labels",
+        "close",
+        [
+            "dicta labels close refund-02/support/tone rubric",
+            "dicta labels close refund-02/support/tone unclear --clause 'warm without flattery'",
         ],
     ),
     (
@@ -195,11 +360,7 @@ const HINTS: &[(&str, &str)] = &[
     ),
     (
         "share",
-        "dicta has no server; `dicta show RUN --format markdown` prints a report",
-    ),
-    (
-        "export",
-        "`dicta show RUN --format jsonl` prints a run, and `dicta run -o FILE` writes one to a file",
+        "dicta has no server; `dicta export @ -o result.html` writes a page that you can send",
     ),
     (
         "list",
@@ -316,6 +477,16 @@ pub(super) fn parse(
         }
         error
     })
+}
+
+/// Returns a hint for an unknown command that is a file or folder.
+pub(super) fn hint_for_path(error: &clap::Error) -> Option<String> {
+    let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else {
+        return None;
+    };
+    std::path::Path::new(word)
+        .exists()
+        .then(|| format!("`dicta open {}` opens it", make_visible(word, false)))
 }
 
 /// Returns a hint for an unknown word that another tool knows.

@@ -9,20 +9,22 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
 use super::CommandCx;
 use super::args::ImportArgs;
 use super::error::{CommandError, EXIT_USAGE};
+use super::format::{Format, format_document};
 use super::output_file::OutputFiles;
 use super::streams::Streams;
 use super::transcript_file::{find_workspace_roots, open_file};
 use super::transcript_report::CappedWarnings;
 use crate::diag::Diagnostic;
 use crate::handlers::EvalTypeRegistry;
-use crate::model::{Label, SourceText, escape_invisible_json, make_visible, pluralize};
+use crate::model::{ExitReason, Label, SourceText, escape_invisible_json, make_visible, pluralize};
 use crate::run::TranscriptIds;
 use crate::storage::{AtomicFile, InputFiles};
-use crate::transcript::{FieldMapping, TranscriptBlock, TranscriptFile};
+use crate::transcript::{FieldMapping, ReadCounts, TranscriptBlock, TranscriptFile, UnreadContent};
 use crate::workspace;
 
 /// Converts every transcript of the input files.
@@ -37,11 +39,25 @@ pub(super) fn import(args: &ImportArgs, cx: &CommandCx) -> Result<u8, CommandErr
         .output
         .as_deref()
         .filter(|path| *path != Path::new("-"));
-    // Check all inputs before writing, so that a typing error in the last name doesn't cost a long conversion.
-    for path in &args.files {
-        open_file(path, map.as_ref())?;
+    if args.format != Format::Human && to.is_none() {
+        return Err(CommandError::usage(format!(
+            "--format {} prints the summary on standard output, so the transcripts need `-o FILE`",
+            args.format.name()
+        )));
     }
     let mut sums = ImportSummary::default();
+    // Check all inputs before writing, so that a typing error in the last name doesn't cost a long conversion.
+    let mut readable = Vec::new();
+    for path in &args.files {
+        match open_file(path, map.as_ref()) {
+            Ok(_) => readable.push(path),
+            // A broken file among others is reported and skipped. A name that does not exist is a typing error.
+            Err(error) if args.files.len() > 1 && path.is_file() && !args.strict => {
+                sums.skip_file(path, &error.message);
+            }
+            Err(error) => return Err(error),
+        }
+    }
     // Open both outputs before reading, so that a wrong folder is reported at once.
     let inputs = ImportInputs::collect(args, to, cx);
     let mut files = OutputFiles::default();
@@ -56,7 +72,7 @@ pub(super) fn import(args: &ImportArgs, cx: &CommandCx) -> Result<u8, CommandErr
     )?;
     // Ids must be unique over all input files, because they end up in one file.
     let mut ids = TranscriptIds::default();
-    for path in &args.files {
+    for path in readable {
         let file = open_file(path, map.as_ref())?;
         let labels = args.labels.is_some().then_some(&mut labels);
         import_file(file, path, &mut ids, &mut sums, &mut out, labels)?;
@@ -78,14 +94,21 @@ pub(super) fn import(args: &ImportArgs, cx: &CommandCx) -> Result<u8, CommandErr
     if args.labels.is_some() {
         labels.finish()?;
     }
-    cx.streams.print_stderr(&sums.sentence(args, to));
-    Ok(
-        if args.strict && sums.warnings.count() + sums.unknown() > 0 {
-            EXIT_USAGE
-        } else {
-            0
-        },
-    )
+    match args.format {
+        Format::Human => cx.streams.print_stderr(&sums.sentence(args, to)),
+        format => cx
+            .streams
+            .print(&format_document(format, &sums.to_json(args, to))),
+    }
+    if args.strict && sums.warnings.count() + sums.partly_read() > 0 {
+        return Ok(EXIT_USAGE);
+    }
+    // As after a run: files were left out, and nothing else is wrong.
+    Ok(if sums.skipped_files > 0 {
+        ExitReason::NoVerdict.code()
+    } else {
+        0
+    })
 }
 
 /// The counts of the summary line.
@@ -94,14 +117,39 @@ struct ImportSummary {
     transcripts: u64,
     bad: u64,
     renamed: u64,
-    unknown: u64,
+    /// The number of records that dicta did not understand. It contains the bad records.
+    not_understood: u64,
     labels: u64,
+    /// The number of files that dicta can't read.
+    skipped_files: u64,
     warnings: CappedWarnings,
 }
 
 impl ImportSummary {
-    fn unknown(&self) -> usize {
-        usize::try_from(self.unknown).unwrap_or(usize::MAX)
+    fn skip_file(&mut self, path: &Path, why: &str) {
+        self.skipped_files += 1;
+        let message = format!("the file is skipped: {why}");
+        self.warnings
+            .push(Diagnostic::warning("skipped", path, message));
+    }
+
+    fn partly_read(&self) -> usize {
+        usize::try_from(self.not_understood.saturating_sub(self.bad)).unwrap_or(usize::MAX)
+    }
+
+    fn to_json(&self, args: &ImportArgs, to: Option<&Path>) -> Value {
+        json!({
+            "type": "import",
+            "files": args.files,
+            "transcripts": self.transcripts,
+            "bad_records": self.bad,
+            "not_understood": self.not_understood,
+            "skipped_files": self.skipped_files,
+            "renamed": self.renamed,
+            "output": to,
+            "labels": self.labels,
+            "labels_output": args.labels,
+        })
     }
 
     fn sentence(&self, args: &ImportArgs, to: Option<&Path>) -> String {
@@ -110,13 +158,19 @@ impl ImportSummary {
             pluralize(self.transcripts, "transcript"),
             pluralize(args.files.len(), "file")
         );
+        let skipped_files = if self.skipped_files == 1 {
+            "file skipped (it can't be read)"
+        } else {
+            "files skipped (they can't be read)"
+        };
         for (n, what) in [
             (self.bad, "skipped: bad records"),
             (
-                self.unknown,
+                self.not_understood.saturating_sub(self.bad),
                 "not understood (`dicta check FILE` lists them)",
             ),
             (self.renamed, "renamed: duplicate ids"),
+            (self.skipped_files, skipped_files),
         ] {
             if n > 0 {
                 text = format!("{text}, {n} {what}");
@@ -152,14 +206,19 @@ fn import_file(
 ) -> Result<(), CommandError> {
     let trouble =
         |error: crate::transcript::TranscriptError| CommandError::usage(error.to_string());
+    let mut counts = ReadCounts::default();
     while let Some(block) = file.next_block().map_err(trouble)? {
         let TranscriptBlock { bytes, records } = block;
         for record in records {
             let native = &bytes[record.byte_range.clone()];
             let read = record.parse(native, &file.default_id(record.span.number));
             let id = match read {
-                Ok(transcript) => transcript.id.into_owned(),
+                Ok(transcript) => {
+                    counts.add_transcript(&UnreadContent::find(&transcript));
+                    transcript.id.into_owned()
+                }
                 Err(bad) => {
+                    counts.add_bad_record();
                     sums.bad += 1;
                     let message = format!("record {}: {}", bad.number, bad.why);
                     sums.warnings
@@ -197,10 +256,8 @@ fn import_file(
             }
         }
     }
-    // Only readers of foreign formats count what they did not understand.
-    if let Some(tally) = file.tally() {
-        sums.unknown += tally.unknown_count();
-    }
+    // The same counts as those of `dicta check`.
+    sums.not_understood += counts.records(file.tally()).1;
     Ok(())
 }
 

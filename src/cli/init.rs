@@ -1,15 +1,20 @@
-//! `dicta init`: creates a starter workspace.
+//! `dicta init`: creates a starter workspace, or one around files of another tool.
 
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::CommandCx;
 use super::error::CommandError;
 use crate::workspace;
 
 /// Creates the workspace and prints the next step.
-pub(super) fn init(dir: &Path, cx: &CommandCx) -> Result<u8, CommandError> {
-    let made = workspace::init(dir).map_err(|error| CommandError::usage(error.to_string()))?;
+pub(super) fn init(dir: &Path, from: &[PathBuf], cx: &CommandCx) -> Result<u8, CommandError> {
+    let made = if from.is_empty() {
+        workspace::init(dir).map_err(|error| CommandError::usage(error.to_string()))?
+    } else {
+        workspace::scaffold::create_workspace_from(dir, from)
+            .map_err(|error| CommandError::usage(error.to_string()))?
+    };
     let mut out = String::new();
     for path in &made {
         let _infallible = writeln!(out, "created {}", path.display());

@@ -10,155 +10,128 @@ use std::sync::Arc;
 use indexmap::{IndexMap, IndexSet};
 
 use super::CommandCx;
-use super::args::{LabelArgs, LabelValueArg, LabelsCommand, PruneLabelsArgs, WorkspaceArgs};
+use super::args::WorkspaceArgs;
 use super::deletion::confirm_deletion;
 use super::error::CommandError;
+use super::label_args::{
+    LabelArgs, LabelCommand, LabelValueArg, LabelsCommand, PruneLabelsArgs, SeenArg,
+};
+use super::label_queue::{list_queue, plan_labels};
+use super::label_targets::{find_label_target, show_path, to_command_error};
 use super::workspace::load_workspace;
+use super::{label_drift, label_pairs, label_raters};
 use crate::diag::find_nearest;
-use crate::event::{EventKind, RunHeader};
-use crate::handlers::EvalTypeRegistry;
-use crate::model::{CellName, CellPattern, Label, Labels, pluralize};
+use crate::model::{Label, SeenVerdicts, UNKNOWN_RATER, pluralize};
 use crate::rubric::Rubric;
 use crate::run;
 use crate::workspace::label_edit::{
-    LabelEditError, LabelRename, remove_labels, rename_labels, set_label,
+    LabelOrigin, LabelRename, list_label_files, remove_labels, rename_labels, set_label,
 };
-use crate::workspace::{Workspace, matches_an_eval};
-
-/// The maximum number of names in a message.
-const MAX_LISTED_NAMES: usize = 5;
+use crate::workspace::{Workspace, find_label_author, matches_an_eval};
 
 /// Labels one decision, as the keys `p`, `f` and `u` of the workbench do.
 pub(super) fn label(args: &LabelArgs, cx: &CommandCx) -> Result<u8, CommandError> {
+    if let Some(LabelCommand::Plan(plan)) = &args.command {
+        return plan_labels(plan, cx);
+    }
+    if let Some(queue) = args.queue.queue {
+        return list_queue(queue.queue(), &args.queue, &args.place, cx);
+    }
+    let (Some(cell), Some(value)) = (&args.cell, args.value) else {
+        return Err(CommandError::usage(
+            "`dicta label` needs a cell and pass, fail or unsure; or a queue, such as --queue random --eval EVAL",
+        ));
+    };
     let workspace = load_workspace(args.place.workspace.as_deref(), cx)?.workspace;
-    let decision = find_decision(&workspace, &args.cell, cx)?;
-    let passed = match args.value {
+    let target = find_label_target(&workspace, cell, cx)?;
+    let decision = &target.name;
+    let passed = match value {
         LabelValueArg::Pass => Some(true),
         LabelValueArg::Fail => Some(false),
         LabelValueArg::Unsure => None,
     };
-    let word = match args.value {
+    let word = match value {
         LabelValueArg::Pass => "pass",
         LabelValueArg::Fail => "fail",
         LabelValueArg::Unsure => "unsure",
     };
-    let labels = Labels::new(workspace.labels.iter().cloned());
-    let before = labels.find(&decision.transcript, &decision.rubric, &decision.eval);
-    // As in the workbench, the same label is not written again with a new time.
-    if before.is_some_and(|label| label.passed == passed) {
+    let labels = workspace.index_labels();
+    let file = workspace.labels_file_path();
+    let author = file
+        .parent()
+        .and_then(|folder| find_label_author(&cx.env, folder));
+    // As in the workbench, the same label is not written again with a new time. The answers of other people do not
+    // count: this person's answer is new evidence, also if it agrees with their majority.
+    let answers = labels.list_answers(&target.query());
+    if has_own_answer(&answers, author.as_deref(), passed) && args.note.is_none() {
         cx.streams
             .print(&format!("{decision} is labelled {word} already\n"));
         return Ok(0);
     }
-    let file = workspace.labels_file_path();
-    set_label(&file, &decision, passed, &cx.env, cx.clock.wall_time()).map_err(to_command_error)?;
+    let seen = args.seen.map(|seen| match seen {
+        SeenArg::None => SeenVerdicts::None,
+        SeenArg::ThisJudge => SeenVerdicts::ThisJudge,
+        SeenArg::Another => SeenVerdicts::Another,
+    });
+    let origin = LabelOrigin {
+        seen,
+        note: args.note.clone(),
+        ..target.origin()
+    };
+    set_label(
+        &file,
+        decision,
+        passed,
+        &origin,
+        &cx.env,
+        cx.clock.wall_time(),
+    )
+    .map_err(to_command_error)?;
+    // The answer to a sealed item appears nowhere, also not in the history of a terminal.
+    let shown = if workspace.is_sealed(&decision.transcript) {
+        "sealed"
+    } else {
+        word
+    };
     cx.streams.print(&format!(
-        "labelled {decision}: {word} ({})\n",
+        "labelled {decision}: {shown} ({})\n",
         show_path(&workspace, &file)
     ));
     Ok(0)
 }
 
-/// Returns the decision that a cell's name, a unique prefix or a glob selects.
-fn find_decision(
-    workspace: &Arc<Workspace>,
-    pattern: &str,
-    cx: &CommandCx,
-) -> Result<CellName, CommandError> {
-    let registry = EvalTypeRegistry::builtin();
-    let mut header: Option<Box<RunHeader>> = None;
-    let mut names: IndexMap<String, CellName> = IndexMap::new();
-    run::outline_run(
-        Arc::clone(workspace),
-        &registry,
-        &cx.env,
-        &cx.clock,
-        &mut |facts| {
-            for fact in facts {
-                match fact {
-                    EventKind::RunStarted(started) => header = Some(started),
-                    EventKind::CellsPlanned {
-                        transcript, keys, ..
-                    } => {
-                        let evals = header.as_ref().map_or(&[][..], |header| &header.evals);
-                        for key in keys {
-                            let Some(eval) = evals.get(key.eval as usize) else {
-                                continue;
-                            };
-                            let rubrics = header.as_ref().map_or(&[][..], |h| &h.rubrics);
-                            let Some(rubric) = rubrics.get(eval.rubric as usize) else {
-                                continue;
-                            };
-                            let name = CellName {
-                                transcript: transcript.id.clone(),
-                                rubric: rubric.id.clone(),
-                                eval: eval.id.clone(),
-                                message: key.message,
-                                judge: None,
-                                repeat: None,
-                            };
-                            names.insert(name.to_string(), name);
-                        }
-                    }
-                    _ => {}
-                }
-            }
-            true
-        },
-    )
-    .map_err(|error| CommandError::usage(error.to_string()))?;
-    let texts: Vec<String> = names.keys().cloned().collect();
-    let mut found = CellPattern::new(pattern).select(&texts);
-    if found.is_empty()
-        && let Ok(cell) = pattern.parse::<CellName>()
-    {
-        // The name of a cell also has its judge and repeat, and a label is about the decision.
-        found = CellPattern::new(&cell.decision_name().to_string()).select(&texts);
+/// Returns true if a person gave this answer, among the answers of all. If the person or the author of an only answer has
+/// no name, that answer counts as this person's, because a new label replaces it.
+fn has_own_answer(
+    answers: &[(String, Option<bool>)],
+    author: Option<&str>,
+    passed: Option<bool>,
+) -> bool {
+    let own = author.unwrap_or(UNKNOWN_RATER);
+    if answers.iter().any(|(by, _)| by == own) {
+        return answers.iter().any(|(by, one)| by == own && *one == passed);
     }
-    match found[..] {
-        [one] => {
-            let name = names[one].clone();
-            if name.message.is_some() {
-                return Err(CommandError::usage(format!(
-                    "the eval `{}` judges message by message, and a label is about a whole transcript; \
-                     dicta cannot label {one}",
-                    name.eval
-                )));
-            }
-            Ok(name)
-        }
-        [] => {
-            let near = find_nearest(pattern, texts.iter().map(String::as_str));
-            // Without a similar name, any name shows the form.
-            let near = near.or(texts.first().map(String::as_str));
-            let near = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
-            Err(CommandError::usage(format!(
-                "no cell of this workspace matches `{pattern}`{near}"
-            )))
-        }
-        ref several => {
-            let listed: Vec<&str> = several
-                .iter()
-                .take(MAX_LISTED_NAMES)
-                .map(|name| name.as_str())
-                .collect();
-            let more = if several.len() > MAX_LISTED_NAMES {
-                " …"
-            } else {
-                ""
-            };
-            Err(CommandError::usage(format!(
-                "`{pattern}` matches {} decisions; name one of them: {}{more}",
-                several.len(),
-                listed.join(", ")
-            )))
-        }
+    match answers {
+        [(by, one)] => (author.is_none() || by == UNKNOWN_RATER) && *one == passed,
+        _ => false,
     }
 }
 
 /// Runs a subcommand of `dicta labels`.
 pub(super) fn labels(command: &LabelsCommand, cx: &CommandCx) -> Result<u8, CommandError> {
     match command {
+        LabelsCommand::Drift { place } => label_drift::list_drift(place, cx),
+        LabelsCommand::Confirm(args) => label_drift::confirm_labels(args, cx),
+        LabelsCommand::Merge { files, place } => label_raters::merge_labels(files, place, cx),
+        LabelsCommand::Raters { place } => label_raters::list_raters(place, cx),
+        LabelsCommand::Pairs { state, place } => label_pairs::list_pairs(state, place, cx),
+        LabelsCommand::Choose(args) => label_pairs::choose(args, cx),
+        LabelsCommand::Close {
+            cell,
+            cause,
+            clause,
+            place,
+        } => label_raters::close_disagreement(cell, *cause, clause.as_deref(), place, cx),
         LabelsCommand::Rename { old, new, place } => rename(old, new, place, cx),
         LabelsCommand::Prune(args) => prune(args, cx),
     }
@@ -192,7 +165,7 @@ impl<'n> Renaming<'n> {
                 "name the eval as RUBRIC/EVAL both times, as in `dicta labels rename support/tone support/manner`",
             ));
         }
-        let labels = &workspace.labels;
+        let labels: Vec<&Label> = workspace.list_labels().map(|(label, _)| label).collect();
         let is_rubric = labels
             .iter()
             .any(|label| label.rubric.as_deref() == Some(old));
@@ -319,7 +292,7 @@ fn rename(old: &str, new: &str, place: &WorkspaceArgs, cx: &CommandCx) -> Result
     let is_meant = |label: &Label| renaming.selects(label, &workspace.rubrics);
     let names = renaming.names();
     let mut all = 0;
-    for file in list_writable_files(&workspace) {
+    for file in list_label_files(&workspace) {
         let changed = rename_labels(&file, &is_meant, &names).map_err(to_command_error)?;
         if changed > 0 {
             cx.streams.print(&format!(
@@ -344,12 +317,24 @@ fn prune(args: &PruneLabelsArgs, cx: &CommandCx) -> Result<u8, CommandError> {
     let workspace = load_workspace(args.place.workspace.as_deref(), cx)?.workspace;
     let transcripts = run::collect_transcript_ids(&workspace)
         .map_err(|error| CommandError::usage(error.to_string()))?;
-    let matches_nothing = |label: &Label| {
+    let is_stray = |label: &Label| {
         !transcripts.contains(&label.transcript) || !matches_an_eval(label, &workspace.rubrics)
     };
+    // dicta prints what it deletes, and it may not print a sealed label.
+    let matches_nothing =
+        |label: &Label| !workspace.is_sealed(&label.transcript) && is_stray(label);
+    let sealed = workspace.list_labels();
+    let sealed = sealed.filter(|(label, _)| workspace.is_sealed(&label.transcript));
+    let sealed = sealed.filter(|(label, _)| is_stray(label)).count() as u64;
+    if sealed > 0 {
+        cx.streams.print_stderr(&format!(
+            "note: {} that match nothing stay, because dicta would print them; delete their lines by hand",
+            pluralize(sealed, "sealed label")
+        ));
+    }
     note_other_files(&workspace, &matches_nothing, cx);
     // Step: list what would go, by its target.
-    let files: HashSet<PathBuf> = list_writable_files(&workspace).into_iter().collect();
+    let files: HashSet<PathBuf> = list_label_files(&workspace).into_iter().collect();
     let mut targets: IndexMap<String, u64> = IndexMap::new();
     for (label, place) in workspace.labels.iter().zip(&workspace.label_places) {
         if matches_nothing(label) && files.contains(&workspace.root.join(&place.file)) {
@@ -376,7 +361,7 @@ fn prune(args: &PruneLabelsArgs, cx: &CommandCx) -> Result<u8, CommandError> {
         return Ok(0);
     }
     // Step: delete. The lines go to standard output, so that the user can keep them.
-    for file in list_writable_files(&workspace) {
+    for file in list_label_files(&workspace) {
         let removed = remove_labels(&file, &matches_nothing).map_err(to_command_error)?;
         for line in &removed {
             cx.streams.print(&format!("{line}\n"));
@@ -398,26 +383,11 @@ fn describe_target(label: &Label) -> String {
     format!("{rubric}/{} on {}", label.eval, label.transcript)
 }
 
-/// Returns the label files in dicta's own format.
-fn list_writable_files(workspace: &Workspace) -> Vec<PathBuf> {
-    let places = workspace.label_places.iter().map(|place| &place.file);
-    // Only files of this format have their text among the files of the workspace.
-    let has_text = |file: &&Arc<std::path::Path>| {
-        let mut files = workspace.files.iter();
-        files.any(|loaded| *loaded.path == ***file)
-    };
-    let files: IndexSet<PathBuf> = places
-        .filter(has_text)
-        .map(|file| workspace.root.join(file))
-        .collect();
-    files.into_iter().collect()
-}
-
 /// Prints the files with labels that `is_meant` selects and dicta cannot write.
 fn note_other_files(workspace: &Workspace, is_meant: &dyn Fn(&Label) -> bool, cx: &CommandCx) {
-    let writable: HashSet<PathBuf> = list_writable_files(workspace).into_iter().collect();
+    let writable: HashSet<PathBuf> = list_label_files(workspace).into_iter().collect();
     let mut others: IndexMap<String, u64> = IndexMap::new();
-    for (label, place) in workspace.labels.iter().zip(&workspace.label_places) {
+    for (label, place) in workspace.list_labels() {
         if is_meant(label) && !writable.contains(&workspace.root.join(&place.file)) {
             *others.entry(place.file.display().to_string()).or_default() += 1;
         }
@@ -430,16 +400,24 @@ fn note_other_files(workspace: &Workspace, is_meant: &dyn Fn(&Label) -> bool, cx
     }
 }
 
-fn show_path(workspace: &Workspace, file: &std::path::Path) -> String {
-    let shown = file.strip_prefix(&workspace.root).unwrap_or(file);
-    shown.display().to_string()
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-fn to_command_error(error: LabelEditError) -> CommandError {
-    match error {
-        LabelEditError::Io { path, source } => {
-            CommandError::write_failed(&path.display().to_string(), &source)
-        }
-        other => CommandError::usage(other.to_string()),
+    #[test]
+    fn answers_of_other_people_are_not_own_answers() {
+        let answers = |all: &[(&str, bool)]| -> Vec<(String, Option<bool>)> {
+            let all = all.iter();
+            all.map(|(by, passed)| ((*by).to_owned(), Some(*passed)))
+                .collect()
+        };
+        let has = |all: &[(&str, bool)], author| has_own_answer(&answers(all), author, Some(true));
+        let majority = [("ann", true), ("bo", true)];
+        assert!(!has(&majority, Some("cy")));
+        assert!(has(&majority, Some("bo")));
+        assert!(has(&[("ann", true)], None));
+        assert!(!has(&[("ann", false)], None));
+        assert!(!has(&[("ann", true)], Some("bo")));
+        assert!(has(&[("unknown", true)], Some("bo")));
     }
 }

@@ -31,7 +31,8 @@ pub(super) fn list_judges(
             .collect()
     };
     let human = || format_judges(&workspace, cx);
-    cx.streams.print(&format_list(format, rows, human));
+    cx.streams
+        .print_format(format, &format_list(format, rows, human));
     Ok(0)
 }
 
@@ -212,6 +213,7 @@ pub(super) fn list_keys(format: Format, cx: &CommandCx) -> u8 {
         .collect()
     };
     let human = || tui::render_key_bindings(format == Format::Markdown);
-    cx.streams.print(&format_list(format, rows, human));
+    cx.streams
+        .print_format(format, &format_list(format, rows, human));
     0
 }

@@ -2,15 +2,39 @@
 
 use std::path::Path;
 
+use serde_json::json;
+
 use super::CommandCx;
 use super::error::{CommandError, EXIT_USAGE};
+use super::format::{Format, format_document};
 use super::transcript_file::explain_unreadable;
 use crate::transcript::{MappingGuess, guess_mapping};
 use crate::workspace;
 
 /// Prints the guess. Returns exit code 2 if no field looks like a conversation.
-pub(super) fn print_field_map(path: &Path, cx: &CommandCx) -> Result<u8, CommandError> {
-    match guess_mapping(path, &path_as_written(path)).map_err(|error| explain_unreadable(&error))? {
+pub(super) fn print_field_map(
+    path: &Path,
+    format: Format,
+    cx: &CommandCx,
+) -> Result<u8, CommandError> {
+    let guess =
+        guess_mapping(path, &path_as_written(path)).map_err(|error| explain_unreadable(&error))?;
+    if format != Format::Human {
+        let (known_format, entry, complete) = match &guess {
+            MappingGuess::AlreadyReadable(known) => (Some(known), None, true),
+            MappingGuess::Entry { yaml, complete } => (None, Some(yaml), *complete),
+        };
+        let document = json!({
+            "type": "field_mapping",
+            "file": path,
+            "known_format": known_format,
+            "entry": entry,
+            "complete": complete,
+        });
+        cx.streams.print(&format_document(format, &document));
+        return Ok(if complete { 0 } else { EXIT_USAGE });
+    }
+    match guess {
         MappingGuess::AlreadyReadable(format) => {
             let path = path.display();
             cx.streams.print(&format!(

@@ -3,10 +3,18 @@
 //! Responsible for arguments, exit codes and the two output streams. Contains no logic of its own: each command loads
 //! its input, calls one module, and prints.
 
+mod agree;
+mod agree_gate;
+mod agree_unseal;
+mod agreement_args;
 mod args;
+mod branch;
 mod check;
 mod check_report;
 mod compare;
+mod compare_figures;
+mod compare_report;
+mod completion;
 mod connect;
 mod consent;
 mod deletion;
@@ -14,28 +22,54 @@ mod demo;
 #[cfg(test)]
 mod docs_tests;
 mod error;
+mod eval_counts;
 mod evals;
+mod export;
+mod fail_on;
+mod figure_json;
 mod format;
 mod github_place;
 mod help;
+mod history;
 mod import;
 mod init;
 mod judged_examples;
+mod label_args;
+mod label_drift;
+mod label_pairs;
+mod label_queue;
+mod label_raters;
+mod label_targets;
 mod labels;
 mod list;
 mod map;
+mod measured_run;
+mod migrate;
+mod migration;
+mod noise;
 mod open;
 mod output_file;
 mod paths;
+mod pauses;
+mod planned_cells;
+mod population;
+mod print_timer;
 mod prompt;
 mod question;
 mod replay;
+mod review;
+mod review_args;
+mod review_place;
+mod review_suggest;
 mod run;
 mod run_files;
+mod run_list;
 mod run_output;
 mod runs;
 mod selftest;
 mod show;
+mod state_args;
+mod states;
 mod streams;
 mod themes;
 mod thresholds;
@@ -46,19 +80,27 @@ mod tools;
 mod transcript_file;
 mod transcript_report;
 mod trust;
+mod variant_file;
+mod variant_report;
+mod variants;
 mod workspace;
+mod workspace_args;
 
 use std::io::Write as _;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use crate::clock::{Clock, SystemClock};
-use crate::process::ProcessReaper;
+use crate::model::Millis;
+use crate::process::{BoundedRuntime, ProcessReaper};
 use crate::workspace::Env;
 use args::{Cli, CliCommand};
 use error::CommandError;
 use format::Format;
 use streams::Streams;
+
+/// The time that a command waits at its end for tasks that block.
+const SHUTDOWN_TIMEOUT: Millis = Millis(200);
 
 /// The context that every command gets: environment, output streams, clock.
 struct CommandCx {
@@ -83,7 +125,8 @@ pub fn main() -> ExitCode {
         Err(error) => {
             let streams = Streams::before_arguments(&env);
             print_clap_message(&error, streams);
-            if let Some(hint) = help::hint_for(&error) {
+            let hint = help::hint_for(&error).map(str::to_owned);
+            if let Some(hint) = hint.or_else(|| help::hint_for_path(&error)) {
                 streams.print_stderr(&format!("  {hint}"));
             }
             let code = u8::try_from(error.exit_code()).unwrap_or(2);
@@ -135,7 +178,14 @@ fn print_clap_message(error: &clap::Error, streams: Streams) {
     } else {
         streams.out.terminal
     };
-    if is_terminal && let Some(visible) = make_clap_message_visible(std::env::args_os(), error) {
+    let visible = if streams.err.is_workflow_log {
+        Some(error.render().to_string())
+    } else if is_terminal {
+        make_clap_message_visible(std::env::args_os(), error)
+    } else {
+        None
+    };
+    if let Some(visible) = visible {
         if error.use_stderr() {
             streams.print_stderr(&visible);
         } else {
@@ -179,9 +229,13 @@ fn dispatch(cli: Cli, cx: &CommandCx) -> Result<u8, CommandError> {
     }
     match cli.command {
         None => run_without_command(&cli.look, cx),
-        Some(CliCommand::Demo { reset, look }) => demo::demo(reset, &look, cx),
+        Some(CliCommand::Demo {
+            reset,
+            format,
+            look,
+        }) => demo::demo(reset, format, &look, cx),
         Some(CliCommand::Open { path, look }) => open::open(path.as_deref(), &look, cx),
-        Some(CliCommand::Init { dir }) => init::init(&dir, cx),
+        Some(CliCommand::Init { dir, from }) => init::init(&dir, &from, cx),
         Some(CliCommand::Check {
             path,
             strict,
@@ -190,33 +244,41 @@ fn dispatch(cli: Cli, cx: &CommandCx) -> Result<u8, CommandError> {
         }) => connect::check_and_connect(path.as_deref(), strict, &exam, &connecting, cx),
         Some(CliCommand::Trust(args)) => trust::trust(&args, cx),
         Some(CliCommand::Import(args)) => import::import(&args, cx),
-        Some(CliCommand::Map { file }) => map::print_field_map(&file, cx),
+        Some(CliCommand::Map { file, format }) => map::print_field_map(&file, format, cx),
         Some(CliCommand::Run(args)) => run::run(&args, cx),
         Some(CliCommand::Robustness(args)) => selftest::selftest(&args, cx),
+        Some(CliCommand::Branch(args)) => branch::branch(&args, cx),
+        Some(CliCommand::Noise(args)) => noise::noise(&args, cx),
+        Some(CliCommand::Variants(args)) => variants::variants(&args, cx),
+        Some(CliCommand::Migrate(args)) => migrate::migrate(&args, cx),
         Some(CliCommand::Runs {
             command: Some(command),
             ..
         }) => runs::change_runs(&command, cx),
-        Some(CliCommand::Runs { format, place, .. }) => show::list_runs(format, &place, cx),
+        Some(CliCommand::Runs { format, place, .. }) => run_list::list_runs(format, &place, cx),
+        Some(CliCommand::Review(args)) => review::review(&args, cx),
         Some(CliCommand::Label(args)) => labels::label(&args, cx),
         Some(CliCommand::Labels { command }) => labels::labels(&command, cx),
-        Some(CliCommand::Paths { place }) => paths::print_paths(&place, cx),
+        Some(CliCommand::Paths { format, place }) => paths::print_paths(format, &place, cx),
         // The arm with `thresholds: true` must come before the general arm of `show`.
         Some(CliCommand::Show {
-            run,
+            state,
             thresholds: true,
             eval,
             format,
             place,
             ..
-        }) => thresholds::print_thresholds(&run, eval.as_deref(), format, &place, cx),
+        }) => thresholds::print_thresholds(&state, eval.as_deref(), format, &place, cx),
         Some(CliCommand::Show {
-            run,
+            state,
             cell,
             format,
             place,
             ..
-        }) => show::show(&run, cell.as_deref(), format, &place, cx),
+        }) => show::show(&state, cell.as_deref(), format, &place, cx),
+        Some(CliCommand::Agree(args)) => agree::agree(&args, cx),
+        Some(CliCommand::History(args)) => history::history(&args, cx),
+        Some(CliCommand::Export(args)) => export::export(&args, cx),
         Some(CliCommand::Replay {
             run,
             speed,
@@ -224,12 +286,7 @@ fn dispatch(cli: Cli, cx: &CommandCx) -> Result<u8, CommandError> {
             look,
             place,
         }) => replay::replay(&run, speed, print, &look, &place, cx),
-        Some(CliCommand::Compare {
-            before,
-            after,
-            format,
-            place,
-        }) => compare::compare(&before, &after, format, &place, cx),
+        Some(CliCommand::Compare(args)) => compare::compare(&args, cx),
         Some(CliCommand::Prompt {
             cell,
             key,
@@ -258,13 +315,13 @@ fn dispatch(cli: Cli, cx: &CommandCx) -> Result<u8, CommandError> {
         Some(CliCommand::Completions { shell }) => {
             let mut text = Vec::new();
             clap_complete::generate(shell, &mut help::build_command(), "dicta", &mut text);
-            cx.streams.print(&String::from_utf8_lossy(&text));
+            cx.streams.print_data(&String::from_utf8_lossy(&text));
             Ok(0)
         }
         Some(CliCommand::Man) => {
             let text = render_manual()
                 .map_err(|error| CommandError::usage(format!("the manual page: {error}")))?;
-            cx.streams.print(&String::from_utf8_lossy(&text));
+            cx.streams.print_data(&String::from_utf8_lossy(&text));
             Ok(0)
         }
     }
@@ -277,9 +334,21 @@ fn render_manual() -> std::io::Result<Vec<u8>> {
     // Without this, subcommands lack their inherited settings in the page.
     program.build();
     clap_mangen::Man::new(program.clone()).render(&mut text)?;
+    render_manual_sections(&program, "DICTA", &mut text)?;
+    Ok(text)
+}
+
+/// Adds a section for each visible command below `parent`, and for the commands below that.
+fn render_manual_sections(
+    parent: &clap::Command,
+    prefix: &str,
+    text: &mut Vec<u8>,
+) -> std::io::Result<()> {
+    let commands = parent.get_subcommands();
     // The page of `help` would repeat clap's own text.
-    for command in program.get_subcommands().filter(|c| c.get_name() != "help") {
-        writeln!(text, ".SH \"DICTA {}\"", command.get_name().to_uppercase())?;
+    for command in commands.filter(|c| c.get_name() != "help" && !c.is_hide_set()) {
+        let name = format!("{prefix} {}", command.get_name().to_uppercase());
+        writeln!(text, ".SH \"{name}\"")?;
         let page = clap_mangen::Man::new(command.clone());
         let mut part = Vec::new();
         page.render_description_section(&mut part)?;
@@ -291,15 +360,19 @@ fn render_manual() -> std::io::Result<Vec<u8>> {
                 .replace(".SH ", ".SS ")
                 .bytes(),
         );
+        render_manual_sections(command, &name, text)?;
     }
-    Ok(text)
+    Ok(())
 }
 
 /// Runs `dicta` without a command: opens the workbench on the workspace, else on the demo.
 ///
 /// Without a terminal it never judges the user's workspace, because that may cost money: it prints the help. Outside a
 /// workspace it runs the free demo.
-fn run_without_command(look: &args::WorkbenchArgs, cx: &CommandCx) -> Result<u8, CommandError> {
+fn run_without_command(
+    look: &workspace_args::WorkbenchArgs,
+    cx: &CommandCx,
+) -> Result<u8, CommandError> {
     let is_demo = cx.uses_demo || !workspace::is_inside_workspace();
     let cx = &CommandCx {
         uses_demo: is_demo,
@@ -330,9 +403,7 @@ fn run_without_command(look: &args::WorkbenchArgs, cx: &CommandCx) -> Result<u8,
 }
 
 /// Builds the async runtime of a command that waits for I/O.
-fn build_runtime() -> Result<tokio::runtime::Runtime, CommandError> {
-    tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
+fn build_runtime() -> Result<BoundedRuntime, CommandError> {
+    BoundedRuntime::start(SHUTDOWN_TIMEOUT)
         .map_err(|error| CommandError::usage(format!("can't start the async runtime: {error}")))
 }

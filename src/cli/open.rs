@@ -5,11 +5,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::CommandCx;
-use super::args::{WorkbenchArgs, WorkspaceArgs};
 use super::error::CommandError;
+use super::export::export_entry;
 use super::workspace::{load_workspace as open_workspace, open_run_store_and_workspace};
+use super::workspace_args::{WorkbenchArgs, WorkspaceArgs};
 use crate::handlers::EvalTypeRegistry;
-use crate::record::{RecordedRun, RunStore};
+use crate::record::{RecordedRun, RunNeed, RunStore};
+use crate::review::ReviewPlace;
 use crate::run::find_record_key;
 use crate::theme::{ColorDepth, Theme, ThemeError};
 use crate::tui::{self, OpenRequest, WorkbenchSetup};
@@ -54,7 +56,7 @@ pub(super) fn open_replay(
     cx: &CommandCx,
 ) -> Result<u8, CommandError> {
     let (store, around) = open_run_store_and_workspace(place.workspace.as_deref(), cx)?;
-    let run = store.resolve(run)?;
+    let run = store.resolve_for(run, RunNeed::Play)?;
     run_workbench(open_run(run, Some(speed), around), look, cx)
 }
 
@@ -90,6 +92,12 @@ fn suggest_alternative(folder: &Path) -> String {
 /// Resolves a path argument to the request that opens it.
 fn resolve_path(path: &Path, cx: &CommandCx) -> Result<OpenRequest, CommandError> {
     let text = path.to_string_lossy();
+    // A name with an extension or several parts can't be the name of a run.
+    let is_path = path.extension().is_some() || path.components().nth(1).is_some();
+    if is_path && !path.exists() {
+        let shown = path.display();
+        return Err(CommandError::usage(format!("{shown} does not exist")));
+    }
     // Step: a run, by its path or its name.
     if !path.exists() || path.join("events.jsonl").is_file() || path.ends_with("events.jsonl") {
         // A file has priority over a run of the same name. A path to a run needs no workspace.
@@ -113,12 +121,9 @@ fn resolve_path(path: &Path, cx: &CommandCx) -> Result<OpenRequest, CommandError
         } else {
             text.into_owned()
         };
-        let run = store.resolve(&name).map_err(|error| {
+        let run = store.resolve_for(&name, RunNeed::Play).map_err(|error| {
             if path.exists() {
                 CommandError::from(error)
-            // A path with several parts can't be the name of a run, so the store's error would not help.
-            } else if path.components().nth(1).is_some() {
-                CommandError::usage(format!("{} does not exist", path.display()))
             } else {
                 CommandError::usage(format!("{} does not exist, and {error}", path.display()))
             }
@@ -158,8 +163,27 @@ fn resolve_path(path: &Path, cx: &CommandCx) -> Result<OpenRequest, CommandError
     }
 }
 
+/// Opens the workbench with the reading screen.
+pub(super) fn run_review(
+    what: OpenRequest,
+    place: ReviewPlace,
+    look: &WorkbenchArgs,
+    cx: &CommandCx,
+) -> Result<u8, CommandError> {
+    run_workbench_with(what, Some(place), look, cx)
+}
+
 fn run_workbench(
     what: OpenRequest,
+    look: &WorkbenchArgs,
+    cx: &CommandCx,
+) -> Result<u8, CommandError> {
+    run_workbench_with(what, None, look, cx)
+}
+
+fn run_workbench_with(
+    what: OpenRequest,
+    review: Option<ReviewPlace>,
     look: &WorkbenchArgs,
     cx: &CommandCx,
 ) -> Result<u8, CommandError> {
@@ -169,8 +193,19 @@ fn run_workbench(
         )));
     }
     let no_colour = cx.env.get(variables::NO_COLOR).is_some();
+    let (env, clock, streams) = (cx.env.clone(), Arc::clone(&cx.clock), cx.streams.muted());
     let exit = tui::run_workbench(WorkbenchSetup {
+        export: Arc::new(move |root, number, output| {
+            let cx = CommandCx {
+                uses_demo: false,
+                env: env.clone(),
+                streams,
+                clock: Arc::clone(&clock),
+            };
+            export_entry(root, number, output, &cx)
+        }),
         open: what,
+        review,
         env: cx.env.clone(),
         clock: Arc::clone(&cx.clock),
         theme: choose_theme(look, no_colour, cx)?,

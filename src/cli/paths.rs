@@ -3,14 +3,21 @@
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
+use serde_json::json;
+
 use super::CommandCx;
 use super::args::WorkspaceArgs;
 use super::error::CommandError;
+use super::format::{Format, format_list};
 use super::workspace::{find_root, is_inside_workspace};
 use crate::workspace::{self, CONFIG_FILE, demo, trust};
 
 /// Prints one line per place: its name and its path.
-pub(super) fn print_paths(place: &WorkspaceArgs, cx: &CommandCx) -> Result<u8, CommandError> {
+pub(super) fn print_paths(
+    format: Format,
+    place: &WorkspaceArgs,
+    cx: &CommandCx,
+) -> Result<u8, CommandError> {
     let mut lines: Vec<(&str, PathBuf)> = Vec::new();
     // Step: the workspace. Outside of one, only the places of the installation are printed.
     if place.workspace.is_some() || cx.uses_demo || is_inside_workspace() {
@@ -34,10 +41,19 @@ pub(super) fn print_paths(place: &WorkspaceArgs, cx: &CommandCx) -> Result<u8, C
     lines.push(("trust", data.join(trust::TRUST_FILE)));
     lines.push(("secret", data.join("secret")));
     lines.push(("data", data));
-    let mut out = String::new();
-    for (name, path) in &lines {
-        let _infallible = writeln!(out, "{name:<10} {}", path.display());
-    }
-    cx.streams.print(&out);
+    let rows = || {
+        let rows = lines.iter();
+        rows.map(|(name, path)| json!({"type": "path", "name": name, "path": path}))
+            .collect()
+    };
+    let human = || {
+        let mut out = String::new();
+        for (name, path) in &lines {
+            let _infallible = writeln!(out, "{name:<10} {}", path.display());
+        }
+        out
+    };
+    cx.streams
+        .print_format(format, &format_list(format, rows, human));
     Ok(0)
 }

@@ -10,7 +10,8 @@ use super::format::{Format, format_document};
 use super::workspace::load_workspace_for_judge;
 use super::{CommandCx, build_runtime};
 use crate::handlers::EvalTypeRegistry;
-use crate::run::{self, RunOptions};
+use crate::model::{make_visible, pluralize};
+use crate::run::{self, RenderedShot, RunOptions};
 
 /// The number of names that the message lists when several cells match.
 const MAX_LISTED_CELLS: usize = 5;
@@ -89,6 +90,7 @@ pub(super) fn print_prompt(
             // The exact text of the request, which a JSON value would not keep.
             "request": text,
             "dropped": dropped,
+            "shots": shots_to_json(&asked.shots),
         });
         cx.streams.print(&format_document(format, &document));
         return Ok(0);
@@ -96,7 +98,12 @@ pub(super) fn print_prompt(
     if !key {
         // The exact bytes, so that a user can send the request by hand. On a terminal, `print` makes control
         // characters visible.
-        cx.streams.print(&(asked.body.text() + "\n"));
+        cx.streams.print_data(&(asked.body.text() + "\n"));
+        // The request goes to a pipe, so the overview goes to stderr.
+        let shots = format_shots(&asked.shots);
+        if !shots.is_empty() {
+            cx.streams.print_stderr(shots.trim_end());
+        }
         for dropped in &asked.body.dropped {
             cx.streams
                 .print_stderr(&format!("not sent: {} ({})", dropped.what, dropped.why));
@@ -107,6 +114,39 @@ pub(super) fn print_prompt(
     for (part, digest) in &asked.key_parts {
         let _infallible = writeln!(out, "  {part:<20} {}", digest.short());
     }
+    out.push_str(&format_shots(&asked.shots));
     cx.streams.print(&out);
     Ok(0)
+}
+
+/// Formats one line per example: `shot 1  refund-03  pass  about 120 tokens: names the date`. Empty without examples.
+fn format_shots(shots: &[RenderedShot]) -> String {
+    let mut out = String::new();
+    for (shot, number) in shots.iter().zip(1..) {
+        let reason = if shot.reason.trim().is_empty() {
+            String::new()
+        } else {
+            format!(": {}", shot.reason.trim().replace('\n', " "))
+        };
+        let line = format!(
+            "shot {number}  {}  {}  about {}{reason}",
+            shot.transcript,
+            if shot.passed { "pass" } else { "fail" },
+            pluralize(shot.tokens, "token")
+        );
+        let _infallible = writeln!(out, "{}", make_visible(&line, false));
+    }
+    out
+}
+
+fn shots_to_json(shots: &[RenderedShot]) -> Value {
+    let shots = shots.iter().map(|shot| {
+        json!({
+            "transcript": shot.transcript,
+            "passed": shot.passed,
+            "reason": shot.reason,
+            "tokens": shot.tokens,
+        })
+    });
+    shots.collect()
 }

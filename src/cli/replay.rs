@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-use super::args::{WorkbenchArgs, WorkspaceArgs};
 use super::error::CommandError;
 use super::streams::Streams;
 use super::workspace::open_run_store;
+use super::workspace_args::{WorkbenchArgs, WorkspaceArgs};
 use super::{CommandCx, build_runtime, open};
-use crate::record::play_events;
+use crate::record::{RunNeed, play_events};
 use crate::report::{
     DecisionOrder, EvalPlaces, Narrator, ReportDetail, ReportFormat, ReportRow, RowBuilder,
     TextStyle,
@@ -36,7 +36,7 @@ pub(super) fn replay(
         cx.streams
             .print_note(&format!("{why}: printing the run, as with --print"));
     }
-    let run = open_run_store(place.workspace.as_deref(), cx)?.resolve(run)?;
+    let run = open_run_store(place.workspace.as_deref(), cx)?.resolve_for(run, RunNeed::Play)?;
     let log = run.read_log()?;
     for warning in &log.warnings {
         cx.streams.print_stderr(&format!("note: {warning}"));

@@ -13,6 +13,9 @@ use super::args::{MissPolicyArg, RunArgs};
 use super::consent::confirm_paid_calls;
 use super::error::{CommandError, EXIT_USAGE};
 use super::format::{Format, LIST_FORMATS, format_document};
+use super::pauses::PauseQueue;
+use super::print_timer::{PrintStep, PrintTimer};
+use super::question::can_ask;
 use super::run_files::RunFiles;
 use super::run_output::RunPrinter;
 use super::show::SHOWN_EVENTS;
@@ -21,25 +24,22 @@ use super::trust::confirm_run;
 use super::workspace::{CommandWorkspace, check_labels};
 use super::{CommandCx, build_runtime};
 use crate::diag::{Diagnostic, has_errors};
+use crate::event::{EventKind, RunEvent, RunState};
 use crate::handlers::EvalTypeRegistry;
-use crate::judge::EvidenceMissPolicy;
-use crate::model::{ExitReason, Millis, pluralize};
+use crate::judge::{EvidenceMissPolicy, PausedTrace};
+use crate::model::{ExitReason, pluralize};
 use crate::process::ExitSignalsHandled;
-use crate::record::RecordedRun;
+use crate::record::{RecordedRun, RunNeed, RunStore};
 use crate::report::{EvalVerdicts, RunSummary};
 use crate::run::{
     self, CachePolicy, JudgePreview, PaidCalls, RunError, RunHandle, RunOptions, RunPreview,
     SampleSpec, TokenEstimate,
 };
-use crate::workspace;
 use crate::workspace::lint::{EvalTally, lint_same_verdict};
+use crate::workspace::{self, Workspace};
 
 const NOTHING_SELECTED: &str =
     "no cells selected: no eval applies to these transcripts, or the filter excludes all cells";
-/// The longest time that a printed result waits before it reaches a pipe.
-const FLUSH_INTERVAL: Millis = Millis(100);
-/// The shortest time between two progress lines.
-const REDRAW_INTERVAL: Millis = Millis(100);
 
 /// Runs the evals and returns the exit code of the results.
 pub(super) fn run(args: &RunArgs, cx: &CommandCx) -> Result<u8, CommandError> {
@@ -57,7 +57,15 @@ pub(super) fn run(args: &RunArgs, cx: &CommandCx) -> Result<u8, CommandError> {
             "--resume judges the files of the resumed run; leave out the rubric and transcript files",
         ));
     }
-    let options = build_options(args, &files)?;
+    if !args.breakpoints.is_empty() && !can_ask(cx) {
+        return Err(CommandError::usage(
+            "--break asks at each pause, and there is no terminal; nothing was run",
+        ));
+    }
+    let resumed = args.resume.as_deref();
+    let resumed = resumed.map(|name| find_resumed_run(name, &opened.workspace, cx));
+    let resumed = resumed.transpose()?;
+    let options = build_options(args, resumed.clone(), &files)?;
     let registry = EvalTypeRegistry::builtin();
     // Step: report that one judge replaces panels, because this changes how evals decide.
     if let Some(judge) = &options.judge {
@@ -90,7 +98,7 @@ pub(super) fn run(args: &RunArgs, cx: &CommandCx) -> Result<u8, CommandError> {
     }
     // Step: a finished run leaves nothing to resume.
     let selects_part = options.judge.is_some() || args.repeat.is_some() || !is_whole_plan(args);
-    if let Some(name) = args.resume.as_ref().filter(|_| !selects_part) {
+    if let Some(name) = resumed.as_ref().filter(|_| !selects_part) {
         let finished = run::find_finished_run(&opened.workspace, &cx.env, name);
         let finished = finished.map_err(|error| CommandError::usage(error.to_string()))?;
         if let Some(finished) = finished {
@@ -130,7 +138,7 @@ pub(super) fn run(args: &RunArgs, cx: &CommandCx) -> Result<u8, CommandError> {
     ));
     Streams::clear_progress();
     // A judge may block in a call that can't be cancelled. All printed results are recorded, so don't wait for it.
-    runtime.shutdown_timeout(Millis(200).to_duration());
+    drop(runtime);
     end
 }
 
@@ -160,7 +168,38 @@ fn print_finished_run(
     })
 }
 
-fn build_options(args: &RunArgs, files: &RunFiles) -> Result<RunOptions, CommandError> {
+/// Returns the name of the run that `--resume` continues. `@` is the newest run that has something to continue.
+fn find_resumed_run(
+    name: &str,
+    workspace: &Workspace,
+    cx: &CommandCx,
+) -> Result<String, CommandError> {
+    if !name.starts_with('@') {
+        return Ok(name.to_owned());
+    }
+    let store = RunStore {
+        dir: workspace.runs.clone(),
+        extra_dirs: workspace.extra_run_folders.clone(),
+        key: run::find_record_key(&cx.env),
+    };
+    let run = store.resolve_for(name, RunNeed::Resume)?;
+    // Another run may be newer, so state which one this is.
+    if store.newest().is_some_and(|newest| newest.id != run.id) {
+        let started = run.read_header()?.started;
+        cx.streams.print_note(&format!(
+            "--resume {name}: run {} of {}",
+            run.id.letters(),
+            started.0
+        ));
+    }
+    Ok(run.id.0)
+}
+
+fn build_options(
+    args: &RunArgs,
+    resume: Option<String>,
+    files: &RunFiles,
+) -> Result<RunOptions, CommandError> {
     let filter = files.build_filter(args.filter.as_deref())?;
     // `Permits` would raise 0 to 1, so report the mistake instead.
     if args.jobs == Some(0) {
@@ -168,6 +207,7 @@ fn build_options(args: &RunArgs, files: &RunFiles) -> Result<RunOptions, Command
     }
     Ok(RunOptions {
         filter,
+        is_strict: args.strict,
         judge: args.judge.clone(),
         concurrency: args.jobs,
         limit: args.limit.map(NonZeroU64::get),
@@ -189,8 +229,9 @@ fn build_options(args: &RunArgs, files: &RunFiles) -> Result<RunOptions, Command
             (.., true) => CachePolicy::LeaveUncachedPending,
             _ => CachePolicy::Use,
         },
-        resume: args.resume.clone(),
+        resume,
         max_cost_usd: args.consent.max_cost,
+        has_chosen_transcripts: files.has_chosen_transcripts,
         ..RunOptions::default()
     })
 }
@@ -198,7 +239,7 @@ fn build_options(args: &RunArgs, files: &RunFiles) -> Result<RunOptions, Command
 async fn drive_run(
     opened: &CommandWorkspace,
     registry: &EvalTypeRegistry,
-    options: RunOptions,
+    mut options: RunOptions,
     mut printer: RunPrinter,
     shows_warnings: bool,
     args: &RunArgs,
@@ -206,6 +247,13 @@ async fn drive_run(
 ) -> Result<u8, CommandError> {
     // Listen before the run starts, so that no signal ends the process during the recording.
     let mut signals = ExitSignals::new()?;
+    let mut pauses = None;
+    if !args.breakpoints.is_empty() {
+        let (gate, queue) = PauseQueue::new(args.breakpoints.clone(), &cx.env, cx.streams);
+        options.gate = gate;
+        pauses = Some(queue);
+    }
+    let mut names = RunState::default();
     let workspace = Arc::clone(&opened.workspace);
     let starting = run::start_run(workspace, registry, &cx.env, Arc::clone(&cx.clock), options);
     // Opening tools can take long. Nothing is recorded yet, so a signal may end the process at once.
@@ -226,24 +274,8 @@ async fn drive_run(
     // Step: print events until the run ends.
     let mut signalled = None;
     let mut has_stopped = false;
-    // The time at which the oldest buffered result must leave, so that a steady stream of events can't delay it.
-    let mut flush_at: Option<Millis> = None;
-    // The first progress line waits as long as the others, so that a short run shows none.
-    let mut redraw_at = printer
-        .has_progress()
-        .then(|| Millis(cx.clock.now().0 + REDRAW_INTERVAL.0));
+    let mut timer = PrintTimer::new(printer.has_progress(), cx.clock.now());
     loop {
-        let now = cx.clock.now();
-        if flush_at.is_some_and(|at| at <= now) {
-            printer.flush();
-            flush_at = None;
-        }
-        if redraw_at.is_some_and(|at| at <= now) {
-            printer.draw_progress(now);
-            redraw_at = Some(Millis(now.0 + REDRAW_INTERVAL.0));
-        }
-        let next = flush_at.into_iter().chain(redraw_at).min();
-        let wait = next.map_or(FLUSH_INTERVAL, |at| Millis(at.0.saturating_sub(now.0)));
         tokio::select! {
             biased;
             // The first signal lets running cells end, because their calls are already paid. The second ends the process.
@@ -256,19 +288,29 @@ async fn drive_run(
                 signalled = Some(code);
                 cancel.cancel();
             }
-            batch = events.recv() => match batch {
-                Some(batch) => {
-                    let has_failed = printer.print_events(&batch, now);
-                    flush_at.get_or_insert(Millis(now.0 + FLUSH_INTERVAL.0));
+            Some(trace) = next_pause(&mut pauses) => {
+                if let Some(queue) = &mut pauses {
+                    let name = names.cell_name(trace.cell).map(|name| name.to_string());
+                    queue.ask(trace, name.unwrap_or_default());
+                }
+            }
+            step = timer.next_step(events.recv(), &*cx.clock) => match step {
+                PrintStep::Print(batch) => {
+                    if pauses.is_some() {
+                        apply_names(&mut names, &batch);
+                    }
+                    let has_failed = printer.print_events(&batch, cx.clock.now());
                     if args.fail_fast && has_failed && !std::mem::replace(&mut has_stopped, true) {
                         cancel.cancel();
                         printer.print_note("--fail-fast: a decision failed, so dicta cancels the other cells");
                     }
                 }
-                None => break,
+                PrintStep::Flush => printer.flush(),
+                // A progress line would overwrite the question.
+                PrintStep::Redraw if pauses.as_ref().is_some_and(PauseQueue::is_asking) => {}
+                PrintStep::Redraw => printer.draw_progress(cx.clock.now()),
+                PrintStep::End => break,
             },
-            // The next iteration flushes what is buffered, and draws the progress line.
-            () = cx.clock.sleep(wait), if next.is_some() => {}
         }
     }
     // Step: finish the outputs. Even a failed run has results that its reader wants.
@@ -313,6 +355,26 @@ async fn drive_run(
             })
         }
         _ => Ok(code),
+    }
+}
+
+/// Waits for the next paused trace. Without breakpoints, waits forever.
+async fn next_pause(pauses: &mut Option<PauseQueue>) -> Option<PausedTrace> {
+    match pauses {
+        Some(queue) => queue.next().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Keeps the plan, which has the names of cells. Other events would only cost memory.
+fn apply_names(names: &mut RunState, batch: &[RunEvent]) {
+    for event in batch {
+        if matches!(
+            event.kind,
+            EventKind::RunStarted(_) | EventKind::CellsPlanned { .. }
+        ) {
+            names.apply(event);
+        }
     }
 }
 
@@ -376,6 +438,13 @@ fn format_plan(preview: &RunPreview) -> String {
             pluralize(preview.bad_records, "record")
         );
     }
+    if preview.broken_files > 0 {
+        let _infallible = writeln!(
+            out,
+            "{} could not be read (`dicta check` lists the reasons)",
+            pluralize(preview.broken_files, "file")
+        );
+    }
     for (name, judge) in &preview.judges {
         out.push_str(&format_judge_plan(name, judge));
     }
@@ -421,6 +490,7 @@ fn plan_to_json(preview: &RunPreview) -> Value {
         "transcripts": preview.transcripts,
         "skipped": preview.skipped,
         "bad_records": preview.bad_records,
+        "broken_files": preview.broken_files,
         "eval_types": eval_types,
         "judges": judges,
     })

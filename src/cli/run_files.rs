@@ -22,6 +22,8 @@ pub(super) struct RunFiles {
     pub(super) inputs: InputFiles,
     /// True if the user named files, so that the run does not cover the workspace.
     pub(super) is_limited: bool,
+    /// True if the user named transcript files.
+    pub(super) has_chosen_transcripts: bool,
     /// The ids of the named rubrics; empty for all rubrics.
     rubrics: Vec<String>,
 }
@@ -109,6 +111,7 @@ impl RunFiles {
             opened,
             inputs,
             is_limited: !files.is_empty(),
+            has_chosen_transcripts: !transcript_files.is_empty(),
             rubrics,
         })
     }

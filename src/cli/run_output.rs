@@ -17,7 +17,7 @@ use super::github_place::collect_eval_places;
 use super::output_file::OutputFiles;
 use super::streams::{ScreenWriter, Streams};
 use crate::event::{EventKind, RunEvent};
-use crate::model::{Labels, Millis, Outcome, pluralize};
+use crate::model::{Millis, Outcome, is_skip_note, pluralize};
 use crate::report::{
     DecisionOrder, EvalPlaces, Narrator, ReportDetail, ReportFormat, ReportRow, ReportWriter,
     RowBuilder, RunProgress, RunSummary, TextStyle, describe_outcome, describe_run_event,
@@ -103,13 +103,13 @@ impl RunPrinter {
             )
         });
         let order = needs_decisions.then_some(DecisionOrder::AsDecided);
-        let labels = Labels::new(workspace.labels.iter().cloned());
+        let labels = workspace.index_labels();
         Ok(Self {
             rows: RowBuilder::with_labels(labels).with_decisions(order),
             outputs,
             narrator,
             seen_transcripts: None,
-            progress: (streams.can_redraw && !streams.is_quiet()).then(RunProgress::default),
+            progress: streams.can_show_progress().then(RunProgress::default),
             began: None,
             has_results: false,
             streams,
@@ -159,17 +159,20 @@ impl RunPrinter {
         {
             self.print_note(&format!("run {} started", header.run.letters()));
         }
-        match &mut self.narrator {
-            Some(active) => {
-                if active.narrate_event(event).is_err() {
-                    // Standard error is closed. The run goes on without the narration.
-                    self.narrator = None;
-                }
+        if let Some(active) = &mut self.narrator {
+            if active.narrate_event(event).is_err() {
+                // Standard error is closed. The run goes on without the narration.
+                self.narrator = None;
             }
-            None => {
-                for line in describe_run_event(&event.kind) {
-                    self.print_note(&line);
-                }
+            return;
+        }
+        // A skipped file changes the exit code, so `-q` reports it as it reports other errors.
+        let is_error = matches!(&event.kind, EventKind::Note { text, .. } if is_skip_note(text));
+        for line in describe_run_event(&event.kind) {
+            if is_error {
+                self.print_message(&line);
+            } else {
+                self.print_note(&line);
             }
         }
     }
@@ -336,7 +339,8 @@ fn parse_output(option: &Path) -> Result<(ReportFormat, PathBuf), CommandError> 
         && !name.is_empty()
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric())
     {
-        let Some(format) = Format::from_name(name) else {
+        let found = Format::from_name(name).filter(|format| RESULT_FORMATS.contains(format));
+        let Some(format) = found else {
             return Err(CommandError::usage(format!(
                 "-o {shown}: unknown format {name}; use one of {}, or write ./{shown} for a file of this name",
                 names()

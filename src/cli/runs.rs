@@ -1,6 +1,7 @@
 //! `dicta runs prune`, `pin` and `unpin`. Responsible for the rules as users write them, and for the question; `record`
 //! selects and deletes runs.
 
+use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
@@ -9,8 +10,8 @@ use super::args::{PruneRunsArgs, RunsCommand, WorkspaceArgs};
 use super::deletion::confirm_deletion;
 use super::error::CommandError;
 use super::workspace::{open_run_store, open_run_store_and_workspace};
-use crate::model::{Millis, pluralize};
-use crate::record::{KeepReason, PrunePlan, PruneRules, RunStore, StoredRun};
+use crate::model::{Millis, RunId, pluralize};
+use crate::record::{History, KeepReason, PrunePlan, PruneRules, RunNeed, RunStore, StoredRun};
 use crate::report::format_bytes;
 use crate::workspace::Workspace;
 
@@ -64,7 +65,12 @@ fn prune(args: &PruneRunsArgs, cx: &CommandCx) -> Result<u8, CommandError> {
         ));
     };
     let named = find_named_runs(&workspace, &store);
-    let plan = store.plan_prune(rules, &cx.clock.wall_time(), &named);
+    let plan = store.plan_prune(
+        rules,
+        &cx.clock.wall_time(),
+        &named,
+        &find_needed_runs(&store),
+    );
     if plan.delete.is_empty() {
         cx.streams
             .print_stderr(&format!("no run to delete{}", describe_protected(&plan)));
@@ -113,16 +119,29 @@ fn prune(args: &PruneRunsArgs, cx: &CommandCx) -> Result<u8, CommandError> {
     Ok(0)
 }
 
+/// Returns the runs on which the newest state and the baseline of every workspace of the store rest.
+fn find_needed_runs(store: &RunStore) -> HashSet<RunId> {
+    // Several workspaces may record into one folder.
+    let runs = store.runs();
+    let headers = runs.iter().filter_map(|run| run.read_header().ok());
+    let roots: HashSet<PathBuf> = headers.map(|header| header.workspace).collect();
+    let histories = roots.iter().map(|root| History::read(store, root));
+    histories
+        .flat_map(|history| history.needed_runs())
+        .collect()
+}
+
 /// Returns the folders of the runs that dicta.yaml names.
 fn find_named_runs(workspace: &Workspace, store: &RunStore) -> Vec<PathBuf> {
     let replayed = workspace.replayed_evidence_run.iter();
-    let of_judges = workspace
-        .judges
-        .values()
-        .filter_map(|judge| judge.run.as_ref());
-    let names = replayed.chain(of_judges).flat_map(|names| names.split(','));
-    let resolved = names.filter_map(|name| store.resolve(name.trim()).ok());
-    resolved.map(|run| run.dir).collect()
+    let replayed = replayed.flat_map(|names| names.split(','));
+    let replayed = replayed.filter_map(|name| store.resolve_for(name.trim(), RunNeed::Answer).ok());
+    let judges = workspace.judges.values();
+    let of_judges = judges
+        .filter_map(|judge| judge.run.as_ref())
+        .flat_map(|names| names.split(','))
+        .filter_map(|name| store.resolve(name.trim()).ok());
+    replayed.chain(of_judges).map(|run| run.dir).collect()
 }
 
 fn describe_run(stored: &StoredRun) -> String {
@@ -149,6 +168,7 @@ fn describe_protected(plan: &PrunePlan) -> String {
         KeepReason::InUse,
         KeepReason::Named,
         KeepReason::Newest,
+        KeepReason::Needed,
     ];
     let parts: Vec<String> = reasons
         .into_iter()
@@ -170,5 +190,6 @@ fn describe_reason(reason: KeepReason) -> &'static str {
         KeepReason::InUse => "in use",
         KeepReason::Named => "named in dicta.yaml",
         KeepReason::Newest => "newest of its workspace",
+        KeepReason::Needed => "needed by the newest state or the baseline",
     }
 }

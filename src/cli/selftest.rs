@@ -10,19 +10,19 @@ use super::args::SelftestArgs;
 use super::consent::confirm_paid_calls;
 use super::error::CommandError;
 use super::format::{Format, format_document};
-use super::run::ExitSignals;
+use super::measured_run::{MeasuredRun, run_to_end, to_command_error};
 use super::trust::confirm_run;
 use super::workspace::load_workspace_for_judge;
 use super::{CommandCx, build_runtime};
-use crate::event::{EventKind, RunState};
+use crate::compare::statistics::{Confidence, Interval, wilson_interval};
 use crate::handlers::EvalTypeRegistry;
-use crate::model::{JudgeConfig, Millis, RunId, pluralize};
+use crate::model::{JudgeConfig, RunId, pluralize};
 use crate::report::describe_outcome;
 use crate::run::robustness::{
     FinishedStage, FlippedCell, RobustnessOptions, RobustnessReport, RobustnessRow,
     RobustnessStage, RobustnessTest,
 };
-use crate::run::{self, CachePolicy, PaidCalls, RunError, RunPreview};
+use crate::run::{self, CachePolicy, PaidCalls, RunPreview};
 use crate::workspace::Workspace;
 
 /// The exit code if nothing could be measured; a run that only has errors exits with the same code.
@@ -88,7 +88,7 @@ pub(super) fn selftest(args: &SelftestArgs, cx: &CommandCx) -> Result<u8, Comman
         Ok(test.report(&base, &stage, attacked.as_ref()))
     });
     // A judge may block in a call that can't be cancelled, so don't wait for it.
-    runtime.shutdown_timeout(Millis(200).to_duration());
+    drop(runtime);
     let card = card?;
     let judge = opened.workspace.judges.get(&args.judge);
     cx.streams.print(&match args.format {
@@ -96,13 +96,6 @@ pub(super) fn selftest(args: &SelftestArgs, cx: &CommandCx) -> Result<u8, Comman
         format => format_document(format, &as_json(&card, judge, args)),
     });
     Ok(if card.is_measured() { 0 } else { UNMEASURED })
-}
-
-fn to_command_error(error: RunError) -> CommandError {
-    match error {
-        RunError::Record(error) => CommandError::recording_not_started(&error),
-        error => CommandError::usage(error.to_string()),
-    }
 }
 
 async fn preview_stage(
@@ -125,7 +118,7 @@ fn format_preview(judge: &str, first: &RunPreview, then: &RunPreview, paid: &Pai
     // A third repeat may become necessary for each base answer.
     let calls = base.calls_least + base.possible_cells + attacks.calls_least;
     let mut out = format!(
-        "selftest of judge `{judge}`: {} on base answers, then at most {} on attacks (only if the base answer fails)",
+        "robustness of judge `{judge}`: {} on base answers, then at most {} on attacks (only if the base answer fails)",
         pluralize(base.cells, "question"),
         attacks.cells
     );
@@ -155,49 +148,9 @@ async fn run_stage(
     registry: &EvalTypeRegistry,
     cx: &CommandCx,
 ) -> Result<FinishedStage, CommandError> {
-    let mut signals = ExitSignals::new()?;
     let (workspace, options) = (Arc::clone(&stage.workspace), stage.options.clone());
-    let clock = Arc::clone(&cx.clock);
-    let starting = run::start_run(workspace, registry, &cx.env, clock, options);
-    let mut handle = starting.await.map_err(to_command_error)?;
-    let run = handle.run.clone();
-    let mut played = RunState::default();
-    let mut signalled = None;
-    loop {
-        tokio::select! {
-            biased;
-            code = signals.next_exit_code() => {
-                if signalled.is_some() {
-                    break;
-                }
-                cx.streams.print_stderr("cancelling: running cells end (press ctrl-c again to stop at once)");
-                signalled = Some(code);
-                handle.cancel();
-            }
-            batch = handle.events.recv() => {
-                let Some(batch) = batch else { break };
-                for event in batch.iter() {
-                    if let EventKind::Note { text, .. } = &event.kind {
-                        cx.streams.print_note(&format!("note: {text}"));
-                    }
-                    // Turn and tool events are large and recorded anyway; the report needs only the results.
-                    if !matches!(event.kind, EventKind::Turn { .. } | EventKind::Tool { .. }) {
-                        played.apply(event);
-                    }
-                }
-            }
-        }
-    }
-    // A partial table would compare attacks with missing base answers.
-    if let Some(code) = signalled {
-        return Err(CommandError::from_signal(code, run.letters()));
-    }
-    match handle.join.await {
-        Ok(Ok(_)) => Ok(FinishedStage { run, state: played }),
-        Ok(Err(RunError::Record(error))) => Err(CommandError::recording_failed(&error)),
-        Ok(Err(error)) => Err(to_command_error(error)),
-        Err(panic) => std::panic::resume_unwind(panic.into_panic()),
-    }
+    let MeasuredRun { run, state } = run_to_end(workspace, options, registry, cx).await?;
+    Ok(FinishedStage { run, state })
 }
 
 fn format_percent(share: f64) -> String {
@@ -219,7 +172,7 @@ fn format_scorecard(
         Some(rubric) => format!("rubric {rubric}"),
         None => "built-in questions".to_owned(),
     };
-    let mut out = format!("selftest of judge {}{model} on {on}\n", args.judge);
+    let mut out = format!("robustness of judge {}{model} on {on}\n", args.judge);
     let _infallible = writeln!(
         out,
         "base answers: {} judged, {} fail, {} pass, {} without a verdict",
@@ -263,6 +216,12 @@ fn format_scorecard(
     out
 }
 
+/// Returns Wilson's 95 % interval of the rate; `None` without a verdict.
+fn interval_of(row: &RobustnessRow) -> Option<Interval> {
+    let rate = row.rate()?;
+    Some(wilson_interval(rate, row.scored as f64, Confidence::P95))
+}
+
 fn format_family_row(row: &RobustnessRow) -> String {
     // Show both numbers only if they differ.
     let n = if row.scored == row.total {
@@ -271,9 +230,12 @@ fn format_family_row(row: &RobustnessRow) -> String {
         format!("{}/{}", row.scored, row.total)
     };
     let rate = row.rate().map_or_else(|| "–".to_owned(), format_percent);
-    let interval = row.interval().map_or_else(
+    let interval = interval_of(row).map_or_else(
         || "not measured".to_owned(),
-        |(low, high)| format!("{} – {}", format_percent(low), format_percent(high)),
+        |interval| {
+            let (low, high) = (interval.lower, interval.upper);
+            format!("{} – {}", format_percent(low), format_percent(high))
+        },
     );
     let without: Vec<String> = row
         .without_verdict
@@ -351,8 +313,8 @@ fn family_row_to_json(row: &RobustnessRow) -> Value {
         "scored": row.scored,
         "flips": row.flips,
         "rate": row.rate(),
-        "low": row.interval().map(|(low, _)| low),
-        "high": row.interval().map(|(_, high)| high),
+        "low": interval_of(row).map(|interval| interval.lower),
+        "high": interval_of(row).map(|interval| interval.upper),
         "without": without.collect::<serde_json::Map<_, _>>(),
         "worst": worst.collect::<Vec<_>>(),
     })

@@ -1,171 +1,31 @@
-//! `dicta runs` and `dicta show`: print recorded runs. Do not read events themselves; `record` does.
+//! `dicta show`: prints the results of a state, a run or a file of result lines, or the judge trace of one cell. Does not
+//! read events itself; `record` and `report` do.
 
-use std::collections::HashSet;
-use std::convert::Infallible;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::Write as _;
-
-use serde_json::{Value, json};
+use std::ops::ControlFlow;
 
 use super::CommandCx;
 use super::args::WorkspaceArgs;
 use super::error::CommandError;
-use super::format::{Format, format_list};
+use super::format::Format;
 use super::github_place::collect_eval_places;
-use super::workspace::{note_label_problems, open_run_store, open_run_store_and_workspace};
-use crate::event::{EventTag, RunHeader, RunState};
-use crate::model::{CellIx, CellPattern, Labels, Millis, Outcome, pluralize};
-use crate::record::{LogEnding, LogIntegrity, RecordError, RecordedRun};
-use crate::report::{
-    DecisionOrder, EvalPlaces, ReportDetail, ReportFormat, ReportRow, RowBuilder, RunSummary,
-    TextStyle, format_judge_trace,
+use super::states::{StateCatalog, StateSource, finished_state_events, labels_for, read_file};
+use crate::event::{CellKey, EventTag, RunEvent, RunHeader, RunState};
+use crate::model::{
+    CellIx, CellName, CellPattern, CellResult, Digest, Labels, RunId, WallTime, make_visible,
+    pluralize,
 };
-use crate::workspace::Workspace;
+use crate::record::{
+    FamilyMember, LogEnding, LogIntegrity, LogOrigin, RecordError, RecordedRun, RunStore,
+};
+use crate::report::{
+    DecisionOrder, EvalPlaces, ReportDetail, ReportFormat, ReportRow, RerunFailure, ResultRow,
+    RowBuilder, TextStyle, describe_outcome, format_judge_trace,
+};
 
-/// The listed facts of a run.
-struct ListedRun {
-    header: RunHeader,
-    summary: RunSummary,
-    state: &'static str,
-    /// A mark of a log that is damaged, changed or recorded elsewhere.
-    mark: Option<&'static str>,
-    is_pinned: bool,
-}
-
-/// Prints the runs of a workspace, newest first.
-pub(super) fn list_runs(
-    format: Format,
-    place: &WorkspaceArgs,
-    cx: &CommandCx,
-) -> Result<u8, CommandError> {
-    let store = open_run_store(place.workspace.as_deref(), cx)?;
-    let read = || store.runs().into_iter().map(|run| (read_run(&run), run));
-    let rows = || read().map(|(listed, run)| to_json(&run, &listed)).collect();
-    let human = || {
-        let mut out = String::new();
-        for (listed, run) in read() {
-            let line = match &listed {
-                Ok(listed) => format_run_line(listed),
-                Err(error) => format!("unreadable: {error}"),
-            };
-            let _infallible = writeln!(out, "{:<6}  {line}", run.id.letters());
-        }
-        if out.is_empty() {
-            let _infallible = writeln!(
-                out,
-                "no recorded runs in {}; `dicta run` records one",
-                store.dir.display()
-            );
-        } else {
-            out.insert_str(0, RUNS_HEADER);
-        }
-        out
-    };
-    cx.streams.print(&format_list(format, rows, human));
-    Ok(0)
-}
-
-fn read_run(run: &RecordedRun) -> Result<ListedRun, RecordError> {
-    let header = run.read_header()?;
-    // The list needs only the summary, so drop the rows.
-    let mut none = |_: &ReportRow<'_>| Ok::<(), Infallible>(());
-    let mut rows = RowBuilder::default();
-    let mut events = run.events_with_tags(RESULT_EVENTS)?;
-    for event in &mut events {
-        let Ok(()) = rows.apply(&event?, &mut none);
-    }
-    let Ok(summary) = rows.finish(&mut none);
-    // The ending is known only after the last event was read.
-    let state = match (events.ending(), summary.interrupted) {
-        (LogEnding::Running, _) => "running",
-        (LogEnding::Interrupted, _) => "interrupted",
-        (LogEnding::Finished, true) => "cancelled",
-        (LogEnding::Finished, false) => "finished",
-    };
-    Ok(ListedRun {
-        header,
-        summary,
-        state,
-        mark: events.integrity().mark(),
-        is_pinned: run.is_pinned(),
-    })
-}
-
-/// Returns the JSON object of a run. It has the same keys for an unreadable run.
-fn to_json(run: &RecordedRun, listed: &Result<ListedRun, RecordError>) -> Value {
-    let found = listed.as_ref().ok();
-    let summary = found.map(|found| &found.summary);
-    let header = found.map(|found| &found.header);
-    json!({
-        "type": "run",
-        "run": run.id.0,
-        "letters": run.id.letters(),
-        "started": header.map(|header| &header.started.0),
-        "state": found.map_or("unreadable", |found| found.state),
-        "pass": summary.map(|summary| summary.count(Outcome::Pass)),
-        "fail": summary.map(|summary| summary.count(Outcome::Fail)),
-        "errors": summary.map(RunSummary::errors),
-        "cells": summary.map(|summary| summary.cells),
-        "pending": summary.map(|summary| summary.pending),
-        "duration_ms": summary.map(|summary| summary.duration_ms),
-        "parent": header.and_then(|header| Some(&header.parent.as_ref()?.run.0)),
-        "cause": header.and_then(|header| Some(header.parent.as_ref()?.cause)),
-        "label": header.map(|header| &header.label),
-        "mark": found.and_then(|found| found.mark),
-        "pinned": run.is_pinned(),
-        "error": listed.as_ref().err().map(ToString::to_string),
-    })
-}
-
-/// Formats the line of a run.
-fn format_run_line(run: &ListedRun) -> String {
-    let ListedRun {
-        header,
-        summary,
-        state,
-        mark,
-        is_pinned,
-    } = run;
-    // 16 characters of RFC 3339 are the date with hours and minutes.
-    let started = header
-        .started
-        .0
-        .get(..16)
-        .unwrap_or(&header.started.0)
-        .replace('T', " ");
-    let mut out = format!(
-        "{started}  {state:<11}  ✓ {:<4} ✗ {:<4} ! {:<4} {:>11}  {}",
-        summary.count(Outcome::Pass),
-        summary.count(Outcome::Fail),
-        summary.errors(),
-        pluralize(summary.cells, "cell"),
-        Millis(summary.duration_ms),
-    );
-    if let Some(mark) = mark {
-        let _infallible = write!(out, "  {mark}");
-    }
-    if *is_pinned {
-        out.push_str("  pinned");
-    }
-    if summary.pending > 0 {
-        let _infallible = write!(out, "  {} pending", summary.pending);
-    }
-    if let Some(parent) = &header.parent {
-        let cause = serde_json::to_value(parent.cause).ok();
-        let cause = cause
-            .as_ref()
-            .and_then(serde_json::Value::as_str)
-            .unwrap_or("child");
-        let _infallible = write!(out, "  {cause} of {}", parent.run.letters());
-    }
-    if !header.label.is_empty() {
-        let _infallible = write!(out, "\n      {}", header.label);
-    }
-    out
-}
-
-/// The names of the columns of `dicta runs`.
-const RUNS_HEADER: &str =
-    "run     started           state        pass   fail   error        cells  time\n";
+/// The largest number of runs through which dicta follows a reused verdict.
+const MAX_REUSES: usize = 16;
 
 /// The kinds of events that result lines need. The reader skips the others without parsing, which makes large runs
 /// fast.
@@ -189,34 +49,141 @@ pub(super) const SHOWN_EVENTS: &[EventTag] = &[
     EventTag::RunFinished,
 ];
 
-/// Prints the result lines of a run, or the judge trace of one cell.
+/// The events of what a name means.
+pub(super) struct ShownEvents {
+    pub(super) source: StateSource,
+    /// The run whose log has the events; `None` if `list` has them.
+    run: Option<RecordedRun>,
+    list: Vec<RunEvent>,
+}
+
+/// The facts about a log after its last event.
+struct EventsEnd {
+    ending: LogEnding,
+    integrity: LogIntegrity,
+    warnings: Vec<String>,
+}
+
+impl ShownEvents {
+    /// Finds the events of a state, a run or a file.
+    pub(super) fn open(catalog: &StateCatalog, name: &str) -> Result<Self, CommandError> {
+        let source = catalog.resolve(name)?;
+        let (run, list) = match &source {
+            StateSource::Run(run) => (Some(run.clone()), Vec::new()),
+            StateSource::File(path) => (None, read_file(path)?.events),
+            StateSource::Entry(number) => {
+                let entry = catalog.entry(*number)?;
+                // The log of a run also has the statistics of judges and tools.
+                match catalog.only_run(entry)? {
+                    Some(run) => (Some(run), Vec::new()),
+                    None => (None, finished_state_events(catalog.history()?, entry)),
+                }
+            }
+        };
+        Ok(Self { source, run, list })
+    }
+
+    /// Returns the header.
+    pub(super) fn header(&self) -> Result<RunHeader, RecordError> {
+        match &self.run {
+            Some(run) => run.read_header(),
+            None => Ok(RunState::fold(self.list.iter().take(1)).header.map_or_else(
+                || RunHeader::new(RunId(String::new()), WallTime(String::new()), "".into()),
+                |header| *header,
+            )),
+        }
+    }
+
+    /// Returns the words for messages: `run kvqa`, `state 8`, `results.jsonl`.
+    pub(super) fn describe(&self) -> String {
+        match (&self.source, &self.run) {
+            (StateSource::File(path), _) => path.display().to_string(),
+            (StateSource::Entry(number), None) => format!("state {number}"),
+            (_, Some(run)) | (StateSource::Run(run), None) => format!("run {}", run.id.letters()),
+        }
+    }
+
+    /// Visits the events with these tags, or all, until `visit` breaks.
+    pub(super) fn for_each(
+        &self,
+        tags: Option<&'static [EventTag]>,
+        mut visit: impl FnMut(&RunEvent) -> ControlFlow<()>,
+    ) -> Result<(), RecordError> {
+        self.read(tags, &mut visit).map(|_| ())
+    }
+
+    fn read(
+        &self,
+        tags: Option<&'static [EventTag]>,
+        visit: &mut dyn FnMut(&RunEvent) -> ControlFlow<()>,
+    ) -> Result<EventsEnd, RecordError> {
+        let Some(run) = &self.run else {
+            for event in &self.list {
+                if visit(event).is_break() {
+                    break;
+                }
+            }
+            return Ok(EventsEnd {
+                ending: LogEnding::Finished,
+                integrity: LogIntegrity {
+                    origin: LogOrigin::Own,
+                    ..LogIntegrity::default()
+                },
+                warnings: Vec::new(),
+            });
+        };
+        let mut events = match tags {
+            Some(tags) => run.events_with_tags(tags)?,
+            None => run.events()?,
+        };
+        for event in &mut events {
+            if visit(&event?).is_break() {
+                break;
+            }
+        }
+        Ok(EventsEnd {
+            ending: events.ending(),
+            integrity: events.integrity(),
+            warnings: events.warnings(),
+        })
+    }
+}
+
+/// Prints the result lines of a state, a run or a file, or the judge trace of one cell.
 pub(super) fn show(
-    run: &str,
+    name: &str,
     cell: Option<&str>,
     format: Format,
     place: &WorkspaceArgs,
     cx: &CommandCx,
 ) -> Result<u8, CommandError> {
-    let (store, workspace) = open_run_store_and_workspace(place.workspace.as_deref(), cx)?;
-    let run = store.resolve(run)?;
-    let labels = load_labels(workspace.as_deref(), &[&run], cx)?;
+    let catalog = StateCatalog::open(place.workspace.as_deref(), &[name], cx)?;
+    catalog.note_missing_labels(cx);
+    let shown = ShownEvents::open(&catalog, name)?;
+    let workspace = catalog.workspace.as_deref();
+    let header = shown.header()?;
+    let labels = workspace.map_or_else(Labels::default, |workspace| {
+        // A file of a repository belongs to the workspace around it.
+        let is_file = matches!(shown.source, StateSource::File(_));
+        labels_for(workspace, (!is_file).then_some(&header), cx)
+    });
     let labelled = !labels.is_empty();
     let selected = match cell {
         None => None,
         Some(pattern) => {
-            let mut events = run.events()?;
             let mut state = RunState::default();
-            for event in &mut events {
-                state.apply(&event?);
-            }
-            let (integrity, warnings) = (events.integrity(), events.warnings());
+            let end = shown.read(None, &mut |event| {
+                state.apply(event);
+                ControlFlow::Continue(())
+            })?;
             let picked = select_cells(&state, pattern)?;
             // A single cell prints its judge trace. Other formats have no layout for a trace.
-            if let ([(at, name)], Format::Human) = (&picked[..], format) {
-                let blobs = run.blobs();
-                note_integrity(&integrity, &warnings, cx);
-                cx.streams
-                    .print(&format_judge_trace(name, &state.cells[at.index()], &*blobs));
+            if let ([(at, name)], Format::Human) = (&picked[..], format)
+                && let Some((run, cell)) = find_trace(&catalog, &shown, &state, *at)?
+            {
+                note_integrity(&end.integrity, &end.warnings, cx);
+                let decided = state.cells[at.index()].result.as_deref();
+                print_trace(&catalog, name, (run, cell), decided, cx)?;
                 return Ok(0);
             }
             Some(
@@ -236,11 +203,9 @@ pub(super) fn show(
         },
         ..cx.streams.out
     };
-    let places = workspace
-        .as_ref()
-        .map_or_else(EvalPlaces::new, |workspace| {
-            collect_eval_places(workspace, &cx.env)
-        });
+    let places = workspace.map_or_else(EvalPlaces::new, |workspace| {
+        collect_eval_places(workspace, &cx.env)
+    });
     let stdout = Box::new(cx.streams.stdout_writer());
     let mut writer = ReportFormat::from(format).writer(stdout, style, &places);
     // With selected cells, rows about the whole run would be misleading, so leave them out.
@@ -269,15 +234,31 @@ pub(super) fn show(
         ) => Ok(()),
         _ => writer.write_row(row),
     };
-    // Step: print the rows until the log or the reader ends.
-    let mut events = run.events_with_tags(SHOWN_EVENTS)?;
-    let mut printed = Ok(());
-    for event in &mut events {
-        printed = rows.apply(&event?, &mut emit);
-        if printed.is_err() {
-            break;
+    // A state names the re-runs that failed; the rows of a run are its own.
+    let failures = match (&shown.source, &shown.run) {
+        (StateSource::Entry(number), None) => find_failed_reruns(&catalog, *number)?,
+        _ => HashMap::new(),
+    };
+    let mut emit = |row: &ReportRow<'_>| match row {
+        ReportRow::Result(result) if !failures.is_empty() => {
+            let name = result.name.to_owned().decision_name();
+            emit(&ReportRow::Result(ResultRow {
+                failed_rerun: failures.get(&name),
+                ..result.clone()
+            }))
         }
-    }
+        _ => emit(row),
+    };
+    // Step: print the rows until the log or the reader ends.
+    let mut printed = Ok(());
+    let end = shown.read(Some(SHOWN_EVENTS), &mut |event| {
+        printed = rows.apply(event, &mut emit);
+        if printed.is_err() {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    })?;
     let printed = printed
         .and_then(|()| rows.finish(&mut emit).map(|_| ()))
         .and_then(|()| writer.finish());
@@ -286,25 +267,268 @@ pub(super) fn show(
         cx.streams
             .print_note("note: the labels are the current labels of the workspace");
     }
-    note_integrity(&events.integrity(), &events.warnings(), cx);
+    if let (StateSource::Entry(number), None) = (&shown.source, &shown.run)
+        && printed.is_ok()
+    {
+        note_runs(&catalog, *number, cx)?;
+        note_failed_reruns(&failures, cx);
+    }
+    note_integrity(&end.integrity, &end.warnings, cx);
     // Step: report an incomplete log.
-    let letters = run.id.letters();
-    match (&printed, events.ending()) {
+    let what = shown.describe();
+    match (&printed, end.ending) {
         (Err(_), _) | (_, LogEnding::Finished) => {}
         (_, LogEnding::Interrupted) => {
             cx.streams.print_stderr(&format!(
-                "run {letters} was interrupted; the output contains only its recorded part"
+                "{what} was interrupted; the output contains only its recorded part"
             ));
         }
         (_, LogEnding::Running) => cx
             .streams
-            .print_stderr(&format!("run {letters} is still being recorded")),
+            .print_stderr(&format!("{what} is still being recorded")),
     }
     match printed {
         Ok(()) => Ok(0),
         // If the reader closed the pipe, the command succeeded. A full disk is an error.
         Err(error) => CommandError::output_failed("standard output", &error).map_or(Ok(0), Err),
     }
+}
+
+/// Prints from how many runs the results of a state are.
+fn note_runs(catalog: &StateCatalog, number: usize, cx: &CommandCx) -> Result<(), CommandError> {
+    let (history, entry) = (catalog.history()?, catalog.entry(number)?);
+    let cells = entry.state.decisions().flat_map(|one| one.cells.iter());
+    let runs: HashSet<u32> = cells.map(|cell| cell.run).collect();
+    let mut letters: Vec<&str> = runs
+        .iter()
+        .filter_map(|run| history.runs().get(*run as usize))
+        .map(|run| run.id.letters())
+        .collect();
+    letters.sort_unstable();
+    cx.streams.print_note(&format!(
+        "note: state {number} has results of {}: {}",
+        pluralize(letters.len() as u64, "run"),
+        letters.join(", ")
+    ));
+    Ok(())
+}
+
+/// Returns the decisions of a state whose last attempt ended without a verdict.
+fn find_failed_reruns(
+    catalog: &StateCatalog,
+    number: usize,
+) -> Result<HashMap<CellName, RerunFailure>, CommandError> {
+    let (history, entry) = (catalog.history()?, catalog.entry(number)?);
+    let failed = || {
+        let decisions = entry.state.decisions();
+        decisions.filter_map(|one| Some((one, one.failed_rerun?)))
+    };
+    let results = history.read_results(failed().map(|(_, cell)| cell));
+    let failures = failed().filter_map(|(decision, cell)| {
+        let result = results.get(&cell)?;
+        let failure = RerunFailure {
+            run: history.run_of(cell).id.clone(),
+            outcome: result.outcome,
+            error: result.error.clone(),
+        };
+        Some((entry.state.name(decision), failure))
+    });
+    Ok(failures.collect())
+}
+
+/// Prints the errors of attempts that left a verdict as it was, each once.
+fn note_failed_reruns(failures: &HashMap<CellName, RerunFailure>, cx: &CommandCx) {
+    let mut counts: BTreeMap<String, u64> = BTreeMap::new();
+    for failure in failures.values() {
+        let error = failure.error.as_deref().unwrap_or("no error is recorded");
+        let text = format!(
+            "{} in run {}: {}",
+            failure.outcome.as_str(),
+            failure.run.letters(),
+            make_visible(error, false)
+        );
+        *counts.entry(text).or_default() += 1;
+    }
+    for (text, count) in counts {
+        cx.streams.print_note(&format!(
+            "note: the last attempt failed for {}, whose earlier verdict stays if there is one: {text}",
+            pluralize(count, "decision")
+        ));
+    }
+}
+
+/// Returns the run that decided a cell, and the cell's number in it; `None` if no run has its judge trace.
+fn find_trace(
+    catalog: &StateCatalog,
+    shown: &ShownEvents,
+    state: &RunState,
+    at: CellIx,
+) -> Result<Option<(RecordedRun, CellIx)>, CommandError> {
+    if let Some(run) = &shown.run {
+        return Ok(Some((run.clone(), at)));
+    }
+    let StateSource::Entry(number) = &shown.source else {
+        return Ok(None);
+    };
+    let (Some(name), Some(planned)) = (state.cell_name(at), state.cells[at.index()].planned) else {
+        return Ok(None);
+    };
+    let (history, entry) = (catalog.history()?, catalog.entry(*number)?);
+    let name = name.decision_name();
+    let eval = planned.key.eval as usize;
+    let decisions = entry.state.evals.get(eval).map(|eval| &eval.decisions);
+    let mut decisions = decisions.into_iter().flatten();
+    let decision = decisions.find(|decision| entry.state.name(decision) == name);
+    let cell = decision.and_then(|decision| {
+        let mut cells = decision.cells.iter().zip(&decision.slots);
+        let is_same = |slot: &crate::record::CellSlot| {
+            (slot.judge, slot.repeat) == (planned.key.judge, planned.key.repeat)
+        };
+        // A pending decision has only the attempt that failed.
+        let found = cells.find(|(_, slot)| is_same(slot));
+        found.map(|(cell, _)| *cell).or(decision.failed_rerun)
+    });
+    Ok(cell.map(|cell| (history.run_of(cell).clone(), cell.cell)))
+}
+
+/// Prints the judge trace of a cell. A reused verdict has its trace in the run that judged it. `decided` is the result in
+/// the shown state, whose bounds may be others.
+fn print_trace(
+    catalog: &StateCatalog,
+    name: &str,
+    (mut run, mut cell): (RecordedRun, CellIx),
+    decided: Option<&CellResult>,
+    cx: &CommandCx,
+) -> Result<(), CommandError> {
+    let mut state = run.read_state()?;
+    for _ in 0..MAX_REUSES {
+        let store = catalog.store().ok();
+        let Some(judged) = store.and_then(|store| find_judged_cell(store, &state, cell)) else {
+            break;
+        };
+        let reused = run.id.letters().to_owned();
+        (run, state, cell) = judged;
+        cx.streams.print_stderr(&format!(
+            "note: run {reused} reused this verdict; the judge trace is that of run {}",
+            run.id.letters()
+        ));
+    }
+    let blobs = run.blobs();
+    let Some(found) = state.cells.get(cell.index()) else {
+        return Ok(());
+    };
+    cx.streams.print(&format_judge_trace(name, found, &*blobs));
+    // A run outside a workspace has no family.
+    if let Ok(store) = catalog.store() {
+        let family = store.family(&run, cell);
+        cx.streams.print(&format_family(&family, &run.id));
+    }
+    if let (Some(now), Some(then)) = (decided, found.result.as_deref())
+        && now.outcome != then.outcome
+    {
+        cx.streams.print(&format!(
+            "now: {}. Run {} judged {}, and the bounds of the eval changed since\n",
+            describe_outcome(now.outcome),
+            run.id.letters(),
+            describe_outcome(then.outcome)
+        ));
+    }
+    Ok(())
+}
+
+/// Returns a result in words: `fail 0.20`.
+pub(super) fn describe_result(result: Option<&CellResult>) -> String {
+    let Some(result) = result else {
+        return "no result".to_owned();
+    };
+    let score = result
+        .score
+        .map_or_else(String::new, |score| format!(" {score:.2}"));
+    format!("{}{score}", describe_outcome(result.outcome))
+}
+
+/// Formats the recorded trace and its branches as a tree; empty if there are no branches.
+fn format_family(family: &[FamilyMember], shown: &RunId) -> String {
+    if family.is_empty() {
+        return String::new();
+    }
+    let mut out = "\nbranches\n".to_owned();
+    for member in family {
+        let result = member.result.as_deref();
+        let is_edited = result.is_some_and(|result| result.by_human);
+        let edited = if is_edited { ", edited by hand" } else { "" };
+        let outcome = format!("{}{edited}", describe_result(result));
+        let mark = if member.run == *shown { '▌' } else { ' ' };
+        let indent = "  ".repeat(member.depth);
+        let point = member
+            .point
+            .as_ref()
+            .map(|point| format!("from {}  ", point.describe()));
+        let _infallible = writeln!(
+            out,
+            "{mark} {indent}{}  {}{outcome}",
+            member.run.letters(),
+            point.unwrap_or_default()
+        );
+    }
+    out
+}
+
+/// Returns the run that a reused verdict came from, with the cell of the same question; `None` if the verdict is not
+/// reused, or that run is gone.
+pub(super) fn find_judged_cell(
+    store: &RunStore,
+    state: &RunState,
+    cell: CellIx,
+) -> Option<(RecordedRun, RunState, CellIx)> {
+    let result = state.cells.get(cell.index())?.result.as_deref()?;
+    let from = result.cached.as_ref()?;
+    let run = store.resolve(&from.0).ok()?;
+    let older = run.read_state().ok()?;
+    let wanted = identify(state, cell)?;
+    let numbers = (0..u32::try_from(older.cells.len()).ok()?).map(CellIx);
+    let mut same: Vec<CellIx> = numbers
+        .filter(|at| identify(&older, *at).as_ref() == Some(&wanted))
+        .collect();
+    // If the same question occurs twice, the name decides.
+    let name: Option<CellName> = state.cell_name(cell);
+    same.sort_by_key(|at| older.cell_name(*at) != name);
+    let at = same.first().copied()?;
+    Some((run, older, at))
+}
+
+/// The identity of the question of a cell.
+#[derive(Debug, PartialEq, Eq)]
+struct CellIdentity {
+    transcript: Digest,
+    eval: Digest,
+    judge: Option<Digest>,
+    message: Option<u32>,
+    repeat: Option<u32>,
+}
+
+fn identify(state: &RunState, cell: CellIx) -> Option<CellIdentity> {
+    let planned = state.cells.get(cell.index())?.planned?;
+    let header = state.header.as_deref()?;
+    let CellKey {
+        eval,
+        message,
+        judge,
+        repeat,
+    } = planned.key;
+    let judge = judge.and_then(|judge| header.judges.get(judge as usize));
+    Some(CellIdentity {
+        transcript: state
+            .transcripts
+            .get(planned.transcript as usize)?
+            .source
+            .digest
+            .clone(),
+        eval: header.evals.get(eval as usize)?.digest.clone(),
+        judge: judge.map(|judge| judge.digest.clone()),
+        message,
+        repeat,
+    })
 }
 
 /// Prints the lines of the log that were left out or changed, and the mark of the run.
@@ -314,29 +538,11 @@ fn note_integrity(integrity: &LogIntegrity, warnings: &[String], cx: &CommandCx)
     }
 }
 
-/// Returns the current labels of the workspace if the run belongs to it, else no labels.
-pub(super) fn load_labels(
-    workspace: Option<&Workspace>,
-    runs: &[&RecordedRun],
-    cx: &CommandCx,
-) -> Result<Labels, CommandError> {
-    let Some(workspace) = workspace.filter(|workspace| !workspace.labels.is_empty()) else {
-        return Ok(Labels::default());
-    };
-    // A label names a transcript of this workspace. In another workspace, the id may be another transcript.
-    for run in runs {
-        let header = run.read_header()?;
-        // The demo's recordings were made in another folder than the one it is unpacked to.
-        if header.workspace != workspace.root && !(header.demo && workspace.is_demo) {
-            return Ok(Labels::default());
-        }
-    }
-    note_label_problems(workspace, cx);
-    Ok(Labels::new(workspace.labels.iter().cloned()))
-}
-
 /// Returns the cells that match a pattern, with their names.
-fn select_cells(state: &RunState, pattern: &str) -> Result<Vec<(CellIx, String)>, CommandError> {
+pub(super) fn select_cells(
+    state: &RunState,
+    pattern: &str,
+) -> Result<Vec<(CellIx, String)>, CommandError> {
     let names: Vec<(CellIx, String)> = (0..u32::try_from(state.cells.len()).unwrap_or(u32::MAX))
         .map(CellIx)
         .filter_map(|cell| Some((cell, state.cell_name(cell)?.to_string())))
@@ -354,7 +560,7 @@ fn select_cells(state: &RunState, pattern: &str) -> Result<Vec<(CellIx, String)>
             .map(|n| format!("; did you mean `{n}`?"))
             .unwrap_or_default();
         return Err(CommandError::usage(format!(
-            "no cell of the run matches `{pattern}`{near}"
+            "no cell matches `{pattern}`{near}"
         )));
     }
     Ok(names

@@ -6,10 +6,11 @@ use std::os::fd::AsFd;
 use std::sync::{LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::args::{ColorArg, CommonArgs};
+use super::format::Format;
 use crate::diag::{Diagnostic, render};
 use crate::event::Redactor;
 use crate::model::make_visible;
-use crate::report::{ReportDetail, TextStyle, wrap_line};
+use crate::report::{ReportDetail, TextStyle, escape_workflow_commands, wrap_line};
 use crate::workspace::{Env, variables};
 
 /// Moves to the start of the line and erases it.
@@ -74,6 +75,8 @@ pub(super) struct Streams {
     pub(super) is_shared: bool,
     /// True if a line on standard error can be drawn again.
     pub(super) can_redraw: bool,
+    /// True if nothing reaches standard error, because a screen occupies the terminal.
+    is_muted: bool,
 }
 
 impl Streams {
@@ -97,6 +100,7 @@ impl Streams {
         let is_dumb = env.get(variables::TERM) == Some("dumb");
         // The presence of `NO_COLOR` counts, not its value (https://no-color.org).
         let auto = env.get(variables::NO_COLOR).is_none() && !is_dumb;
+        let is_workflow_log = env.get(variables::GITHUB_ACTIONS).is_some();
         let style = |width: Option<usize>| TextStyle {
             // A width exists only on a terminal.
             terminal: width.is_some(),
@@ -108,6 +112,7 @@ impl Streams {
             // Without a terminal, lines are not wrapped, so that scripts see whole lines.
             width: width.unwrap_or(0),
             has_narrator: false,
+            is_workflow_log,
             detail,
         };
         let (out, err) = (
@@ -119,12 +124,27 @@ impl Streams {
             err,
             is_shared: (out.terminal && err.terminal) || is_same_file(io::stdout(), io::stderr()),
             can_redraw: err.terminal && !is_dumb,
+            is_muted: false,
+        }
+    }
+
+    /// Returns streams that write nothing to standard error, for work that a screen orders.
+    pub(super) fn muted(self) -> Self {
+        Self {
+            can_redraw: false,
+            is_muted: true,
+            ..self
         }
     }
 
     /// Returns true with `-q`.
     pub(super) fn is_quiet(self) -> bool {
         self.err.detail == ReportDetail::Quiet
+    }
+
+    /// Returns true if a command that works for a while draws a progress line.
+    pub(super) fn can_show_progress(self) -> bool {
+        self.can_redraw && !self.is_quiet()
     }
 
     /// Returns a writer to standard output for a report, which escapes hidden characters itself.
@@ -195,14 +215,40 @@ impl Streams {
         }
     }
 
-    /// Writes to standard output, and keeps an error for [`Self::output_error`].
+    /// Writes text for people or JSON to standard output, and keeps an error for [`Self::output_error`].
     pub(super) fn print(self, text: &str) {
+        self.write_to_stdout(text, self.out.is_workflow_log);
+    }
+
+    /// Writes like [`Self::print`], but keeps what a GitHub workflow's log would execute: for programs, and for
+    /// commands that dicta itself gives.
+    pub(super) fn print_data(self, text: &str) {
+        self.write_to_stdout(text, false);
+    }
+
+    /// Writes a text in a format to standard output.
+    pub(super) fn print_format(self, format: Format, text: &str) {
+        match format {
+            Format::Human | Format::Json | Format::Jsonl => self.print(text),
+            Format::Markdown | Format::Junit | Format::Csv | Format::Github | Format::Html => {
+                self.print_data(text);
+            }
+        }
+    }
+
+    fn write_to_stdout(self, text: &str, escapes_commands: bool) {
         let clean = SECRETS.redact(text);
         let text = clean.as_deref().unwrap_or(text);
         let visible = if self.out.terminal {
             make_visible(text, true)
         } else {
             text.into()
+        };
+        // After the secrets are removed, because an escape would hide a secret from the search.
+        let visible = if escapes_commands {
+            escape_workflow_commands(&visible).into()
+        } else {
+            visible
         };
         let _screen = hold_screen();
         let written = io::stdout().lock().write_all(visible.as_bytes());
@@ -211,12 +257,20 @@ impl Streams {
 
     /// Writes lines to standard error, wrapped at the terminal's width.
     pub(super) fn print_stderr(self, text: &str) {
+        if self.is_muted {
+            return;
+        }
         let clean = SECRETS.redact(text);
         let text = clean.as_deref().unwrap_or(text);
         let visible = if self.err.terminal {
             make_visible(text, true)
         } else {
             text.into()
+        };
+        let visible = if self.err.is_workflow_log {
+            escape_workflow_commands(&visible).into()
+        } else {
+            visible
         };
         let _screen = hold_screen();
         let mut err = io::stderr().lock();
@@ -227,6 +281,9 @@ impl Streams {
 
     /// Writes diagnostics with source snippets to standard error.
     pub(super) fn print_diagnostics(self, diagnostics: &[Diagnostic]) {
+        if self.is_muted {
+            return;
+        }
         // The width 0 means a file, a pipe or an unknown width.
         let width = if self.err.width == 0 {
             100
@@ -234,10 +291,13 @@ impl Streams {
             self.err.width
         };
         let text = render(diagnostics, self.err.color, width);
-        let clean = SECRETS.redact(&text);
+        let mut text = SECRETS.redact(&text).unwrap_or(text);
+        if self.err.is_workflow_log {
+            text = escape_workflow_commands(&text);
+        }
         let _screen = hold_screen();
         let mut err = io::stderr().lock();
-        let _gone = err.write_all(clean.unwrap_or(text).as_bytes());
+        let _gone = err.write_all(text.as_bytes());
     }
 }
 

@@ -1,7 +1,8 @@
-//! `dicta show RUN --thresholds`: prints the outcomes of every possible threshold on the recorded scores of a run.
+//! `dicta show STATE --thresholds`: prints the outcomes of every possible threshold on the recorded scores of a state.
 
 use std::convert::Infallible;
 use std::fmt::Write as _;
+use std::ops::ControlFlow;
 
 use serde_json::{Value, json};
 
@@ -9,13 +10,14 @@ use super::CommandCx;
 use super::args::WorkspaceArgs;
 use super::error::CommandError;
 use super::format::{Format, TABLE_FORMATS, format_list};
-use super::show::RESULT_EVENTS;
-use super::workspace::{note_label_problems, open_run_store_and_workspace};
+use super::show::{RESULT_EVENTS, ShownEvents};
+use super::states::StateCatalog;
+use super::workspace::note_label_problems;
 use crate::compare::{ScoreCollector, ThresholdCounts, ThresholdPoint, ThresholdSweep};
 use crate::diag::find_nearest;
 use crate::event::RunHeader;
 use crate::model::{Labels, ScoreBounds, make_visible, pluralize};
-use crate::record::{EvalDecisionSettings, RecordedRun};
+use crate::record::{EvalDecisionSettings, RecordError};
 use crate::report::{ReportRow, RowBuilder};
 use crate::workspace::Workspace;
 
@@ -30,26 +32,26 @@ const FEW_LABELS: u64 = 50;
 
 /// Prints every threshold of every eval with scores, or of one eval.
 pub(super) fn print_thresholds(
-    run: &str,
+    name: &str,
     eval: Option<&str>,
     format: Format,
     place: &WorkspaceArgs,
     cx: &CommandCx,
 ) -> Result<u8, CommandError> {
     format.require(TABLE_FORMATS, "--thresholds")?;
-    let (store, workspace) = open_run_store_and_workspace(place.workspace.as_deref(), cx)?;
-    let run = store.resolve(run)?;
-    let (header, scores) = read_scores(&run)?;
-    let workspace = workspace.as_deref();
+    let catalog = StateCatalog::open(place.workspace.as_deref(), &[name], cx)?;
+    catalog.require_labels()?;
+    let shown = ShownEvents::open(&catalog, name)?;
+    let (header, scores) = read_scores(&shown)?;
+    let workspace = catalog.workspace.as_deref();
     if let Some(workspace) = workspace {
         note_label_problems(workspace, cx);
     }
-    let labels = workspace.map_or(&[][..], |workspace| &workspace.labels);
-    let labels = Labels::new(labels.iter().cloned());
+    let labels = workspace.map_or_else(Labels::default, Workspace::index_labels);
     let mut sweeps = scores.compute_sweeps(&labels, &|rubric, eval| {
         find_decision_settings(header.as_ref(), workspace, rubric, eval)
     });
-    let letters = run.id.letters();
+    let what = shown.describe();
     // `rubric/eval` selects one of several evals with the same id.
     if let Some(requested) = eval {
         let known: Vec<String> = sweeps.iter().map(|sweep| sweep.eval.clone()).collect();
@@ -60,13 +62,13 @@ pub(super) fn print_thresholds(
             let near = find_nearest(requested, known.iter().map(String::as_str));
             let near = near.map_or_else(String::new, |n| format!("; did you mean `{n}`?"));
             return Err(CommandError::usage(format!(
-                "run {letters} has no eval `{requested}` with scores{near}"
+                "{what} has no eval `{requested}` with scores{near}"
             )));
         }
     }
     if sweeps.is_empty() {
         return Err(CommandError::usage(format!(
-            "run {letters} has no eval with scores, so dicta can't compute thresholds"
+            "{what} has no eval with scores, so dicta can't compute thresholds"
         )));
     }
     let rows = || sweeps.iter().flat_map(points_to_json).collect();
@@ -77,28 +79,33 @@ pub(super) fn print_thresholds(
         }
         out
     };
-    cx.streams.print(&format_list(format, rows, human));
+    cx.streams
+        .print_format(format, &format_list(format, rows, human));
     Ok(0)
 }
 
-fn read_scores(run: &RecordedRun) -> Result<(Option<RunHeader>, ScoreCollector), CommandError> {
+fn read_scores(shown: &ShownEvents) -> Result<(Option<RunHeader>, ScoreCollector), RecordError> {
     let (mut header, mut scores) = (None, ScoreCollector::default());
     let mut take = |row: &ReportRow<'_>| {
         match row {
             // The header comes first, so panels are known before the results.
             ReportRow::Header(run_header) => {
                 header = Some((*run_header).clone());
-                scores.add_panels(run_header);
+                scores.add_evals(run_header);
             }
-            ReportRow::Result(row) => scores.add_result(row.name, row.eval_type, row.result),
+            ReportRow::Result(row) => {
+                scores.add_transcript(row.name.transcript, row.digests.transcript);
+                scores.add_result(row.name, row.eval_type, row.result);
+            }
             _ => {}
         }
         Ok::<(), Infallible>(())
     };
     let mut rows = RowBuilder::default();
-    for event in run.events_with_tags(RESULT_EVENTS)? {
-        let Ok(()) = rows.apply(&event?, &mut take);
-    }
+    shown.for_each(Some(RESULT_EVENTS), |event| {
+        let Ok(()) = rows.apply(event, &mut take);
+        ControlFlow::Continue(())
+    })?;
     let Ok(_) = rows.finish(&mut take);
     Ok((header, scores))
 }
@@ -334,13 +341,13 @@ fn write_label_agreement(out: &mut String, sweep: &ThresholdSweep) {
     }
     // With labels of one kind only, one error rate has no denominator.
     for (none, which, what) in [
-        (first.counts.labelled_fail() == 0, "fail", "false pass"),
-        (first.counts.labelled_pass() == 0, "pass", "false fail"),
+        (first.counts.labelled_fail() == 0, "fail", "false passes"),
+        (first.counts.labelled_pass() == 0, "pass", "false fails"),
     ] {
         if none {
             let _infallible = writeln!(
                 out,
-                "  no transcript is labelled {which}, so {what}s can't be measured"
+                "  no transcript is labelled {which}, so {what} can't be measured"
             );
         }
     }

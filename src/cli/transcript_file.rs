@@ -64,7 +64,7 @@ pub(super) fn find_field_map(path: &Path) -> Result<Option<Arc<FieldMapping>>, V
     // Step: the workspaces to search.
     for root in find_workspace_roots(&absolute_path) {
         let maps = workspace::read_field_maps(&root, &Env::from_process())?;
-        let found = names.iter().find_map(|name| maps.0.get(name));
+        let found = names.iter().find_map(|name| maps.by_path.get(name));
         if let Some(found) = found {
             return Ok(Some(Arc::clone(found)));
         }

@@ -12,7 +12,10 @@ use super::error::{CommandError, EXIT_USAGE};
 use super::transcript_file::{find_field_map, open_file};
 use crate::diag::Diagnostic;
 use crate::model::{Transcript, TranscriptMessage, TranscriptPart, make_visible, pluralize};
-use crate::transcript::{FieldMapping, ReadTally, TranscriptError, TranscriptFile};
+use crate::transcript::{
+    DetectionConfidence, FieldMapping, ReadCounts, ReadTally, TranscriptError, TranscriptFile,
+    UnreadContent,
+};
 use crate::workspace::Workspace;
 
 /// The largest number of warnings that are printed; a file of the wrong kind would print one per record.
@@ -65,9 +68,11 @@ impl CappedWarnings {
 #[derive(Debug, Default)]
 pub(super) struct TranscriptFileReport {
     format: &'static str,
-    transcripts: u64,
-    /// The number of records that are not transcripts, and the reason of the first one.
-    bad_records: u64,
+    confidence: Option<DetectionConfidence>,
+    counts: ReadCounts,
+    /// The number of records, and how many of them were not understood.
+    records: u64,
+    not_understood: u64,
     pub(super) faults: CappedWarnings,
     messages: u64,
     calls: u64,
@@ -88,11 +93,14 @@ impl TranscriptFileReport {
     ) -> Result<Self, TranscriptError> {
         let mut all = Self {
             format: file.format(),
+            confidence: file.confidence(),
             ..Self::default()
         };
         while let Some(block) = file.next_block()? {
             for (record, bytes) in block.records() {
                 match record.parse(bytes, &file.default_id(record.span.number)) {
+                    // A pair is not a record of the file, but evals and labels name it.
+                    Ok(transcript) if record.is_pair() => each(&transcript),
                     Ok(transcript) => {
                         all.add_transcript(&transcript);
                         each(&transcript);
@@ -101,7 +109,7 @@ impl TranscriptFileReport {
                         let message = format!("record {}: {}", fault.number, fault.why);
                         let warning = Diagnostic::warning("bad-record", file.path(), message);
                         all.faults.push(warning);
-                        all.bad_records += 1;
+                        all.counts.add_bad_record();
                     }
                 }
                 // Bad records have labels, too: a label is read from the record and not from the transcript.
@@ -109,11 +117,12 @@ impl TranscriptFileReport {
             }
         }
         all.tally = file.tally().cloned();
+        (all.records, all.not_understood) = all.counts.records(all.tally.as_ref());
         Ok(all)
     }
 
     fn add_transcript(&mut self, transcript: &Transcript<'_>) {
-        self.transcripts += 1;
+        self.counts.add_transcript(&UnreadContent::find(transcript));
         self.messages += transcript.messages.len() as u64;
         let parts = transcript.messages.iter().flat_map(|m| &m.parts);
         let is_call = |part: &&TranscriptPart<'_>| matches!(part, TranscriptPart::ToolCall(_));
@@ -127,28 +136,15 @@ impl TranscriptFileReport {
         }
     }
 
-    /// Returns the number of records, and how many of them were not understood.
-    fn records(&self) -> (u64, u64) {
-        match &self.tally {
-            None => (self.transcripts + self.bad_records, self.bad_records),
-            Some(tally) => {
-                // One record may contain several unknown parts, so limit the number.
-                let not = (tally.unknown_count() + self.bad_records).min(tally.records);
-                (tally.records, not)
-            }
-        }
-    }
-
     /// Formats the counts as `98 of 100 records understood`, with the format unless it is the native one.
     fn sentence(&self) -> String {
-        let (records, not) = self.records();
         let mut text = format!(
             "{} of {} understood",
-            records - not,
-            pluralize(records, "record")
+            self.records - self.not_understood,
+            pluralize(self.records, "record")
         );
         if self.tally.is_some() {
-            let transcripts = pluralize(self.transcripts, "transcript");
+            let transcripts = pluralize(self.counts.transcripts, "transcript");
             let _infallible = write!(text, " ({}), {transcripts}", self.format);
         }
         text
@@ -174,20 +170,37 @@ impl TranscriptFileReport {
                 pluralize(self.labels, "label")
             );
         }
-        let Some(tally) = &self.tally else { return out };
-        if !tally.unknown.is_empty() {
-            let _infallible = writeln!(out, "  not understood: {}", format_counts(&tally.unknown));
+        let mut unknown = self.counts.unread.clone();
+        add_counts(
+            &mut unknown,
+            self.tally.iter().flat_map(|tally| tally.unknown.clone()),
+        );
+        if !unknown.is_empty() {
+            let _infallible = writeln!(out, "  not understood: {}", format_counts(&unknown));
         }
-        for (what, n) in &tally.missing {
+        let missing = self.tally.iter().flat_map(|tally| &tally.missing);
+        let mut missing: Vec<(&str, u64)> = missing.map(|(what, n)| (&**what, *n)).collect();
+        if self.counts.empty_replies > 0 {
+            let what = "an assistant message without content or call";
+            missing.push((what, self.counts.empty_replies));
+        }
+        for (what, n) in missing {
             let what = make_visible(what, false);
-            let all = pluralize(self.transcripts, "transcript");
+            let all = pluralize(self.counts.transcripts, "transcript");
             let _infallible = writeln!(out, "  {what} in {n} of {all}");
         }
         out
     }
 
-    fn not_understood(&self) -> u64 {
-        self.tally.as_ref().map_or(0, ReadTally::unknown_count)
+    /// Describes the confidence of the detection; empty for a file with a field mapping.
+    fn describe_confidence(&self) -> String {
+        match self.confidence {
+            None => String::new(),
+            Some(confidence) => format!(
+                "  format detected with {} confidence\n",
+                confidence.as_str()
+            ),
+        }
     }
 }
 
@@ -294,9 +307,9 @@ struct MappedFilePreview {
 impl WorkspaceFilesReport {
     /// Adds the report of a file.
     pub(super) fn add(&mut self, path: &Path, workspace: &Workspace, one: TranscriptFileReport) {
-        self.transcripts += one.transcripts;
-        self.not_understood += one.not_understood();
-        if let Some(map) = workspace.field_maps.0.get(path)
+        self.transcripts += one.counts.transcripts;
+        self.not_understood += one.not_understood;
+        if let Some(map) = workspace.field_maps.by_path.get(path)
             && !self.mapped.iter().any(|known| known.map == *map)
         {
             let shown = path
@@ -310,8 +323,8 @@ impl WorkspaceFilesReport {
                 first_transcript: one.first_preview.clone(),
             });
         }
-        // A native file has no tally, and its counts are in the summary line.
-        if one.tally.is_none() {
+        // A native file has no tally, and its counts are in the summary line, unless something was not read.
+        if one.tally.is_none() && one.counts.unread.is_empty() && one.counts.empty_replies == 0 {
             return;
         }
         let totals = self.by_format.entry(one.format).or_default();
@@ -351,8 +364,9 @@ impl TranscriptFileReport {
     /// Adds the counts of another file of the same format.
     fn merge(&mut self, other: Self) {
         self.format = other.format;
-        self.transcripts += other.transcripts;
-        self.bad_records += other.bad_records;
+        self.counts.merge(other.counts);
+        self.records += other.records;
+        self.not_understood += other.not_understood;
         self.messages += other.messages;
         self.calls += other.calls;
         self.labels += other.labels;
@@ -360,15 +374,15 @@ impl TranscriptFileReport {
             let totals = self.verdicts.entry(judge).or_default();
             add_counts(totals, evals);
         }
+        let Some(more) = other.tally else { return };
         let tally = self.tally.get_or_insert_default();
-        let more = other.tally.unwrap_or_default();
         tally.records += more.records;
         add_counts(&mut tally.unknown, more.unknown);
         add_counts(&mut tally.missing, more.missing);
     }
 }
 
-fn add_counts(own: &mut BTreeMap<String, u64>, more: BTreeMap<String, u64>) {
+fn add_counts(own: &mut BTreeMap<String, u64>, more: impl IntoIterator<Item = (String, u64)>) {
     for (kind, n) in more {
         *own.entry(kind).or_default() += n;
     }
@@ -386,28 +400,31 @@ pub(super) fn check_transcripts(
         .map_err(|error| CommandError::usage(error.to_string()))?;
     all.faults.report(report);
     for (name, number) in [
-        ("transcripts", all.transcripts),
+        ("transcripts", all.counts.transcripts),
         ("messages", all.messages),
         ("tool_calls", all.calls),
-        ("records_not_understood", all.not_understood()),
+        ("records", all.records),
+        ("records_not_understood", all.not_understood),
     ] {
         report.count(name, usize::try_from(number).unwrap_or(usize::MAX));
     }
     let mut out = format!(
-        "{}: {}, {}, {}\n{}",
+        "{}: {}, {}, {}\n{}{}",
         path.display(),
         all.sentence(),
         pluralize(all.messages, "message"),
         pluralize(all.calls, "tool call"),
+        all.describe_confidence(),
         all.details()
     );
     if let (Some(_), Some(first)) = (&mapped, &all.first_preview) {
         let _infallible = write!(out, "  the first transcript:\n{first}");
     }
     report.print(&out);
-    let not = usize::try_from(all.not_understood()).unwrap_or(usize::MAX);
     Ok(
-        if all.transcripts == 0 || (strict && all.faults.count() + not > 0) {
+        if all.counts.transcripts == 0
+            || (strict && (all.faults.count() > 0 || all.not_understood > 0))
+        {
             EXIT_USAGE
         } else {
             0

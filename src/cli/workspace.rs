@@ -130,6 +130,18 @@ pub(super) fn open_run_store_and_workspace(
     path: Option<&Path>,
     cx: &CommandCx,
 ) -> Result<(RunStore, Option<Arc<Workspace>>), CommandError> {
+    let (store, loaded) = try_open_workspace(path, cx)?;
+    Ok((store, loaded.ok()))
+}
+
+/// A workspace, or the reasons why it does not load.
+pub(super) type LoadedWorkspace = Result<Arc<Workspace>, Vec<Diagnostic>>;
+
+/// Returns the same as [`open_run_store`], and the workspace or the reasons why it does not load.
+pub(super) fn try_open_workspace(
+    path: Option<&Path>,
+    cx: &CommandCx,
+) -> Result<(RunStore, LoadedWorkspace), CommandError> {
     let root = find_root(path, cx)?;
     match workspace::load(&root, &cx.env, &EvalTypeRegistry::builtin()) {
         Ok(workspace) => {
@@ -139,7 +151,7 @@ pub(super) fn open_run_store_and_workspace(
                 extra_dirs: workspace.extra_run_folders.clone(),
                 key: find_record_key(&cx.env),
             };
-            Ok((store, Some(Arc::new(workspace))))
+            Ok((store, Ok(Arc::new(workspace))))
         }
         // A workspace with errors still names its run folders.
         // Without readable run folders, the diagnostics explain what to fix.
@@ -154,7 +166,7 @@ pub(super) fn open_run_store_and_workspace(
                     extra_dirs: folders.extra_dirs,
                     key: find_record_key(&cx.env),
                 },
-                None,
+                Err(problems),
             )),
             None => Err(CommandError::from_diagnostics(problems)),
         },

@@ -1,10 +1,25 @@
 //! The comparison of two runs: flips, other changes, new and removed decisions, the text diff of files, and other
-//! thresholds.
+//! thresholds. [`statistics`] has the figures of agreement and noise.
 //!
 //! Responsible for the difference. Does not print it, and does not decide whether a change is progress: labels and
 //! statistics do. Tests check that `diff(a, a)` is empty.
 
+mod changed_answers;
+mod file_diffs;
+mod flips;
+mod judge_noise;
+mod label_figures;
+mod label_queue;
+mod matched;
+mod paired_labels;
+mod rater_figures;
+mod reference_figures;
+mod run_state;
+mod states;
+pub mod statistics;
+mod threshold_preview;
 mod thresholds;
+mod variant_figures;
 
 use std::hash::Hash;
 use std::path::{Path, PathBuf};
@@ -12,11 +27,42 @@ use std::path::{Path, PathBuf};
 use indexmap::IndexMap;
 use similar::TextDiff;
 
-use crate::event::{BlobSource, CellKey, RunState};
+use crate::event::{BlobSource, CellKey, RunHeader, RunState};
 use crate::model::{CellName, CellResult, Decision, Outcome};
 
+pub use changed_answers::compare_recorded_states;
+pub use file_diffs::diff_question_files;
+pub use flips::{FlipCounts, FlipDirection};
+pub use judge_noise::{
+    EvalNoise, ExpectedFlips, FlipNoise, NoiseBasis, NoisyCell, StaleNoise, compare_with_noise,
+    find_noisy_flip, find_repeats, is_noisy, measure_noise,
+};
+pub use label_figures::{
+    CauseCounts, EvalFigures, FigureLabel, LabelledDecision, ScoreFigures, compute_eval_figures,
+    compute_judge_figures, compute_label_figures, name_judge,
+};
+pub use label_queue::{
+    DrawQuota, DrawRequest, LabelQueue, QueueEval, QueueItem, QueueLabel, StratumProperty,
+    VerdictDifferences,
+};
+pub use paired_labels::{
+    EvalLabels, PairSide, PairedFigures, PairedLabels, collect_paired_labels,
+    compute_paired_figures,
+};
+pub use rater_figures::{RaterFigures, RaterPair, RaterTally};
+pub use reference_figures::{ReferenceFigures, compute_reference_figures};
+pub use run_state::state_of_run;
+pub use states::{
+    AskedTexts, FlipCause, StateAgreement, StateChange, StateComparison, compare_states,
+    count_agreement,
+};
+pub use threshold_preview::{PreviewCounts, PreviewObstacle, ScoredDecision, ThresholdPreview};
 pub use thresholds::{
     BestThresholds, BoundKind, ScoreCollector, ThresholdCounts, ThresholdPoint, ThresholdSweep,
+};
+pub use variant_figures::{
+    PairedVariant, ShareFigure, VariantFigures, VariantTable, VariantVerdicts, WinnerLuck,
+    compare_variants,
 };
 
 /// The number of equal lines around a changed place of a diff.
@@ -164,7 +210,9 @@ pub fn compare_runs(
             }
         }
     }
-    out.files = diff_files(before, before_blobs, after, after_blobs);
+    if let (Some(before), Some(after)) = (&before.header, &after.header) {
+        out.files = diff_files((before, before_blobs), (after, after_blobs));
+    }
     out
 }
 
@@ -191,14 +239,11 @@ fn pair_by_name<N: Hash + Eq, T>(
 }
 
 fn diff_files(
-    before: &RunState,
-    before_blobs: &dyn BlobSource,
-    after: &RunState,
-    after_blobs: &dyn BlobSource,
+    (before, before_blobs): (&RunHeader, &dyn BlobSource),
+    (after, after_blobs): (&RunHeader, &dyn BlobSource),
 ) -> Vec<FileDiff> {
-    // A run without a header has no snapshots.
-    let snapshots = |state: &RunState| -> IndexMap<PathBuf, crate::model::Blob> {
-        let all = state.header.iter().flat_map(|h| &h.snapshots);
+    let snapshots = |header: &RunHeader| -> IndexMap<PathBuf, crate::model::Blob> {
+        let all = header.snapshots.iter();
         all.map(|s| (s.path.clone(), s.blob.clone())).collect()
     };
     let (pairs, added) = pair_by_name(snapshots(before), snapshots(after));

@@ -4,12 +4,14 @@
 //! Responsible for arithmetic over recorded results. Does not call judges. The vote rule decides a decision of
 //! several cells at each threshold, as in a run.
 
+use std::collections::HashMap;
+
 use indexmap::IndexMap;
 
 use crate::event::RunHeader;
 use crate::model::{
-    Ballot, CellNameRef, CellResult, CellVote, Doubt, Labels, Outcome, PanelRule, ScoreBounds,
-    VerdictSummary, VoteParams, verdict_probability,
+    Ballot, CellNameRef, CellResult, CellVote, Digest, Doubt, LabelQuery, Labels, Outcome,
+    PanelRule, ScoreBounds, VerdictSummary, VoteParams, compares_pairs, verdict_probability,
 };
 use crate::record::{EvalDecisionSettings, PanelRules};
 
@@ -167,6 +169,10 @@ impl ThresholdSweep {
 #[derive(Debug, Default)]
 pub struct ScoreCollector {
     evals: IndexMap<EvalKey, EvalScores>,
+    /// The questions of the evals, as far as the run recorded them.
+    questions: HashMap<EvalKey, Digest>,
+    /// The digests of the transcripts.
+    transcripts: HashMap<String, Digest>,
 }
 
 /// The ids of an eval.
@@ -215,9 +221,18 @@ impl ScoredCell {
 }
 
 impl ScoreCollector {
-    /// Records which evals have a panel.
-    pub fn add_panels(&mut self, header: &RunHeader) {
+    /// Records which evals have a panel, and the question of each eval.
+    pub fn add_evals(&mut self, header: &RunHeader) {
         for spec in &header.evals {
+            if let (Some(question), Some(rubric)) =
+                (&spec.question, header.rubrics.get(spec.rubric as usize))
+            {
+                let key = EvalKey {
+                    rubric: rubric.id.clone(),
+                    eval: spec.id.clone(),
+                };
+                self.questions.insert(key, question.clone());
+            }
             let (Some(panel), Some(rubric)) =
                 (&spec.panel, header.rubrics.get(spec.rubric as usize))
             else {
@@ -236,7 +251,15 @@ impl ScoreCollector {
                 judges: panel.judges.iter().filter_map(name).collect(),
                 bounds: ScoreBounds::from_decision_settings(&spec.decision_settings),
                 repeat: spec.repeat,
+                needs_all_repeats: compares_pairs(&spec.eval_type),
             });
+        }
+    }
+
+    /// Records the digest of a transcript.
+    pub fn add_transcript(&mut self, id: &str, digest: &Digest) {
+        if !self.transcripts.contains_key(id) {
+            self.transcripts.insert(id.to_owned(), digest.clone());
         }
     }
 
@@ -279,13 +302,23 @@ impl ScoreCollector {
         deciding: &dyn Fn(&str, &str) -> EvalDecisionSettings,
     ) -> Vec<ThresholdSweep> {
         let evals = self.evals.iter();
-        let all = evals.filter_map(|(EvalKey { rubric, eval }, scores)| {
+        let all = evals.filter_map(|(key, scores)| {
+            let EvalKey { rubric, eval } = key;
             let label = |transcript: &str, message: Option<u32>| {
                 // A label applies to the whole transcript.
-                let found = labels.find(transcript, rubric, eval);
-                found
-                    .filter(|_| message.is_none())
-                    .and_then(|label| label.passed)
+                if message.is_some() {
+                    return None;
+                }
+                let found = labels.find(&LabelQuery {
+                    transcript,
+                    transcript_digest: self.transcripts.get(transcript),
+                    rubric,
+                    eval,
+                    question: self.questions.get(key),
+                    later_name: None,
+                    is_shot: false,
+                });
+                found.and_then(|label| label.passed)
             };
             scores.compute_sweep((rubric, eval), deciding(rubric, eval), &label)
         });

@@ -156,7 +156,8 @@ pub fn find_nearest<'k>(
         .into_iter()
         .map(|k| (strsim::damerau_levenshtein(&lower, &k.to_lowercase()), k))
         .filter(|(distance, _)| *distance <= limit)
-        .min_by_key(|(distance, _)| *distance)
+        // Of equally near words, the same one is always suggested, whatever the order of `known`.
+        .min()
         .map(|(_, k)| k)
 }
 

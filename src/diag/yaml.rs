@@ -36,6 +36,28 @@ pub const MAX_BYTES: usize = 1 << 20;
 pub const MAX_DEPTH: usize = 64;
 /// The maximum number of values, with aliases and merge keys expanded.
 pub const MAX_NODES: usize = 50_000;
+
+/// The limits of a document. The parser's memory use is a multiple of the text.
+#[derive(Debug, Clone, Copy)]
+pub struct YamlLimits {
+    /// The maximum size in bytes.
+    pub bytes: usize,
+    /// The maximum number of values, with aliases expanded.
+    pub nodes: usize,
+}
+
+impl YamlLimits {
+    /// The limits of files that a person writes.
+    pub const WRITTEN: Self = Self {
+        bytes: MAX_BYTES,
+        nodes: MAX_NODES,
+    };
+    /// The limits of rubrics, which other tools also generate.
+    pub const GENERATED: Self = Self {
+        bytes: 16 << 20,
+        nodes: 500_000,
+    };
+}
 /// The stack size of a parse, in bytes. The system allocates its pages only on use.
 const PARSER_STACK_BYTES: usize = 32 << 20;
 
@@ -160,7 +182,16 @@ impl YamlDoc {
 /// Reads a file with one document. The error contains the syntax error, or all duplicate keys and all numbers out of
 /// range.
 pub fn read_document(source: &Arc<str>, path: &Path) -> Result<YamlDoc, Vec<Diagnostic>> {
-    let mut docs = check_and_parse(source, path, false)?;
+    read_limited_document(source, path, YamlLimits::WRITTEN)
+}
+
+/// Reads a file with one document of a given size, as [`read_document`] does.
+pub fn read_limited_document(
+    source: &Arc<str>,
+    path: &Path,
+    limits: YamlLimits,
+) -> Result<YamlDoc, Vec<Diagnostic>> {
+    let mut docs = check_and_parse(source, path, false, limits)?;
     Ok(docs.pop().unwrap_or_else(|| YamlDoc {
         value: Value::Null,
         path: path.to_owned(),
@@ -177,7 +208,7 @@ pub fn read_document(source: &Arc<str>, path: &Path) -> Result<YamlDoc, Vec<Diag
 
 /// Reads a file with any number of documents (`---` between them). Leaves out empty ones.
 pub fn read_all_documents(source: &Arc<str>, path: &Path) -> Result<Vec<YamlDoc>, Vec<Diagnostic>> {
-    check_and_parse(source, path, true)
+    check_and_parse(source, path, true, YamlLimits::WRITTEN)
 }
 
 fn start_span() -> SourceSpan {
@@ -192,17 +223,20 @@ fn check_and_parse(
     source: &Arc<str>,
     path: &Path,
     many: bool,
+    limits: YamlLimits,
 ) -> Result<Vec<YamlDoc>, Vec<Diagnostic>> {
     // The parser's memory use is a multiple of the text, so the size is checked first.
-    if source.len() > MAX_BYTES {
+    if source.len() > limits.bytes {
         let message = format!(
-            "the file has {} bytes; at most {MAX_BYTES} (1 MiB) are read",
-            source.len()
+            "the file has {} bytes; at most {} ({} MiB) are read",
+            source.len(),
+            limits.bytes,
+            limits.bytes >> 20
         );
         return Err(vec![Diagnostic::error("too-large", path, message)]);
     }
     // A panic of the parser ends only its thread and becomes a problem of the file.
-    run_on_large_stack(|| parse_documents(source, path, many)).unwrap_or_else(|why| {
+    run_on_large_stack(|| parse_documents(source, path, many, limits)).unwrap_or_else(|why| {
         let message = format!("cannot be read now: {why}");
         Err(vec![Diagnostic::error("system", path, message)])
     })
@@ -212,19 +246,20 @@ fn parse_documents(
     source: &Arc<str>,
     path: &Path,
     many: bool,
+    limits: YamlLimits,
 ) -> Result<Vec<YamlDoc>, Vec<Diagnostic>> {
-    let refused = |error| vec![syntax::to_diagnostic(&error, source, path)];
-    let roots = node::parse_nodes(source, many, false).map_err(refused)?;
+    let refused = |error| vec![syntax::to_diagnostic(&error, source, path, limits.nodes)];
+    let roots = node::parse_nodes(source, many, false, limits.nodes).map_err(refused)?;
     if roots.iter().any(|root| node::has_number_keys(&root.value)) {
         // The parser merges keys that are equal as numbers before dicta sees them. So for such files the parser
         // itself must check for duplicates.
-        node::parse_nodes(source, many, true).map_err(refused)?;
+        node::parse_nodes(source, many, true, limits.nodes).map_err(refused)?;
     }
     let mut problems = DiagnosticCollector::new(path, source);
     let docs = roots
         .into_iter()
         .map(|root| {
-            let (value, places) = node::resolve_tree(&root, source, &mut problems);
+            let (value, places) = node::resolve_tree(&root, source, &mut problems, limits.nodes);
             YamlDoc {
                 value,
                 path: path.to_owned(),

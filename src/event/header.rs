@@ -6,11 +6,13 @@ use std::path::PathBuf;
 
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use super::FORMAT;
 use crate::model::{
     Ballot, Blob, CellIx, CellResult, CellVote, Cost, Decision, Digest, JudgeConfig, Millis,
     Outcome, Panel, Prices, RunId, ScoreBounds, TokenUsage, TurnIx, VoteParams, WallTime,
+    compares_pairs,
 };
 
 /// The format of an event log.
@@ -56,6 +58,50 @@ pub struct RunHeader {
     /// The run whose recorded tool responses replace live calls; `None` if calls are live.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub frozen: Option<RunId>,
+    /// The reason for the run. It decides whether the history contains the run.
+    #[serde(default, skip_serializing_if = "RunPurpose::is_judging")]
+    pub purpose: RunPurpose,
+    /// The digest of the revision; see [`RunHeader::revision_digest`]. `None` in logs before format 1.5.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revision: Option<Digest>,
+    /// `true` if the run's options leave out decisions that the revision plans. `false` in logs before format 1.5; see
+    /// [`RunHeader::plans_whole_revision`].
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub partial: bool,
+}
+
+/// The reason for a run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunPurpose {
+    /// To judge the workspace, or a part of it. Only these runs are part of the history.
+    #[default]
+    Judging,
+    /// To ask another judge about a cell. Its verdict decides nothing.
+    SecondOpinion,
+    /// To judge the examples of evals.
+    Examples,
+    /// To repeat the same questions and measure how often the verdicts differ.
+    Noise,
+    /// To attack a judge; see `dicta robustness`.
+    Robustness,
+    /// To compare variants of an eval on the dev labels; see `dicta variants`.
+    Variants,
+    /// To continue a recorded judge trace with a change.
+    Branch,
+}
+
+impl RunPurpose {
+    /// Returns `true` for a run of the history.
+    pub fn is_judging(&self) -> bool {
+        *self == Self::Judging
+    }
+
+    /// Returns `true` for a run whose verdicts are about the cells of a workspace, so that they are the newest results of
+    /// these cells. Repeats that measure noise and made-up cases are not.
+    pub fn gives_verdicts(self) -> bool {
+        matches!(self, Self::Judging | Self::SecondOpinion)
+    }
 }
 
 /// The recorded tool responses that a run uses, as [`RunHeader::plan`] stores them under `frozen`.
@@ -98,13 +144,113 @@ impl ReplayedEvidencePlan {
 }
 
 impl RunHeader {
+    /// Returns the digest of the revision: everything that determines verdicts.
+    ///
+    /// It covers the rubrics and evals with their ids, questions and decision settings, and the transcripts that they
+    /// select. It also covers the judges as they are called, and their tools. Comments, layout, the names of judges and keys are not part of it.
+    ///
+    /// The run's own `revision` takes precedence, if the header has one.
+    pub fn revision_digest(&self) -> Digest {
+        if let Some(revision) = &self.revision {
+            return revision.clone();
+        }
+        self.compute_revision()
+    }
+
+    /// Computes the digest of the revision from the header's rubrics, evals and judges.
+    pub fn compute_revision(&self) -> Digest {
+        let judge = |ix: &u32| self.judges.get(*ix as usize).map(JudgeSpec::call_digest);
+        let rubrics = self
+            .rubrics
+            .iter()
+            .map(|rubric| json!([rubric.id, rubric.threshold]));
+        let evals = self.evals.iter().map(|eval| {
+            json!([
+                eval.rubric,
+                eval.id,
+                eval.digest,
+                eval.decision_settings,
+                eval.weight,
+                eval.required,
+                eval.repeat,
+                eval.scope,
+                eval.judge.as_ref().map(judge),
+                eval.panel.as_ref().map(|panel| json!([
+                    panel.rule,
+                    panel.judges.iter().map(judge).collect::<Vec<_>>(),
+                ])),
+            ])
+        });
+        let parts = json!([rubrics.collect::<Vec<_>>(), evals.collect::<Vec<_>>()]);
+        Digest::hash_bytes(parts.to_string().as_bytes())
+    }
+
+    /// Returns `true` if the run's options select every decision of the revision.
+    pub fn plans_whole_revision(&self) -> bool {
+        if self.revision.is_some() {
+            return !self.partial;
+        }
+        // Logs before format 1.5 state the options only.
+        let limits = ["where", "limit", "sample"];
+        !limits.iter().any(|key| self.plan.contains_key(*key))
+    }
+
+    const ID_SCHEME_KEY: &str = "transcript_ids";
+
+    /// Returns the entry of [`RunHeader::plan`] that marks a run whose default transcript ids are paths.
+    pub fn id_scheme_entry() -> (String, Value) {
+        (Self::ID_SCHEME_KEY.to_owned(), Value::from("path"))
+    }
+
+    /// Returns the entries of [`RunHeader::plan`] that all runs of a revision share: the scheme of transcript ids.
+    pub fn shared_plan(&self) -> IndexMap<String, Value> {
+        let shared = self
+            .plan
+            .get(Self::ID_SCHEME_KEY)
+            .map(|value| (Self::ID_SCHEME_KEY.to_owned(), value.clone()));
+        shared.into_iter().collect()
+    }
+
+    /// Returns true if the default transcript ids of the run are file stems, as before this entry existed.
+    pub fn has_earlier_ids(&self) -> bool {
+        !self.plan.contains_key(Self::ID_SCHEME_KEY)
+    }
+
     /// The beginning of the label of a robustness run, before the judge's name.
-    pub const ROBUSTNESS_LABEL_PREFIX: &str = "selftest of judge ";
+    pub const ROBUSTNESS_LABEL_PREFIX: &str = "robustness of judge ";
 
     /// Reports whether this is a run of `dicta robustness`. Its cases are made up, so no workspace's history includes
     /// it.
     pub fn is_robustness_run(&self) -> bool {
-        self.label.starts_with(Self::ROBUSTNESS_LABEL_PREFIX)
+        /// The prefix of dicta 0.1 before the command was renamed.
+        const OLD_PREFIX: &str = "selftest of judge ";
+        let label = &self.label;
+        self.purpose == RunPurpose::Robustness
+            || label.starts_with(Self::ROBUSTNESS_LABEL_PREFIX)
+            || label.starts_with(OLD_PREFIX)
+    }
+
+    /// Returns a header without evals, judges and files. Callers set the fields that they need.
+    pub fn new(run: RunId, started: WallTime, workspace: PathBuf) -> Self {
+        Self {
+            format: FORMAT,
+            dicta: env!("CARGO_PKG_VERSION").to_owned(),
+            run,
+            started,
+            workspace,
+            demo: false,
+            label: String::new(),
+            parent: None,
+            snapshots: Vec::new(),
+            judges: Vec::new(),
+            rubrics: Vec::new(),
+            evals: Vec::new(),
+            plan: IndexMap::new(),
+            frozen: None,
+            purpose: RunPurpose::Judging,
+            revision: None,
+            partial: false,
+        }
     }
 
     /// The recorded tool responses that the run used, if any. An older log names only the run that supplied them.
@@ -185,6 +331,32 @@ pub struct JudgeSpec {
     /// are not built in.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<(String, Digest)>,
+    /// The digest of the tools that the judge's tools files define, without comments and layout. `None` if the judge
+    /// uses none of them, and in logs before format 1.5.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_files: Option<Digest>,
+}
+
+impl JudgeSpec {
+    /// Returns the digest of everything that determines the judge's replies: its settings and its tools.
+    pub fn call_digest(&self) -> Digest {
+        match &self.tool_files {
+            None => self.digest.clone(),
+            Some(files) => Digest::hash_bytes(format!("{} {}", self.digest.0, files.0).as_bytes()),
+        }
+    }
+
+    /// Returns a judge without tools, table prices and dropped settings.
+    pub fn new(config: JudgeConfig, digest: Digest) -> Self {
+        Self {
+            config,
+            digest,
+            dropped: Vec::new(),
+            table_prices: None,
+            tools: Vec::new(),
+            tool_files: None,
+        }
+    }
 }
 
 /// Prices of the built-in table.
@@ -253,9 +425,67 @@ pub struct EvalSpec {
     /// The groups by which a filter can select the eval.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub groups: Vec<String>,
+    /// The only judge, as an index into [`RunHeader::judges`]. `None` for a panel, for an eval without a judge, and in
+    /// logs before format 1.5.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub judge: Option<u32>,
+    /// The digest of the settings that select transcripts: `applies_to` and `enabled`. `None` if the eval is planned
+    /// for every transcript.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scope: Option<Digest>,
+    /// The digest of the question that labels answer. `None` in logs of versions that did not record it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub question: Option<Digest>,
+    /// The labelled examples of its prompts. Their transcripts measure nothing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub shots: Vec<RecordedShot>,
+}
+
+/// A labelled example that the prompts of an eval show.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RecordedShot {
+    /// The id of the transcript.
+    pub transcript: String,
+    /// The person's verdict.
+    pub passed: bool,
+    /// The digest of the shown text and the reason.
+    pub digest: Digest,
 }
 
 impl EvalSpec {
+    /// Returns an eval without a judge, with the default of every setting. `rubric` is an index into
+    /// [`RunHeader::rubrics`].
+    pub fn new(
+        rubric: u32,
+        id: impl Into<String>,
+        eval_type: impl Into<String>,
+        digest: Digest,
+    ) -> Self {
+        Self {
+            rubric,
+            id: id.into(),
+            eval_type: eval_type.into(),
+            digest,
+            decision_settings: IndexMap::new(),
+            weight: 1.0,
+            required: false,
+            weighted: false,
+            repeat: 1,
+            panel: None,
+            judged: false,
+            groups: Vec::new(),
+            judge: None,
+            scope: None,
+            question: None,
+            shots: Vec::new(),
+        }
+    }
+
+    /// Returns true if a transcript is an example in the prompts of the eval.
+    pub fn is_shot(&self, transcript: &str) -> bool {
+        self.shots.iter().any(|shot| shot.transcript == transcript)
+    }
+
     /// The settings that combine its cells into a decision.
     pub fn vote_params(&self) -> VoteParams<'_> {
         VoteParams {
@@ -263,6 +493,7 @@ impl EvalSpec {
             judges: self.panel.as_ref().map_or(&[], |panel| &panel.judges),
             bounds: ScoreBounds::from_decision_settings(&self.decision_settings),
             repeat: self.repeat,
+            needs_all_repeats: compares_pairs(&self.eval_type),
         }
     }
 
@@ -320,4 +551,31 @@ pub struct RunTotals {
     /// `true` if the run was cancelled.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cancelled: bool,
+    /// The counts of the transcript files.
+    #[serde(default, skip_serializing_if = "ReadingTotals::is_empty")]
+    pub reading: ReadingTotals,
+}
+
+/// The counts of the transcript files that a run read.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReadingTotals {
+    /// The number of records, as their formats count them.
+    #[serde(default)]
+    pub records: u64,
+    /// The number of records that dicta did not understand, bad records included.
+    #[serde(default)]
+    pub not_understood: u64,
+    /// The number of records that are not transcripts.
+    #[serde(default)]
+    pub bad_records: u64,
+    /// The number of files that dicta could not read, or in which no record is a transcript.
+    #[serde(default)]
+    pub broken_files: u64,
+}
+
+impl ReadingTotals {
+    /// Returns true if there is nothing to record, as in a run of an earlier dicta.
+    fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
 }

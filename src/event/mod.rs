@@ -14,31 +14,37 @@
 //! internally tagged ones, reads them 2.4 times slower, and cannot keep raw JSON in them. Fields may be added, never
 //! renamed.
 
+mod branch_point;
 mod emitter;
 mod exchange;
 mod header;
 #[cfg(test)]
 pub(crate) mod laws;
 mod redact;
+mod revision_plan;
 mod state;
 mod stats;
 mod tag;
 mod tool;
+mod trace_steps;
 
 use serde::de::Error as _;
 use serde::ser::SerializeMap as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
+pub use branch_point::BranchPoint;
 pub use emitter::{
     BlobSource, BlobStore, CallCx, DeltaCoalescer, Emitter, INLINE_MAX, MemoryBlobs, RedactedEvent,
 };
 pub use exchange::{HttpExchange, ThrottleReason};
 pub use header::{
-    CellKey, DroppedSetting, EvalSpec, JudgeSpec, LogFormat, ParentCause, ParentRun,
-    ReplayedEvidencePlan, RubricSpec, RunHeader, RunTotals, SnapshotFile, TablePrices,
+    CellKey, DroppedSetting, EvalSpec, JudgeSpec, LogFormat, ParentCause, ParentRun, ReadingTotals,
+    RecordedShot, ReplayedEvidencePlan, RubricSpec, RunHeader, RunPurpose, RunTotals, SnapshotFile,
+    TablePrices,
 };
 pub use redact::{REDACTED, Redactor, StreamRedactor};
+pub use revision_plan::{PlannedDecision, PlannedTranscript, RevisionPlan};
 pub use state::{
     AttemptFailure, AttemptReply, AttemptState, CallRejection, CallState, CellPhase, CellState,
     FinishedCall, LastEvent, PlanPosition, RunNote, RunState, TranscriptState, TurnState,
@@ -47,6 +53,10 @@ pub use state::{
 pub use stats::{BudgetStop, CallDurations, JudgeStats, RunStats, ToolStats};
 pub use tag::EventTag;
 pub use tool::{FROZEN_RULE, RecordedToolResponse, ToolFact, ToolResponseSource};
+pub use trace_steps::{
+    AlignedSteps, StepId, StepIdError, StepPart, StepProgress, TraceStep, align_traces, find_call,
+    list_trace_steps, reply_texts,
+};
 
 use crate::model::{
     Blob, CallIx, CellIx, CellResult, Digest, Millis, ModelReply, RawJson, TokenUsage,
@@ -55,7 +65,7 @@ use crate::model::{
 
 /// The version that this build writes. A reader rejects a newer major version, and reads a newer minor version but
 /// keeps unknown kinds as they are.
-pub const FORMAT: LogFormat = LogFormat { major: 1, minor: 4 };
+pub const FORMAT: LogFormat = LogFormat { major: 1, minor: 5 };
 
 /// A fact with its number and time, which the sequencer (also the recorder) assigns.
 #[derive(Debug, Clone, PartialEq)]
@@ -84,6 +94,11 @@ pub enum EventKind {
         first: CellIx,
         /// The eval, message, judge and repeat of each cell.
         keys: Vec<CellKey>,
+    },
+    /// The run read all transcripts, and its options leave out a part of what the revision plans.
+    RevisionPlanned {
+        /// Everything that the revision plans: the JSON of a [`RevisionPlan`].
+        plan: StoredText,
     },
     /// Deterministic, skipped and cached cells of one transcript, in one event.
     CellsSettled(Vec<SettledCell>),
@@ -362,6 +377,7 @@ impl EventKind {
             EventKind::RunStarted(_) => Some(EventTag::RunStarted),
             EventKind::BlobStored(_) => Some(EventTag::BlobStored),
             EventKind::CellsPlanned { .. } => Some(EventTag::CellsPlanned),
+            EventKind::RevisionPlanned { .. } => Some(EventTag::RevisionPlanned),
             EventKind::CellsSettled(_) => Some(EventTag::CellsSettled),
             EventKind::CellStarted { .. } => Some(EventTag::CellStarted),
             EventKind::CellFinished { .. } => Some(EventTag::CellFinished),

@@ -12,6 +12,7 @@ use super::{
     HttpExchange, RecordedRequest, RecordedToolResponse, RunEvent, RunHeader, RunTotals,
     StoredText, ThrottleReason, ToolFact, ToolResponseSource, TurnFact,
 };
+use crate::model::LabelQuery;
 use crate::model::{
     ArgumentChange, CallIx, CellIx, CellName, CellNameRef, CellResult, Digest, Hop, Millis,
     ModelReply, RawJson, TokenUsage, TranscriptRef, TurnIx, Verdict,
@@ -163,6 +164,10 @@ pub struct TurnState {
     pub unparsed: Option<UnparsedVerdict>,
     /// The start of the turn, in time since the run began.
     pub started: Millis,
+    /// The time of the first delta of the newest attempt; `None` if the reply was not streamed.
+    pub first_delta_at: Option<Millis>,
+    /// The time at which the reply was complete.
+    pub finished_at: Option<Millis>,
 }
 
 /// The reply of a model, and the attempt that brought it.
@@ -331,7 +336,7 @@ impl RunState {
             }),
             EventKind::RunFinished(totals) => self.totals = Some(totals.clone()),
             // Blobs are a matter of the store; no view shows them on their own.
-            EventKind::BlobStored(_) => {}
+            EventKind::BlobStored(_) | EventKind::RevisionPlanned { .. } => {}
             EventKind::Unknown(_) => self.unknown += 1,
         }
     }
@@ -403,6 +408,28 @@ impl RunState {
 }
 
 impl RunHeader {
+    /// Returns the query for the label of a cell's decision; `None` for a decision about one message, because a label
+    /// is about a whole transcript.
+    pub fn label_query<'a>(
+        &'a self,
+        transcript: &'a TranscriptRef,
+        key: &CellKey,
+    ) -> Option<LabelQuery<'a>> {
+        if key.message.is_some() {
+            return None;
+        }
+        let eval = self.evals.get(key.eval as usize)?;
+        Some(LabelQuery {
+            transcript: &transcript.id,
+            transcript_digest: Some(&transcript.digest),
+            rubric: &self.rubrics.get(eval.rubric as usize)?.id,
+            eval: &eval.id,
+            question: eval.question.as_ref(),
+            later_name: None,
+            is_shot: eval.is_shot(&transcript.id),
+        })
+    }
+
     /// Returns a cell's name from its transcript and key, if the header describes its eval and judge.
     pub fn cell_name<'a>(
         &'a self,
@@ -481,6 +508,7 @@ impl CellState {
                     .entry(*attempt)
                     .or_default()
                     .push(*part, text);
+                state.first_delta_at.get_or_insert(at);
                 // The first delta shows that the server has begun to reply.
                 phase = CellPhase::Streaming;
             }
@@ -493,6 +521,8 @@ impl CellState {
                 wait_why,
                 exchange,
             } => {
+                // The deltas of a failed attempt are void.
+                state.first_delta_at = None;
                 let failed = state.attempts.entry(*attempt).or_default();
                 failed.failed = Some(AttemptFailure {
                     status: *status,
@@ -528,6 +558,7 @@ impl CellState {
                 });
                 state.native.clone_from(native);
                 state.resendable = *resendable;
+                state.finished_at = Some(at);
                 state.usage = Some(state.usage.unwrap_or_default().plus(*usage));
             }
             TurnFact::VerdictReached(verdict) => state.verdict = Some((**verdict).clone()),

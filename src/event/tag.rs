@@ -11,6 +11,8 @@ pub enum EventTag {
     BlobStored,
     /// `cells_planned`.
     CellsPlanned,
+    /// `revision_planned`.
+    RevisionPlanned,
     /// `cells_settled`.
     CellsSettled,
     /// `cell_started`.
@@ -35,10 +37,11 @@ pub enum EventTag {
 
 impl EventTag {
     /// Every tag of [`super::FORMAT`].
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::RunStarted,
         Self::BlobStored,
         Self::CellsPlanned,
+        Self::RevisionPlanned,
         Self::CellsSettled,
         Self::CellStarted,
         Self::CellFinished,
@@ -57,6 +60,7 @@ impl EventTag {
             Self::RunStarted => "run_started",
             Self::BlobStored => "blob_stored",
             Self::CellsPlanned => "cells_planned",
+            Self::RevisionPlanned => "revision_planned",
             Self::CellsSettled => "cells_settled",
             Self::CellStarted => "cell_started",
             Self::CellFinished => "cell_finished",
@@ -81,6 +85,9 @@ impl EventTag {
             Self::RunStarted => "The header: the settings and inputs of the run.",
             Self::BlobStored => "A blob is in the store. Precedes every event that names the blob.",
             Self::CellsPlanned => "The run reached a transcript and numbered its cells.",
+            Self::RevisionPlanned => {
+                "Everything that the revision plans, of a run whose options leave out a part of it."
+            }
             Self::CellsSettled => {
                 "Deterministic, skipped and cached cells of one transcript, as pairs of number and result."
             }

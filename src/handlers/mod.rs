@@ -32,12 +32,13 @@ use std::sync::Arc;
 
 use crate::clock::BoxFuture;
 use crate::event::CallCx;
-use crate::model::{CellIx, CellResult, JsonText, Outcome, Transcript};
+use crate::model::{CellIx, CellResult, JsonText, Outcome, PairOrder, Transcript};
 
 pub use cancel::CancelFlag;
 pub use examples::{example_transcript, run_example, run_examples};
 pub(crate) use judged::CALLS_BLOCK;
-pub use judged::VerdictPartsSpec;
+pub use judged::{SHOTS_PARAM, ShotRule, ShotsSpec, VerdictPartsSpec};
+pub use numbers::RecordedEffort;
 pub use registry::{EvalCompileError, EvalTypeRegistry, FAMILIES, judged_part};
 pub use script::{CompileCx, ScriptEnv};
 pub use subject::{LocatedToolResult, MessageText, Subject, SubjectCall};
@@ -208,10 +209,26 @@ pub struct JudgedParams {
     pub parts_spec: VerdictPartsSpec,
     /// Further texts for the judge, each in its own block. They are untrusted, like the transcript.
     pub prompt_blocks: Vec<PromptBlock>,
+    /// The labelled examples of the prompt. The run adds them after it compiled the eval.
+    pub shots: Arc<[Shot]>,
     /// `true` to hide the agent's calls and their results from the judge.
     pub hide_calls: bool,
     /// A sentence of dicta that names the judged thing, if it is neither the output nor the whole conversation.
     pub task: Option<&'static str>,
+    /// The order of the answers, if the judge compares the transcripts of a pair. The last two prompt blocks are then
+    /// answer A and answer B.
+    pub pair_order: Option<PairOrder>,
+}
+
+impl JudgedParams {
+    /// Puts the answers of a pair into an order. Does nothing if the judge compares no pair.
+    pub fn set_pair_order(&mut self, order: PairOrder) {
+        let is_changed = self.pair_order.is_some_and(|current| current != order);
+        if let ([.., a, b], true) = (&mut self.prompt_blocks[..], is_changed) {
+            std::mem::swap(&mut a.text, &mut b.text);
+            self.pair_order = Some(order);
+        }
+    }
 }
 
 /// The range in which a judge scores.
@@ -237,6 +254,21 @@ pub struct PromptBlock {
     pub label: String,
     /// Untrusted text from the author, the transcript or its metadata.
     pub text: String,
+}
+
+/// A labelled transcript that the prompt of a judge shows as an example.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Shot {
+    /// The transcript, with its unique id.
+    pub transcript: Arc<Transcript<'static>>,
+    /// The messages that the prompt shows.
+    pub messages: Range<usize>,
+    /// The message that the label is about; `None` for a whole conversation.
+    pub judged_message: Option<usize>,
+    /// The person's verdict.
+    pub passed: bool,
+    /// The person's note; empty without one.
+    pub reason: String,
 }
 
 /// One cell to be judged, in types of `model` only.

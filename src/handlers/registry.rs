@@ -97,6 +97,7 @@ const TYPES: &[EvalTypeDef] = &[
     EvalTypeDef::new::<length::MinLength>(),
     EvalTypeDef::new::<calls::NoToolErrors>(),
     EvalTypeDef::new::<trajectory::OutcomeEquivalent>(),
+    EvalTypeDef::new::<judged::PairwisePreference>(),
     EvalTypeDef::new::<judged::ParameterAnalysis>(),
     EvalTypeDef::new::<judged::PiiLeakage>(),
     EvalTypeDef::new::<regexp::RegexEval>(),

@@ -1,8 +1,9 @@
 //! A judge bound to a language model: it prepares cells, computes their cache keys, and begins and ends their traces.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
+use super::branch::TracePrefix;
 use super::budget::Budget;
 use super::cache_key::{self, VerdictCacheKey};
 use super::calibrated;
@@ -21,7 +22,7 @@ use crate::clock::BoxFuture;
 use crate::event::CallCx;
 use crate::handlers::{JudgeBackend, JudgeRequest};
 use crate::model::{
-    CellResult, InstallationSecret, JudgeConfig, Outcome, ProviderKind, VerdictMode,
+    CauseSet, CellResult, InstallationSecret, JudgeConfig, Outcome, ProviderKind, VerdictMode,
 };
 use crate::provider::{self, Provider, ProviderError, RequestBody, TurnRequest};
 use crate::tools::{ToolSet, transcript_tools};
@@ -45,6 +46,8 @@ pub struct FirstTurn {
     pub body: RequestBody,
     /// The most turns that the cell may take.
     pub max_turns: u16,
+    /// The bytes that a branch sends in addition: the recorded replies and tool responses.
+    pub resent_bytes: u64,
 }
 
 /// One judge of a run.
@@ -55,6 +58,7 @@ pub struct JudgeEngine {
     models: HashMap<String, Arc<dyn Provider>>,
     tools: ToolSet,
     deps: JudgeEngineDeps,
+    prefix: Option<Arc<TracePrefix>>,
 }
 
 impl JudgeEngine {
@@ -71,7 +75,15 @@ impl JudgeEngine {
             models: HashMap::new(),
             tools,
             deps,
+            prefix: None,
         }
+    }
+
+    /// Continues this recorded trace, and begins no new one.
+    #[must_use]
+    pub fn with_prefix(mut self, prefix: Option<Arc<TracePrefix>>) -> Self {
+        self.prefix = prefix;
+        self
     }
 
     /// Adds the provider of another model, for evals that name one (`params.model`).
@@ -101,9 +113,16 @@ impl JudgeEngine {
             tools: &setup.tool_decls,
             tool_choice: setup.tool_choice(setup.max_turns == 1),
         })?;
+        // The turns of the prefix are recorded, so only the others are calls.
+        let recorded = self.prefix.as_ref().map_or(0, |prefix| prefix.turns.len());
+        let recorded = u16::try_from(recorded).unwrap_or(u16::MAX);
         Ok(FirstTurn {
             body,
-            max_turns: setup.max_turns,
+            max_turns: setup.max_turns.saturating_sub(recorded).max(1),
+            resent_bytes: self
+                .prefix
+                .as_ref()
+                .map_or(0, |prefix| prefix.resent_bytes()),
         })
     }
 
@@ -257,6 +276,12 @@ impl JudgeEngine {
         let model = request.params.model.as_deref();
         let meter = UsageMeter::new(&self.config, model, &self.deps.budget, &deadline);
         let gate = TraceGate::new(&*self.deps.gate, request.cell, cx, &deadline);
+        let changed = self
+            .prefix
+            .as_ref()
+            .and_then(|prefix| prefix.change_request(request));
+        let request = changed.as_ref().unwrap_or(request);
+        let causes = Mutex::new(CauseSet::default());
         let mut result = match self.prepare_cell(request) {
             Err(error) => CellResult::from_error(Outcome::JudgeError, error.to_string()),
             Ok(setup) => {
@@ -269,6 +294,8 @@ impl JudgeEngine {
                     gate: &gate,
                     evidence: &*self.deps.evidence,
                     secret: &self.deps.secret,
+                    prefix: self.prefix.as_deref(),
+                    causes: &causes,
                 };
                 let ended = async {
                     let result = trace.run().await;
@@ -293,6 +320,7 @@ impl JudgeEngine {
         result.bill = (bill.unknown > 0).then_some(bill);
         // The wait for a place at the server is not the judge's time.
         result.duration_ms = cx.clock.now().since(began).since(meter.waited());
+        result.tool_causes = causes.into_inner().unwrap_or_else(PoisonError::into_inner);
         result.by_human |= gate.was_edited_by_hand();
         // A server's error can quote a key, and the result is recorded and printed.
         if let Some(clean) = result

@@ -18,8 +18,13 @@ pub trait Gate: Send + Sync {
 pub enum GateStop<'a> {
     /// Before a request is sent: its body.
     BeforeTurn(&'a RequestBody),
-    /// Before a tool call starts: the call.
-    Call(&'a ValidatedCall),
+    /// Before a tool call starts.
+    Call {
+        /// The call.
+        call: &'a ValidatedCall,
+        /// True if dicta repaired its arguments.
+        repaired: bool,
+    },
     /// After dicta rejected a tool call: the rejection.
     Rejected(&'a Rejection),
     /// After a tool call: the tool response.
@@ -35,7 +40,7 @@ impl GateStop<'_> {
     pub const fn kind(&self) -> GatePoint {
         match self {
             GateStop::BeforeTurn(_) => GatePoint::BeforeTurn,
-            GateStop::Call(_) => GatePoint::Call,
+            GateStop::Call { .. } => GatePoint::Call,
             GateStop::Rejected(_) => GatePoint::Rejected,
             GateStop::Answered(_) => GatePoint::Answered,
             GateStop::Verdict(_) => GatePoint::Verdict,

@@ -13,6 +13,8 @@
 //! [`JudgeEngine`] prepares a cell (`cell_setup`) and runs its trace (`trace`). `trace_state` is what grows from turn
 //! to turn, `trace_gate` the gate of one cell, `tool_calls` the calls of one turn.
 
+mod branch;
+mod breakpoint;
 mod budget;
 mod budget_limits;
 mod cache_key;
@@ -31,6 +33,8 @@ mod hidden_text;
 mod message_parts;
 mod parts;
 mod prompt;
+mod prompt_sections;
+mod prompt_shots;
 pub mod rules;
 mod seen;
 mod submit_verdict_tool;
@@ -50,6 +54,11 @@ mod verdict_text;
 #[cfg(test)]
 mod fake;
 
+pub use branch::{BranchChange, RecordedCall, RecordedTurn, TracePrefix};
+pub use breakpoint::{
+    Breakpoint, BreakpointError, BreakpointGate, PauseDecision, PauseEditError, PausedAt,
+    PausedTrace,
+};
 pub use budget::{Budget, BudgetSpend, LimitReached};
 pub use cache_key::VerdictCacheKey;
 pub use citations::CitableSources;
@@ -64,6 +73,8 @@ pub use gate::{Gate, GateAction, GateEdit, GateStop, OpenGate};
 pub use message_parts::collect_judged_messages;
 pub use parts::PartsFormat;
 pub use prompt::{JudgePrompt, PromptFrame, render_prompt};
+pub use prompt_sections::{PromptSection, split_prompt};
+pub use prompt_shots::estimate_shot_tokens;
 pub use verdict_error::VerdictParseError;
 pub use verdict_format::{ScoreRange, VerdictFormat};
 pub use verdict_parser::{PARSER_VERSION, apply_bounds, parse_verdict_object};

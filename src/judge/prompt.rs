@@ -1,8 +1,8 @@
 //! The prompt of a cell: the frame, the rubric, the transcript in delimited blocks, and the verdict format.
 //!
 //! Untrusted text is only between lines with a [`Delimiter`] that the text can't contain. It forms no role, message
-//! or tool call of the judge's own conversation. The prompt never contains human labels, or metadata that the rubric
-//! doesn't name. The fixed part comes first, so that providers can cache it.
+//! or tool call of the judge's own conversation. The prompt contains human labels only as examples ([`super::prompt_shots`]),
+//! and no metadata that the rubric doesn't name. The fixed part comes first, so that providers can cache it.
 //!
 //! Every text in this file is part of the cache key: a change makes all recorded verdicts stale.
 
@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use super::delimiter::Delimiter;
 use super::message_parts::{format_message_count, write_message_parts};
+use super::prompt_shots::{PromptShots, render_shot_instructions};
 use super::verdict_format::{ScoreRange, VerdictFormat};
 use super::{message_parts, transcript_summary};
 use crate::handlers::JudgeRequest;
@@ -106,6 +107,14 @@ criteria that ask for nothing more.
 - If a fact cannot be established from the material, say so, and do not count it in favour of the output.
 ";
 
+/// The fields of a verdict about a pair.
+const COMPARISON_VERDICT: &str = "\
+- `reasoning`: two to six sentences for the rubric's author: which facts decide between `answer A` and `answer B`, and why.
+- `passed`: true only if `answer A` meets the criteria better than `answer B`.
+- `score`: 1 if `answer A` is better, 0 if `answer B` is better, 0.5 if neither is. The order of the answers says nothing \
+about their quality.
+";
+
 /// Renders the prompt of a cell.
 pub fn render_prompt(request: &JudgeRequest, frame: &PromptFrame<'_>) -> JudgePrompt {
     let blocks = render_blocks(
@@ -187,6 +196,7 @@ fn render_blocks(
     let output = find_output(request);
     let pieces = message_parts::label_message_parts(messages, output, request.params.hide_calls);
     let metadata = render_metadata(request);
+    let shots = PromptShots::new(&request.params.shots, request.params.hide_calls);
     // Collect all untrusted texts first: the delimiter must occur in none of them.
     let mut data = vec![
         request.params.criteria.as_str(),
@@ -201,6 +211,7 @@ fn render_blocks(
             .iter()
             .flat_map(|p| [p.label.as_str(), p.text.as_str()]),
     );
+    data.extend(shots.texts());
     let delimiter = Delimiter::derive(secret, &data);
 
     // The capacity for everything with its delimiting lines: a prompt can have megabytes, and growing would
@@ -221,6 +232,7 @@ fn render_blocks(
         user.push_str(&delimiter.enclose("scoring guide", "", &request.params.guide));
         user.push('\n');
     }
+    shots.write(&mut user, &delimiter);
     if !metadata.is_empty() {
         user.push_str(&delimiter.enclose("metadata", "", &metadata));
         user.push('\n');
@@ -307,6 +319,8 @@ fn render_system(request: &JudgeRequest, frame: &PromptFrame<'_>) -> String {
     // With parts, the overall verdict follows from them, so the prompt doesn't ask for one.
     if let Some(parts) = frame.verdict_format.parts {
         text.push_str(&parts.render_instructions());
+    } else if frame.verdict_format.pair_order.is_some() {
+        text.push_str(COMPARISON_VERDICT);
     } else {
         let ScoreRange { low, high } = frame.verdict_format.score_range();
         _ = write!(
@@ -343,6 +357,7 @@ fn render_extra_material(request: &JudgeRequest) -> String {
             labels.join(", ")
         );
     }
+    text.push_str(&render_shot_instructions(&request.params.shots));
     if request.params.hide_calls {
         text.push_str(
             "- The calls of the agent's tools and their results are left out of the transcript.\n",

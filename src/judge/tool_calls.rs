@@ -5,6 +5,7 @@
 
 use tokio::sync::watch;
 
+use super::branch::{CallReplay, RecordedCall, TracePrefix};
 use super::call_history::{CallHistory, IdenticalCall, ToolCallStatus, TurnCalls};
 use super::evidence::{EvidenceKey, EvidenceLookup, EvidenceStore};
 use super::gate::{GateAction, GateEdit, GateStop};
@@ -24,6 +25,8 @@ pub(super) struct FinishedToolCall {
     pub(super) response: ToolResponse,
     /// `true` if the call started. Otherwise dicta wrote the response itself.
     pub(super) started: bool,
+    /// `true` if dicta repaired the arguments.
+    pub(super) repaired: bool,
     /// The arguments in canonical form; `None` if they can't be parsed.
     pub(super) canonical: Option<RawJson>,
     /// The cell's result, if the cell ends here: a person ended it, or a recorded response is missing.
@@ -80,6 +83,8 @@ pub(super) struct ToolCallRunner<'a> {
     pub(super) call_history: &'a CallHistory,
     /// The calls of this turn.
     pub(super) turn_calls: &'a TurnCalls<'a>,
+    /// The recorded beginning, if the trace is a branch.
+    pub(super) prefix: Option<&'a TracePrefix>,
 }
 
 impl ToolCallRunner<'_> {
@@ -94,6 +99,7 @@ impl ToolCallRunner<'_> {
             return FinishedToolCall {
                 response: error_response(text),
                 started: false,
+                repaired: false,
                 canonical: parse_arguments(&call.name, &call.raw)
                     .ok()
                     .map(|arguments| arguments.canonical),
@@ -103,18 +109,150 @@ impl ToolCallRunner<'_> {
         let prepared =
             tools::prepare_call_catching_panics(self.tools, &call.name, &call.raw, self.seen);
         emit_repaired(self.cx, ix, &prepared).await;
+        let repaired = prepared.rewritten && !prepared.changes.is_empty();
         let canonical = prepared.canonical;
-        let end = match prepared.outcome {
-            Err(rejection) => self.reject_call(ix, rejection).await,
-            Ok(ready) => self.start_call(ix, ready).await,
+        let replay = self.prefix.and_then(|prefix| {
+            let replay = prefix.find_call(self.cx.turn, ix)?;
+            Some((prefix, replay))
+        });
+        let end = match (replay, prepared.outcome) {
+            (Some((prefix, CallReplay::Recorded(recorded))), outcome) => {
+                self.replay_call(ix, outcome.ok(), recorded, prefix).await
+            }
+            (Some((_, CallReplay::Answer(recorded, text))), outcome) => {
+                self.answer_by_hand(ix, outcome.ok(), recorded, text).await
+            }
+            (Some((_, CallReplay::Arguments(args))), _) => {
+                self.gate.record_edit("edited", args.get()).await;
+                match self.prepare_edited_call(ix, &call.name, args.clone()).await {
+                    Ok(ready) => self.start_call(ix, ready, repaired).await,
+                    Err(rejection) => self.reject_call(ix, rejection).await,
+                }
+            }
+            (Some((_, CallReplay::Live)) | None, Err(rejection)) => {
+                self.reject_call(ix, rejection).await
+            }
+            (Some((_, CallReplay::Live)) | None, Ok(ready)) => {
+                self.start_call(ix, ready, repaired).await
+            }
         };
         // Set the status last: calls with `after:` wait for it.
         self.turn_calls.set_status(ix, end.status);
         FinishedToolCall {
             response: end.response,
             started: end.status != ToolCallStatus::NeverRan,
+            repaired,
             canonical,
             cell_end: end.cell_end,
+        }
+    }
+
+    /// Takes the end of a call from the recording. `ready` is the call as dicta prepares it today.
+    async fn replay_call(
+        &self,
+        ix: CallIx,
+        ready: Option<ValidatedCall>,
+        recorded: &RecordedCall,
+        prefix: &TracePrefix,
+    ) -> ToolCallEnd {
+        match recorded {
+            RecordedCall::Answered {
+                response,
+                source,
+                values,
+                coerced,
+            } => {
+                let source = match source {
+                    ToolResponseSource::Live => ToolResponseSource::Frozen {
+                        run: prefix.run.clone(),
+                    },
+                    ToolResponseSource::ByHand => {
+                        // What a person wrote stays an edit in each further branch.
+                        self.gate.mark_edited();
+                        ToolResponseSource::ByHand
+                    }
+                    other => other.clone(),
+                };
+                let (values, coerced) = (values.clone(), coerced.clone());
+                self.cx
+                    .emit_tool_fact(ix, ToolFact::Validated { values, coerced })
+                    .await;
+                self.end_replayed(ix, ready, response.clone(), source).await
+            }
+            RecordedCall::Rejected(rejection) => {
+                emit_rejected(self.cx, ix, &rejection.rule, &rejection.text).await;
+                ToolCallEnd::rejected(error_response(&rejection.text), None)
+            }
+            // `CallReplay` makes such a call again.
+            RecordedCall::Open => ToolCallEnd::rejected(error_response("Error: no response"), None),
+        }
+    }
+
+    /// Answers a call of the recording with the text of a person.
+    async fn answer_by_hand(
+        &self,
+        ix: CallIx,
+        ready: Option<ValidatedCall>,
+        recorded: &RecordedCall,
+        text: &str,
+    ) -> ToolCallEnd {
+        self.gate.record_edit("answered", text).await;
+        let (values, coerced) = match (recorded, &ready) {
+            (
+                RecordedCall::Answered {
+                    values, coerced, ..
+                },
+                _,
+            ) => (Some(values.clone()), coerced.clone()),
+            (_, Some(ready)) => (Some(ready.values.clone()), ready.coerced.clone()),
+            // dicta rejected the call, so its arguments are unknown.
+            (_, None) => (RawJson::parse("{}").ok(), Vec::new()),
+        };
+        if let Some(values) = values {
+            self.cx
+                .emit_tool_fact(ix, ToolFact::Validated { values, coerced })
+                .await;
+        }
+        let response = ToolResponse::ok(text);
+        self.end_replayed(ix, ready, response, ToolResponseSource::ByHand)
+            .await
+    }
+
+    /// Records the end of a call that no tool answers now, and remembers it for later identical calls.
+    async fn end_replayed(
+        &self,
+        ix: CallIx,
+        ready: Option<ValidatedCall>,
+        response: ToolResponse,
+        source: ToolResponseSource,
+    ) -> ToolCallEnd {
+        self.cx.emit_tool_fact(ix, ToolFact::Started).await;
+        if let Some(ready) = ready
+            && !matches!(source, ToolResponseSource::SameTrace { .. })
+            && let Some(tool) = self.tools.get(&ready.tool)
+        {
+            let key = EvidenceKey::new(&ready.tool, &tool.digest(), &ready.canonical);
+            let sender = self
+                .call_history
+                .register_call(&**tool, &key, self.cx.turn, ix);
+            sender.send_replace(Some(response.clone()));
+        }
+        let fact = ToolFact::Finished {
+            answer: self.cx.out.store_tool_response(&response).await,
+            source,
+            elapsed: crate::model::Millis(0),
+            retried: None,
+        };
+        self.cx.emit_tool_fact(ix, fact).await;
+        let status = if response.is_error {
+            ToolCallStatus::Failed
+        } else {
+            ToolCallStatus::Succeeded
+        };
+        ToolCallEnd {
+            response,
+            status,
+            cell_end: None,
         }
     }
 
@@ -135,7 +273,12 @@ impl ToolCallRunner<'_> {
     ///
     /// Every tool passes the same checks in this order: prerequisites, gate, identical calls, the limit on calls,
     /// recorded responses.
-    async fn start_call(&self, ix: CallIx, mut ready: ValidatedCall) -> ToolCallEnd {
+    async fn start_call(
+        &self,
+        ix: CallIx,
+        mut ready: ValidatedCall,
+        repaired: bool,
+    ) -> ToolCallEnd {
         // Preparation rejects unknown names already, so this is only a safeguard.
         let Some(tool) = self.tools.get(&ready.tool) else {
             let rejection = Rejection {
@@ -153,7 +296,11 @@ impl ToolCallRunner<'_> {
             return self.reject_call(ix, rejection).await;
         }
         let mut by_hand = None;
-        match self.gate.pass(GateStop::Call(&ready)).await {
+        let stop = GateStop::Call {
+            call: &ready,
+            repaired,
+        };
+        match self.gate.pass(stop).await {
             GateAction::ContinueWith(GateEdit::Args(args)) => {
                 match self.prepare_edited_call(ix, &ready.tool, args).await {
                     Ok(edited) => ready = edited,

@@ -3,7 +3,9 @@
 //! Responsible for the loop over turns and for reading the verdict at its end. [`super::tool_calls`] runs tool calls.
 
 use std::sync::atomic::AtomicBool;
+use std::sync::{Mutex, PoisonError};
 
+use super::branch::{RecordedTurn, TracePrefix, write_history_as_text};
 use super::budget_limits::{emit_conclude_if_near, end_out_of_budget, end_out_of_turns};
 use super::calibrated::{self, CalibratedVerdictError};
 use super::call_history::TurnCalls;
@@ -22,9 +24,9 @@ use super::{contradiction, hidden_text, verdict_parser, verdict_text};
 use crate::event::{CallCx, TurnFact};
 use crate::handlers::JudgeRequest;
 use crate::model::{
-    CallIx, CellResult, HistoryBlock, HistoryItem, InstallationSecret, ModelReply, Outcome,
-    RawJson, ReplyCall, SUBMIT_VERDICT, StopReason, ToolResponse, TurnIx, Verdict, VerdictMode,
-    is_json_object,
+    CallIx, Cause, CauseSet, CellResult, HistoryBlock, HistoryItem, InstallationSecret, ModelReply,
+    Outcome, RawJson, ReplyCall, SUBMIT_VERDICT, StopReason, ToolResponse, TurnIx, Verdict,
+    VerdictMode, is_json_object,
 };
 use crate::provider::{
     self, CompletedReply, Provider as _, ProviderError, RequestBody, TurnRequest,
@@ -49,6 +51,10 @@ pub(super) struct JudgeTrace<'a> {
     pub(super) gate: &'a TraceGate<'a>,
     pub(super) evidence: &'a dyn EvidenceStore,
     pub(super) secret: &'a InstallationSecret,
+    /// The recorded beginning, if the trace is a branch.
+    pub(super) prefix: Option<&'a TracePrefix>,
+    /// The causes that tool calls are, for filters.
+    pub(super) causes: &'a Mutex<CauseSet>,
 }
 
 impl JudgeTrace<'_> {
@@ -61,17 +67,39 @@ impl JudgeTrace<'_> {
 
     /// Runs the turns. `Err` is an early end, so that `?` ends the trace.
     async fn run_turns(&self) -> Result<CellResult, CellResult> {
-        let prompt = self.setup.prompt.to_item();
+        let mut prompt = self.setup.prompt.to_item();
+        if let Some(prefix) = self.prefix {
+            prompt = prefix.change_prompt(prompt);
+            if let Some(text) = prefix.prompt_edit() {
+                self.gate.record_edit("edited", text).await;
+            }
+        }
         let mut state = TraceState::new(prompt, self.request, &self.setup.tools);
+        // A branch at the last turn gets one turn of its own.
+        let recorded = self.prefix.map_or(0, |prefix| prefix.turns.len());
+        let max_turns = u16::try_from(recorded + 1).map_or(self.setup.max_turns, |least| {
+            self.setup.max_turns.max(least)
+        });
         // Each turn: request, reply, then the verdict or tool calls.
-        for turn in 0..self.setup.max_turns {
+        for turn in 0..max_turns {
             let cx = CallCx {
                 turn: TurnIx(turn),
                 ..self.cx.clone()
             };
-            let last = turn + 1 == self.setup.max_turns
-                || emit_conclude_if_near(self.meter, self.setup.verdict_mode, &cx).await;
-            let finished = self.ask_model(&state, last, &cx).await?;
+            if let Some(prefix) = self.prefix
+                && turn > 0
+                && usize::from(turn) == prefix.text_turns
+            {
+                write_history_as_text(&mut state.history);
+            }
+            let recorded = self.prefix.and_then(|prefix| prefix.turn(cx.turn));
+            let last = turn + 1 == max_turns
+                || recorded.is_none()
+                    && emit_conclude_if_near(self.meter, self.setup.verdict_mode, &cx).await;
+            let finished = match recorded {
+                Some(recorded) => self.replay_turn(recorded, &state, last, &cx).await,
+                None => self.ask_model(&state, last, &cx).await?,
+            };
             // Count the reply before any return, so that the next check includes it.
             state.size.add_reply(&finished);
             // A reply that was cut or refused never counts, even if it contains a verdict.
@@ -117,7 +145,29 @@ impl JudgeTrace<'_> {
                 self.run_tool_calls(&cx, &mut state, last, finished).await?;
             }
         }
-        Err(end_out_of_turns(self.meter, self.setup.max_turns))
+        Err(end_out_of_turns(self.meter, max_turns))
+    }
+
+    /// Takes a turn from the recording, and notes if dicta would send another request today.
+    async fn replay_turn(
+        &self,
+        recorded: &RecordedTurn,
+        state: &TraceState,
+        last: bool,
+        cx: &CallCx,
+    ) -> CompletedReply {
+        if let Some(prefix) = self.prefix
+            && usize::from(cx.turn.0) >= prefix.text_turns
+            && let Ok(body) = self.build_request(state, last)
+        {
+            prefix.note_difference(&body, cx).await;
+        }
+        recorded.replay(cx).await
+    }
+
+    fn add_cause(&self, cause: Cause) {
+        let mut causes = self.causes.lock().unwrap_or_else(PoisonError::into_inner);
+        causes.insert(cause);
     }
 
     /// Returns whether a reply is empty and the model gets the same request once more.
@@ -128,13 +178,8 @@ impl JudgeTrace<'_> {
         is_empty && has_turns && !last && !state.asked_after_empty_reply
     }
 
-    /// Builds and sends one turn's request, and records it and its reply.
-    async fn ask_model(
-        &self,
-        state: &TraceState,
-        last: bool,
-        cx: &CallCx,
-    ) -> Result<CompletedReply, CellResult> {
+    /// Builds one turn's request.
+    fn build_request(&self, state: &TraceState, last: bool) -> Result<RequestBody, ProviderError> {
         // If the provider can't force a call, the other tools aren't declared, so that the model can't call
         // them.
         let alone = last
@@ -149,11 +194,22 @@ impl JudgeTrace<'_> {
             tools,
             tool_choice: self.setup.tool_choice(last),
         };
-        let mut body = self
-            .setup
-            .provider
-            .build_body(&request)
-            .map_err(|e| provider_error_result(&e))?;
+        self.setup.provider.build_body(&request)
+    }
+
+    /// Builds and sends one turn's request, and records it and its reply.
+    async fn ask_model(
+        &self,
+        state: &TraceState,
+        last: bool,
+        cx: &CallCx,
+    ) -> Result<CompletedReply, CellResult> {
+        let body = self.build_request(state, last);
+        let mut body = body.map_err(|error| provider_error_result(&error))?;
+        let prefix_turns = self.prefix.map_or(0, |prefix| prefix.turns.len());
+        if let Some(prefix) = self.prefix.filter(|prefix| prefix.text_turns == 0) {
+            prefix.note_difference(&body, cx).await;
+        }
         // Check the size before the gate and the budget: such a request is never sent.
         state.size.check_request(&body)?;
         // A person may edit the body or end the cell here.
@@ -182,7 +238,7 @@ impl JudgeTrace<'_> {
             inner: self.setup.provider,
             meter: self.meter,
             deadline: self.deadline,
-            awaits_first_request: AtomicBool::new(cx.turn == TurnIx(0)),
+            awaits_first_request: AtomicBool::new(usize::from(cx.turn.0) == prefix_turns),
         };
         let (attempt, finished) = match provider::call_with_retries(&metered, &body, cx).await {
             Ok(result) => result,
@@ -360,6 +416,7 @@ impl JudgeTrace<'_> {
                     } else {
                         format!("Error: {why}")
                     };
+                    self.add_cause(Cause::Refused);
                     emit_rejected(cx, ix, "verdict", &text).await;
                     responses.push(error_response(&text));
                     fault.get_or_insert((outcome, why));
@@ -522,6 +579,7 @@ impl JudgeTrace<'_> {
             seen: &state.seen,
             call_history: &state.call_history,
             turn_calls: &turn_calls,
+            prefix: self.prefix,
         };
         let calls = index_calls(&finished.reply).map(|(ix, call)| runner.run(ix, call));
         let mut done: Vec<FinishedToolCall> = futures_util::future::join_all(calls).await;
@@ -529,6 +587,16 @@ impl JudgeTrace<'_> {
         state.call_history.end_turn(&turn_calls);
         // Ends the borrow of `finished.reply`, which is moved below.
         drop(turn_calls);
+        for done in &done {
+            if !done.started {
+                self.add_cause(Cause::Refused);
+            } else if done.response.is_error {
+                self.add_cause(Cause::FetchError);
+            }
+            if done.repaired {
+                self.add_cause(Cause::Repaired);
+            }
+        }
         // In call order, so that the result doesn't depend on which call ended first.
         if let Some(end) = done.iter_mut().find_map(|d| d.cell_end.take()) {
             return Err(end);

@@ -87,6 +87,23 @@ impl<'a> TraceGate<'a> {
         action
     }
 
+    /// Records a change that a person made before the trace began.
+    pub(super) async fn record_edit(&self, what: &str, text: &str) {
+        self.mark_edited();
+        let how = GateRelease {
+            by: "human".to_owned(),
+            what: what.to_owned(),
+            edit: Some(self.cx.out.store_text(text).await),
+        };
+        let cell = self.cell;
+        self.cx.out.send(EventKind::Resumed { cell, how }).await;
+    }
+
+    /// Marks the trace as changed by a person.
+    pub(super) fn mark_edited(&self) {
+        self.edited_by_hand.store(true, Ordering::Relaxed);
+    }
+
     /// Passes the last stop of a cell and returns its result.
     pub(super) async fn pass_end(&self, result: CellResult) -> CellResult {
         match self.pass(GateStop::Ended(&result)).await {

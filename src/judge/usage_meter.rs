@@ -321,6 +321,10 @@ impl Provider for MeteredProvider<'_> {
         })
     }
 
+    fn wait_until_stopped(&self) -> BoxFuture<'_, ()> {
+        self.inner.wait_until_stopped()
+    }
+
     fn last_exchange(&self, cell: CellIx) -> Option<ExchangeInfo> {
         self.inner.last_exchange(cell)
     }

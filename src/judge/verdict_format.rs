@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::parts::{PartsFormat, find_words_after};
 use crate::handlers::JudgedParams;
-use crate::model::{SUBMIT_VERDICT, ToolDeclaration};
+use crate::model::{PairOrder, SUBMIT_VERDICT, ToolDeclaration};
 
 /// The lowest and the highest valid score.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -43,6 +43,8 @@ pub struct VerdictFormat {
     pub needs_score: bool,
     /// The parts, if there are any: then `passed` and `score` follow from them.
     pub parts: Option<PartsFormat>,
+    /// The order of the answers, if the judge compares a pair: then the score decides which one is better.
+    pub pair_order: Option<PairOrder>,
 }
 
 impl VerdictFormat {
@@ -55,6 +57,7 @@ impl VerdictFormat {
                 .map(|scale| ScoreRange::new(scale.low, scale.high)),
             needs_score: params.min_score.is_some() || params.max_score.is_some(),
             parts: PartsFormat::from_parts(&params.parts_spec),
+            pair_order: params.pair_order,
         }
     }
 

@@ -10,7 +10,9 @@ use super::parts::PartsFormat;
 use super::verdict_error::{VerdictParseError, describe_type_error, present, verdict_error};
 use super::verdict_format::{ScoreRange, VerdictFormat};
 use crate::handlers::JudgedParams;
-use crate::model::{CalibratedScore, CellResult, Citation, Outcome, ScoreBounds, Verdict};
+use crate::model::{
+    CalibratedScore, CellResult, Citation, Outcome, PairChoice, PairOrder, ScoreBounds, Verdict,
+};
 
 /// The version of this parser; part of every cache key. Increase it if a reply could be read differently.
 pub const PARSER_VERSION: u32 = 2;
@@ -55,8 +57,39 @@ pub fn parse_verdict_object(
     }
     match format.parts {
         Some(parts) => parse_verdict_with_parts(json, stated, parts, not_applicable),
-        None => parse_whole_verdict(json, stated, format, not_applicable),
+        None => match format.pair_order {
+            Some(order) => parse_comparison(stated, order, not_applicable),
+            None => parse_whole_verdict(json, stated, format, not_applicable),
+        },
     }
+}
+
+/// Converts a verdict about a pair. Its score becomes that of the first transcript of the file, so that the verdicts of
+/// both orders can be combined. A verdict without a score states a choice with `passed`.
+fn parse_comparison(
+    stated: RawVerdict,
+    order: PairOrder,
+    not_applicable: bool,
+) -> Result<Verdict, VerdictParseError> {
+    if not_applicable {
+        return Ok(stated.into_verdict());
+    }
+    let Some(score_of_a) = stated
+        .score
+        .or(stated.passed.map(|passed| f64::from(u8::from(passed))))
+    else {
+        return verdict_error("the verdict has no `score`, which names the better answer");
+    };
+    if !(0.0..=1.0).contains(&score_of_a) {
+        return verdict_error(format!("the score must be from 0 to 1 (got {score_of_a})"));
+    }
+    let score = order.score_first(score_of_a);
+    Ok(Verdict {
+        passed: Some(PairChoice::from_score(score) == PairChoice::First),
+        score: Some(score),
+        raw_score: Some(score_of_a),
+        ..stated.into_verdict()
+    })
 }
 
 /// Converts a verdict without parts.

@@ -71,7 +71,7 @@ impl ExitReason {
                 "wrong usage or configuration, nothing was selected, or paid calls without consent"
             }
             Self::NoVerdict => {
-                "no decision failed, and at least one ended in an error or is pending"
+                "no decision failed, and at least one ended in an error or is pending, or a file is broken"
             }
             Self::Undecided => {
                 "nothing was decided (all skipped or not applicable), or a `required` eval stayed undecided"

@@ -1,14 +1,14 @@
 //! Labels: a person's verdicts on transcripts.
 
-use std::collections::HashMap;
-
 use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Map, Value};
 
-use super::WallTime;
+use super::{Digest, WallTime};
 
-/// A person's verdict on one transcript and eval. dicta never shows it to a judge.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+/// A person's verdict on one transcript and eval. dicta shows it to a judge only as a shot, which measures nothing.
+///
+/// Files written before the fields of its origin existed lack them: the origin of such a label is unknown.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Label {
     /// The id of the transcript.
     pub transcript: String,
@@ -32,6 +32,183 @@ pub struct Label {
     /// The person's note.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
+    /// True if the screen hid the verdict while the person labelled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blind: Option<bool>,
+    /// The verdicts that the person saw before the label.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seen: Option<SeenVerdicts>,
+    /// The digest of the transcript that the person read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transcript_digest: Option<Digest>,
+    /// The digest of the question that the person answered: criteria, scoring guide and scale, without thresholds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub question_digest: Option<Digest>,
+    /// The draw that chose the item; `None` for an item that a person picked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sample: Option<LabelSample>,
+    /// The answers of the same person to earlier versions of the question, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub earlier: Vec<EarlierAnswer>,
+    /// The cause of a disagreement with the judge that the person closed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<DisagreementCause>,
+    /// The clause of the criteria that settled the disagreement.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clause: Option<String>,
+    /// The fields that dicta does not know. They stay when dicta writes the label again.
+    #[serde(flatten)]
+    pub other: Map<String, Value>,
+}
+
+/// The verdicts that a person saw before labelling.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SeenVerdicts {
+    /// No verdict.
+    None,
+    /// The verdict of the judge that the label is compared with.
+    ThisJudge,
+    /// The verdict of another judge, such as a second opinion or a source verdict.
+    Another,
+}
+
+impl SeenVerdicts {
+    /// Returns the word in label files.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::ThisJudge => "this_judge",
+            Self::Another => "another",
+        }
+    }
+}
+
+/// The draw by chance that chose an item to label.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LabelSample {
+    /// The name of the sampling plan, such as `random` or `stratified`.
+    pub plan: String,
+    /// The stratum of the item, if the plan has strata.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stratum: Option<String>,
+    /// The probability with which the plan drew the item: above 0, at most 1.
+    pub p: f64,
+}
+
+/// A person's answer to an earlier version of a question or transcript.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct EarlierAnswer {
+    /// The question that the person answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub question_digest: Option<Digest>,
+    /// The transcript that the person read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transcript_digest: Option<Digest>,
+    /// The answer; `null` is unsure.
+    #[serde(deserialize_with = "stated")]
+    pub passed: Option<bool>,
+    /// The time of the answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<WallTime>,
+}
+
+/// The cause of a disagreement between a verdict and a label, as a person found it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DisagreementCause {
+    /// The rubric misleads the judge.
+    Rubric,
+    /// The label is wrong.
+    Label,
+    /// The specification allows both answers.
+    Unclear,
+}
+
+impl DisagreementCause {
+    /// All causes.
+    pub const ALL: [Self; 3] = [Self::Rubric, Self::Label, Self::Unclear];
+
+    /// Returns the word in label files.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Rubric => "rubric",
+            Self::Label => "label",
+            Self::Unclear => "unclear",
+        }
+    }
+}
+
+impl Label {
+    /// Returns a label of a decision, without an origin.
+    pub fn new(transcript: &str, eval: &str, passed: Option<bool>) -> Self {
+        Self {
+            transcript: transcript.to_owned(),
+            eval: eval.to_owned(),
+            passed,
+            ..Self::default()
+        }
+    }
+
+    /// Returns the problems of the values, which the types do not exclude.
+    pub fn list_invalid_values(&self) -> Vec<String> {
+        let mut problems = Vec::new();
+        if self
+            .score
+            .is_some_and(|score| !(0.0..=1.0).contains(&score))
+        {
+            problems.push("score must be between 0 and 1".to_owned());
+        }
+        if let Some(sample) = &self.sample
+            && !(sample.p > 0.0 && sample.p <= 1.0)
+        {
+            problems.push(format!(
+                "sample.p must be above 0 and at most 1, because it is the probability of the draw (got {})",
+                sample.p
+            ));
+        }
+        problems
+    }
+
+    /// Replaces the answer by one to the current question and transcript. If either differs, the replaced answer stays
+    /// as an earlier one.
+    pub fn answer_again(&mut self, old: &Self) {
+        let differs = |new: &Option<Digest>, old: &Option<Digest>| {
+            new.is_some() && old.is_some() && new != old
+        };
+        self.earlier.clone_from(&old.earlier);
+        if differs(&self.question_digest, &old.question_digest)
+            || differs(&self.transcript_digest, &old.transcript_digest)
+        {
+            self.earlier.push(EarlierAnswer {
+                question_digest: old.question_digest.clone(),
+                transcript_digest: old.transcript_digest.clone(),
+                passed: old.passed,
+                at: old.at.clone(),
+            });
+        }
+    }
+
+    /// Returns the label without everything that depends on the person's answer.
+    #[must_use]
+    pub fn without_answer(&self) -> Self {
+        let mut earlier = self.earlier.clone();
+        for answer in &mut earlier {
+            answer.passed = None;
+            answer.at = None;
+        }
+        Self {
+            transcript: self.transcript.clone(),
+            rubric: self.rubric.clone(),
+            eval: self.eval.clone(),
+            by: self.by.clone(),
+            transcript_digest: self.transcript_digest.clone(),
+            question_digest: self.question_digest.clone(),
+            sample: self.sample.clone(),
+            earlier,
+            ..Self::default()
+        }
+    }
 }
 
 /// Parses a word for pass or fail, in any case and with spaces around it. This is the only list of these words:
@@ -56,57 +233,8 @@ fn stated<'de, D: Deserializer<'de>>(from: D) -> Result<Option<bool>, D::Error> 
     Option::deserialize(from)
 }
 
-/// Labels, indexed by transcript and eval.
-#[derive(Debug, Clone, Default)]
-pub struct Labels {
-    by_transcript_and_eval: HashMap<LabelKey, Vec<Label>>,
-}
-
-/// The ids that every label has.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct LabelKey {
-    transcript: String,
-    eval: String,
-}
-
-impl Labels {
-    /// Indexes labels. Of several labels of one decision the last one counts, because files of labels grow at their
-    /// end.
-    pub fn new(labels: impl IntoIterator<Item = Label>) -> Self {
-        let mut by_transcript_and_eval: HashMap<LabelKey, Vec<Label>> = HashMap::new();
-        for label in labels {
-            let key = LabelKey {
-                transcript: label.transcript.clone(),
-                eval: label.eval.clone(),
-            };
-            by_transcript_and_eval.entry(key).or_default().push(label);
-        }
-        Self {
-            by_transcript_and_eval,
-        }
-    }
-
-    /// Returns true if the set is empty.
-    pub fn is_empty(&self) -> bool {
-        self.by_transcript_and_eval.is_empty()
-    }
-
-    /// Returns the label of a decision. A label that names the rubric takes precedence over one that does not.
-    pub fn find(&self, transcript: &str, rubric: &str, eval: &str) -> Option<&Label> {
-        // A lookup in a map with a key of two texts needs owned texts.
-        let key = LabelKey {
-            transcript: transcript.to_owned(),
-            eval: eval.to_owned(),
-        };
-        let found = self.by_transcript_and_eval.get(&key)?.iter();
-        found
-            .filter(|label| label.rubric.as_ref().is_none_or(|id| id == rubric))
-            // `max_by_key` returns the last maximum, so the last label of the same kind counts.
-            .max_by_key(|label| label.rubric.is_some())
-    }
-}
-
 /// The counts of verdicts against labels. Decisions without a verdict or without a label are not counted.
+/// `to_confirm` is outside of every total.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LabelAgreement {
     /// The number of passes with a label pass.
@@ -117,6 +245,12 @@ pub struct LabelAgreement {
     pub true_fail: u64,
     /// The number of fails with a label pass.
     pub false_fail: u64,
+    /// The number of decisions whose label waits for a confirmation, because the question or the transcript changed.
+    #[serde(default)]
+    pub to_confirm: u64,
+    /// The number of decisions whose label the judge saw as an example, so that it measures nothing.
+    #[serde(default)]
+    pub shots: u64,
 }
 
 impl LabelAgreement {

@@ -4,27 +4,38 @@
 //! Does not do I/O, read clocks, or know any file format or model protocol.
 
 mod calibrated;
+mod cause;
 mod cell_name;
+mod compared_pair;
 mod cost;
 mod exit_reason;
 mod ids;
 mod installation_secret;
 mod judge;
 mod label;
+mod label_draw;
+mod label_split;
+mod labels;
+mod pair_preference;
 mod panel;
+mod reason;
 mod reply;
 mod result;
 mod score_bounds;
 mod secret_names;
 mod secret_values;
+mod skipped_input;
 mod source_text;
+mod stopped_judge;
 pub mod surrogates;
 mod tool;
 mod transcript;
 mod visible;
 
 pub use calibrated::{CalibratedScore, ValueProbability};
+pub use cause::{Cause, CauseSet};
 pub use cell_name::{CellName, CellNameError, CellNameRef, CellPattern};
+pub use compared_pair::{ComparedPair, PairMember};
 pub use cost::{BudgetLimits, Cost, ModelPricing, RunAndCellBudgets, format_usd};
 pub use exit_reason::ExitReason;
 pub use ids::{Blob, CallIx, CellIx, Digest, Millis, RunId, TurnIx, WallTime};
@@ -33,11 +44,24 @@ pub use judge::{
     ApiKeySource, JudgeConfig, JudgeTool, Prices, ProviderKind, TranscriptMode, VERDICT_SOURCES,
     VerdictMode, find_source_judge, is_loopback_url,
 };
-pub use label::{Label, LabelAgreement, Labels, parse_pass_or_fail};
+pub use label::{
+    DisagreementCause, EarlierAnswer, Label, LabelAgreement, LabelSample, SeenVerdicts,
+    parse_pass_or_fail,
+};
+pub use label_draw::{DrawProbability, DrawStratum, RecordedDraw};
+pub use label_split::{LabelSplit, SplitPart, SplitRule};
+pub use labels::{
+    CountedLabel, LabelDrift, LabelLookup, LabelQuery, LabelSeal, Labels, UNKNOWN_RATER,
+    find_answer, name_rater,
+};
+pub use pair_preference::{
+    PAIRWISE_EVAL_TYPE, PairAgreement, PairChoice, PairOrder, PairPreference, compares_pairs,
+};
 pub use panel::{
     Ballot, CellVote, Doubt, Panel, PanelDecision, PanelMember, PanelRule, UndecidedPanel,
     VoteParams, VoteShare, verdict_probability,
 };
+pub use reason::{RULES_HEAD, find_reason};
 pub use reply::{HistoryBlock, HistoryItem, ModelReply, ReplyCall, StopReason, TokenUsage};
 pub use result::{
     CellResult, Citation, Decision, Outcome, Verdict, VerdictPart, VoteCounts, decide_cells,
@@ -45,13 +69,15 @@ pub use result::{
 pub use score_bounds::{ScoreBounds, VerdictSummary};
 pub use secret_names::{is_api_key_name, is_secret_key, is_secret_name};
 pub use secret_values::{MIN_UNNAMED_SECRET_LEN, find_body_secrets, list_header_secrets};
+pub use skipped_input::{describe_skipped_file, describe_skipped_record, is_skip_note};
 pub use source_text::{
     JsonText, RawJson, SourceText, escape_pointer_step, is_json_object, pluralize,
 };
+pub use stopped_judge::StoppedJudge;
 pub(crate) use tool::none_hidden;
 pub use tool::{ArgumentChange, Hop, Rejection, SUBMIT_VERDICT, ToolDeclaration, ToolResponse};
 pub use transcript::{
     MessageRole, SourceVerdict, ToolCall, ToolResult, Transcript, TranscriptMessage,
-    TranscriptPart, TranscriptRef,
+    TranscriptPart, TranscriptRef, default_id_prefix,
 };
 pub use visible::{count_invisible, escape_invisible_json, is_invisible, make_visible};

@@ -190,6 +190,8 @@ pub struct VoteParams<'p> {
     pub bounds: ScoreBounds,
     /// The maximum number of cells per judge.
     pub repeat: u32,
+    /// True if every judge decides all repeats, because they ask different questions: the orders of a pair.
+    pub needs_all_repeats: bool,
 }
 
 /// A member's ballots before the decision is complete.
@@ -206,9 +208,13 @@ impl MemberBallots {
     }
 
     /// Returns the number of further cells that are certain to be needed now.
-    fn count_needed_cells(&self, repeat: u32) -> u32 {
+    fn count_needed_cells(&self, terms: VoteParams<'_>) -> u32 {
+        if terms.needs_all_repeats {
+            let known = u32::try_from(self.ballots.len()).unwrap_or(u32::MAX);
+            return terms.repeat.saturating_sub(known);
+        }
         self.completed_ballots().map_or(0, |ballots| {
-            count_needed_votes(repeat, &collect_outcomes(&ballots))
+            count_needed_votes(terms.repeat, &collect_outcomes(&ballots))
         })
     }
 }
@@ -232,6 +238,7 @@ impl VoteParams<'static> {
             judges: &[],
             bounds: ScoreBounds::default(),
             repeat: 1,
+            needs_all_repeats: false,
         }
     }
 }
@@ -324,13 +331,13 @@ impl VoteParams<'_> {
             let only = self.judges.first().copied();
             let ballots = cells.iter().map(|cell| cell.ballot).collect();
             let member = only.map(|judge| MemberBallots { judge, ballots });
-            let more = member.map(|member| (member.judge, member.count_needed_cells(self.repeat)));
+            let more = member.map(|member| (member.judge, member.count_needed_cells(self)));
             return more.into_iter().filter(|(_, more)| *more > 0).collect();
         };
         let members_so_far = self.collect_members(cells);
         let further: Vec<(u32, u32)> = members_so_far
             .iter()
-            .map(|member| (member.judge, member.count_needed_cells(self.repeat)))
+            .map(|member| (member.judge, member.count_needed_cells(self)))
             .filter(|(_, more)| *more > 0)
             .collect();
         // A pending cell can still make further cells unnecessary, so the next judge waits for it.
@@ -359,7 +366,11 @@ impl VoteParams<'_> {
             PanelRule::Cascade { .. } => u32::from(members.iter().all(|m| m.doubt.is_some())),
         };
         // A new member starts with as many repeats as it needs in any case.
-        let first = count_needed_votes(self.repeat, &[]);
+        let first = if self.needs_all_repeats {
+            self.repeat
+        } else {
+            count_needed_votes(self.repeat, &[])
+        };
         next.take(count as usize)
             .map(|judge| (*judge, first))
             .collect()
@@ -386,7 +397,12 @@ impl VoteParams<'_> {
     fn decide_member(self, rule: PanelRule, member: &MemberBallots) -> Option<PanelMember> {
         let ballots = member.completed_ballots()?;
         // A resumed run may have more cells than needed. Without the rest, both runs decide equally.
-        let ballots = &ballots[..settled_prefix_len(self.repeat, &collect_outcomes(&ballots))];
+        let counted = if self.needs_all_repeats {
+            ballots.len()
+        } else {
+            settled_prefix_len(self.repeat, &collect_outcomes(&ballots))
+        };
+        let ballots = &ballots[..counted];
         let decision = decide_by_vote(ballots)?;
         let doubt = match rule {
             PanelRule::Cascade { margin } => self.find_doubt(margin, &decision, ballots),

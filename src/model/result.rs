@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::calibrated::format_probability;
-use super::{Ballot, CalibratedScore, Cost, Millis, PanelDecision, RunId, TokenUsage};
+use super::{Ballot, CalibratedScore, CauseSet, Cost, Millis, PanelDecision, RunId, TokenUsage};
 
 /// The end of a cell or a decision. Only `Pass` and `Fail` are verdicts; no other outcome turns into one of them by
 /// default.
@@ -268,6 +268,9 @@ pub struct CellResult {
     /// The run that dicta took this result from, if it is cached.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cached: Option<RunId>,
+    /// The causes that the judge's calls are: refused, repaired or failed ones.
+    #[serde(default, skip_serializing_if = "CauseSet::is_empty")]
+    pub tool_causes: CauseSet,
     /// True if a person changed the judge trace. Such a result never enters the cache, the state or statistics.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub by_human: bool,
@@ -295,6 +298,7 @@ impl CellResult {
             bill: None,
             duration_ms: Millis(0),
             cached: None,
+            tool_causes: CauseSet::default(),
             by_human: false,
         }
     }
@@ -513,6 +517,159 @@ mod tests {
             cell.score = Some(score);
         }
         assert_eq!(decide_cells(&all).and_then(|d| d.score), Some(0.7));
+    }
+
+    #[test]
+    fn median_of_an_even_number_of_scores_is_between_the_middle_ones() {
+        assert_eq!(median_score(vec![0.75, 0.25]), Some(0.5));
+        assert_eq!(median_score(vec![1.0, 0.0, 0.25, 0.75]), Some(0.5));
+        assert_eq!(median_score(Vec::new()), None);
+    }
+
+    #[test]
+    fn decision_by_errors_has_no_score_and_counts_them() {
+        let mut all = cells(&[Outcome::Pass, Outcome::JudgeError, Outcome::JudgeError]);
+        all[0].score = Some(0.9);
+        let decision = decide_cells(&all).expect("a decision");
+        assert_eq!(
+            (decision.outcome, decision.score),
+            (Outcome::JudgeError, None)
+        );
+        let counts = VoteCounts {
+            pass: 1,
+            error: 2,
+            ..VoteCounts::default()
+        };
+        assert_eq!(decision.votes, counts);
+    }
+
+    #[test]
+    fn only_pass_and_fail_are_verdicts() {
+        use Outcome::{Fail, NotApplicable, Pass, Skipped};
+        for o in Outcome::ALL {
+            let (passed, symbol) = match o {
+                Pass => (Some(true), '✓'),
+                Fail => (Some(false), '✗'),
+                NotApplicable => (None, '–'),
+                Skipped => (None, '·'),
+                _ => (None, '!'),
+            };
+            assert_eq!((o.passed(), o.symbol()), (passed, symbol), "{o}");
+            assert_eq!(o.is_verdict(), passed.is_some(), "{o}");
+            assert_eq!(o.to_string(), o.as_str());
+            let others = Outcome::ALL.into_iter().filter(|other| *other != o);
+            assert!(o.meaning().contains(' '), "{o}: a sentence");
+            assert!(
+                others
+                    .into_iter()
+                    .all(|other| other.meaning() != o.meaning())
+            );
+        }
+    }
+
+    #[test]
+    fn part_shows_its_mark_count_probability_and_reason() {
+        let part = VerdictPart {
+            text: "Names the order".to_owned(),
+            ..VerdictPart::default()
+        };
+        assert_eq!(part.format_line(2), "✗ 2. Names the order");
+        let counted = VerdictPart {
+            reasoning: "it names two".to_owned(),
+            count: Some(2),
+            ..part.clone()
+        };
+        assert_eq!(
+            counted.format_line(1),
+            "✗ 1. Names the order × 2: it names two"
+        );
+        let probable = VerdictPart {
+            met: true,
+            probability: Some(0.12),
+            ..part
+        };
+        assert_eq!(probable.format_suffix(), " (p = 0.12)");
+    }
+
+    fn citing(source: &str, found: bool) -> Verdict {
+        let citation = Citation {
+            source: source.to_owned(),
+            quote: "day".to_owned(),
+            found,
+        };
+        Verdict {
+            citations: vec![citation],
+            ..Verdict::default()
+        }
+    }
+
+    #[test]
+    fn contradiction_or_lost_quote_flags_a_verdict() {
+        assert!(!Verdict::default().is_flagged());
+        assert!(!citing("message 1", true).is_flagged());
+        assert!(citing("message 1", false).is_flagged());
+        let contradictory = Verdict {
+            contradiction: Some("says no".to_owned()),
+            ..Verdict::default()
+        };
+        assert!(contradictory.is_flagged());
+    }
+
+    #[test]
+    fn result_uses_tools_if_it_has_a_second_call_or_cites_a_fetch() {
+        let with = |calls: Option<u32>, verdict: Option<Verdict>| CellResult {
+            usage: calls.map(|calls| TokenUsage {
+                calls,
+                ..TokenUsage::default()
+            }),
+            verdict: verdict.map(Box::new),
+            ..CellResult::new(Outcome::Pass, "")
+        };
+        assert!(!with(None, None).used_tools());
+        assert!(!with(Some(1), Some(citing("message 1", true))).used_tools());
+        assert!(with(Some(2), None).used_tools());
+        assert!(with(None, Some(citing("fetch 1", true))).used_tools());
+    }
+
+    #[test]
+    fn cost_of_a_result_is_exact_partly_known_or_unknown() {
+        let mut result = CellResult::from_error(Outcome::Timeout, "too late");
+        assert_eq!(result.error.as_deref(), Some("too late"));
+        assert_eq!(result.bill(), Cost::default());
+        result.usage = Some(TokenUsage {
+            calls: 2,
+            ..TokenUsage::default()
+        });
+        let unknown = Cost {
+            usd: 0.0,
+            unknown: 2,
+        };
+        assert_eq!(result.bill(), unknown);
+        let partly = Cost {
+            usd: 0.25,
+            unknown: 1,
+        };
+        result.bill = Some(partly);
+        assert_eq!(result.bill(), partly);
+        result.cost_usd = Some(0.5);
+        let exact = Cost {
+            usd: 0.5,
+            unknown: 0,
+        };
+        assert_eq!(result.bill(), exact);
+    }
+
+    #[test]
+    fn duration_of_zero_is_not_written() {
+        let has_duration = |ms| {
+            let result = CellResult {
+                duration_ms: Millis(ms),
+                ..CellResult::new(Outcome::Pass, "")
+            };
+            let json = serde_json::to_value(result).expect("a result");
+            json.get("duration_ms").is_some()
+        };
+        assert!(!has_duration(0) && has_duration(1));
     }
 
     #[test]

@@ -79,6 +79,27 @@ mod tests {
     use Outcome::{Fail, NotApplicable, Pass};
 
     #[test]
+    fn bounds_come_from_the_decision_settings_and_the_summary_from_the_verdict() {
+        let settings = [
+            ("min_score".to_owned(), Value::from(0.25)),
+            ("max_score".to_owned(), Value::from(0.75)),
+        ];
+        let bounds = ScoreBounds::from_decision_settings(&settings.into());
+        assert_eq!((bounds.min, bounds.max), (Some(0.25), Some(0.75)));
+        let verdict = Verdict {
+            passed: Some(true),
+            score: Some(0.5),
+            applicable: Some(false),
+            ..Verdict::default()
+        };
+        let summary = VerdictSummary::from(&verdict);
+        assert_eq!(
+            (summary.passed, summary.score, summary.applicable),
+            (Some(true), Some(0.5), Some(false))
+        );
+    }
+
+    #[test]
     fn bounds_are_inclusive_and_take_precedence_over_the_judge() {
         let says = |passed, score| VerdictSummary {
             passed,

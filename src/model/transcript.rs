@@ -136,6 +136,36 @@ pub struct TranscriptRef {
     pub digest: Digest,
 }
 
+impl TranscriptRef {
+    /// Replaces a default id of dicta 0.1, `<file stem>:<number>`, by today's. The path of the file makes it unique, so
+    /// a suffix such as `~2` is dropped.
+    pub fn upgrade_default_id(&mut self) {
+        let stem = self.path.file_stem().map(|stem| stem.to_string_lossy());
+        let number = stem
+            .and_then(|stem| self.id.strip_prefix(&*stem)?.strip_prefix(':'))
+            .map(|rest| rest.split_once('~').unwrap_or((rest, "1")));
+        let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+        if let Some((number, nth)) = number
+            && is_number(number)
+            && is_number(nth)
+            && self.path.is_relative()
+        {
+            self.id = format!("{}:{number}", default_id_prefix(&self.path));
+        }
+    }
+}
+
+/// Returns the part of a default id before the record number: a path below the workspace without its extension, with
+/// `.` for `/`.
+pub fn default_id_prefix(path_below_workspace: &std::path::Path) -> String {
+    let path = path_below_workspace.with_extension("");
+    let names = path.components().filter_map(|name| match name {
+        std::path::Component::Normal(name) => Some(name.to_string_lossy().into_owned()),
+        _ => None,
+    });
+    names.collect::<Vec<_>>().join(".")
+}
+
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
 fn is_first(part: &u32) -> bool {
     *part == 0
@@ -200,7 +230,8 @@ impl TranscriptMessage<'_> {
 }
 
 impl TranscriptPart<'_> {
-    fn into_owned(self) -> TranscriptPart<'static> {
+    /// Copies the part, so that it no longer borrows the bytes it was read from.
+    pub fn into_owned(self) -> TranscriptPart<'static> {
         match self {
             TranscriptPart::Text(text) => TranscriptPart::Text(text.into_owned()),
             TranscriptPart::Reasoning(text) => TranscriptPart::Reasoning(text.into_owned()),

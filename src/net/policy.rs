@@ -405,3 +405,5 @@ fn explain_local_name(name: &str, written: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod url_standard;

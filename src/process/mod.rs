@@ -4,19 +4,23 @@
 //! terminal does not reach them. The function [`run_program`] runs a program to its end (evals of type `script`). A
 //! [`ProcessGroup`] supervises a program that serves requests (MCP servers), and [`ProcessReaper`] ends all supervised
 //! groups when dicta ends. The module [`guard`] makes Linux end a script even if dicta is killed. Does not interpret
-//! what a program prints. Unix only.
+//! what a program prints. Unix only. The end of dicta itself needs a [`BoundedRuntime`].
 
+mod bounded_runtime;
 mod group;
 pub mod guard;
 mod reaper;
 mod run;
+mod start;
 
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 
+pub use bounded_runtime::BoundedRuntime;
 pub use group::{ProcessExit, ProcessGroup};
-pub use reaper::{ExitSignalsHandled, ProcessReaper, reap_process_groups};
+pub use reaper::{ExitSignalsHandled, ProcessReaper, reap_process_groups, watch_exit_signals};
 pub use run::{MAX_STDOUT_BYTES, ProgramCommand, ProgramError, ProgramExit, run_program};
+pub use start::start_when_free;
 
 /// The id of a process group, which is the process id of its leader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,7 +4,7 @@
 //! standard input closed.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, Once, PoisonError};
+use std::sync::{Mutex, MutexGuard, Once, PoisonError, mpsc};
 
 use rustix::event::{Timespec, poll};
 use rustix::process::{Signal, WaitOptions, waitpid};
@@ -51,8 +51,7 @@ fn lock_live_groups() -> MutexGuard<'static, Vec<GroupId>> {
 /// Adds a group to those that end with dicta.
 pub(super) fn register(group: GroupId) {
     lock_live_groups().push(group);
-    // Listening to signals changes their default action, so it starts only when a program runs.
-    start_signal_watcher();
+    watch_exit_signals();
 }
 
 /// Removes a group that has ended.
@@ -142,21 +141,26 @@ impl Drop for ExitSignalsHandled {
     }
 }
 
-/// Starts the thread that ends the groups and then dicta on a signal.
-fn start_signal_watcher() {
+/// Starts the thread that ends the groups and then dicta on a signal. Returns after it listens: a signal before that
+/// would end dicta alone. Call it before a program starts.
+pub fn watch_exit_signals() {
+    // Listening to signals changes their default action, so it starts only when a program runs.
     STATE.watcher.call_once(|| {
+        let (listening, is_listening) = mpsc::channel();
         // A thread of its own also works when the command's runtime is stuck or gone. If it cannot start, servers still
         // see that their standard input closed.
         let _not_started = std::thread::Builder::new()
             .name("process-reaper".to_owned())
-            .spawn(|| {
+            .spawn(move || {
                 let runtime = tokio::runtime::Builder::new_current_thread()
                     .enable_io()
                     .build();
                 if let Ok(runtime) = runtime {
-                    runtime.block_on(exit_on_signal());
+                    runtime.block_on(exit_on_signal(listening));
                 }
             });
+        // An error means that the thread does not listen: it dropped its end.
+        let _listening_or_not = is_listening.recv();
     });
 }
 
@@ -164,7 +168,7 @@ fn start_signal_watcher() {
     clippy::exit,
     reason = "replaces the signal's default action, which listening to the signal turned off"
 )]
-async fn exit_on_signal() {
+async fn exit_on_signal(listening: mpsc::Sender<()>) {
     let (Ok(mut hangup), Ok(mut interrupt), Ok(mut terminate)) = (
         // Without the listeners, the default action of the signals ends dicta.
         signal(SignalKind::hangup()),
@@ -173,6 +177,7 @@ async fn exit_on_signal() {
     ) else {
         return;
     };
+    let _starter_waits = listening.send(());
     loop {
         // 128 + the signal's number, as shells report it.
         let code = tokio::select! {

@@ -14,7 +14,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::process::{Signal, WaitId, WaitIdOptions, waitid};
 
-use super::{GroupId, guard};
+use super::{GroupId, guard, start_when_free};
 use crate::clock::{Clock, SystemClock};
 use crate::model::Millis;
 
@@ -93,7 +93,8 @@ pub fn run_program(
         return Ok(ProgramExit::Cancelled);
     }
     let clock = SystemClock::new();
-    let child = guard::guarded_command(command.program)
+    let mut program = guard::guarded_command(command.program);
+    program
         .args(command.arguments)
         .current_dir(command.folder)
         // Only the given variables: keys of judges must not reach the program.
@@ -103,9 +104,8 @@ pub fn run_program(
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         // The program leads its own group, so that its child processes end with it.
-        .process_group(0)
-        .spawn()
-        .map_err(ProgramError::Start)?;
+        .process_group(0);
+    let child = start_when_free(|| program.spawn()).map_err(ProgramError::Start)?;
     let mut pipes = ProgramPipes::from_child(child, command.input).map_err(ProgramError::Pipes)?;
     loop {
         if is_cancelled() {

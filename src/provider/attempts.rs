@@ -20,7 +20,8 @@ struct RetryWait {
 /// and `attempt_failed`; the caller emits `started` and `finished`. Waits use the clock of `cx`.
 ///
 /// If the server refuses a setting, the next attempt omits it and follows at once, once for each setting; these
-/// attempts don't count. If it is cancelled during a wait, it returns [`ProviderError::Cancelled`].
+/// attempts don't count. If it is cancelled during a wait, it returns [`ProviderError::Cancelled`]. If the provider is
+/// stopped during a wait ([`Provider::wait_until_stopped`]), it returns the last error.
 pub async fn call_with_retries(
     provider: &dyn Provider,
     body: &RequestBody,
@@ -73,6 +74,7 @@ pub async fn call_with_retries(
             biased;
             // `biased` checks for cancellation first, so that a zero wait can't win over it.
             () = cx.cancel.cancelled() => return Err(ProviderError::Cancelled),
+            () = provider.wait_until_stopped() => return Err(error),
             () = cx.clock.sleep(wait) => {}
         }
         state.waited = state.waited + wait;

@@ -27,6 +27,7 @@ mod openai_responses;
 mod readable_body;
 mod reply_bytes;
 mod request_body;
+mod retirements;
 pub mod retry;
 mod server_error;
 mod server_limits;
@@ -51,6 +52,7 @@ pub use readable_body::{
     format_field, format_settings, format_value,
 };
 pub(crate) use reply_bytes::split_frames;
+pub use retirements::{RETIREMENTS_READ, find_retirement};
 pub use server_limits::{RateLimitStatus, RemainingLimit};
 
 use crate::clock::{BoxFuture, Clock};
@@ -94,6 +96,11 @@ pub trait Provider: Send + Sync {
     ) -> BoxFuture<'a, Result<RequestPermit, ProviderError>> {
         let _ = (body, cx);
         Box::pin(std::future::ready(Ok(RequestPermit::default())))
+    }
+    /// Completes when no failed attempt may be repeated any more. A call that waits for its next attempt then ends with
+    /// the error of the last one.
+    fn wait_until_stopped(&self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::pending())
     }
     /// Returns details of the last exchange for this cell, until [`Provider::forget_exchange`].
     fn last_exchange(&self, cell: CellIx) -> Option<ExchangeInfo> {

@@ -193,6 +193,13 @@ impl RecordedRun {
     }
 }
 
+impl RecordedToolCall {
+    /// Returns the digest of the response's text.
+    pub fn text_digest(&self) -> Digest {
+        digest_piece(&self.response.text)
+    }
+}
+
 /// Returns the digest of a response's text, inline or in a blob.
 fn digest_piece(text: &StoredText) -> Digest {
     match text {

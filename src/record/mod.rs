@@ -22,16 +22,20 @@
 mod blobs;
 mod disk;
 mod failure;
+mod family;
+mod history;
 mod index;
 mod lines;
 mod lock;
 mod newest_verdicts;
+mod noise;
 mod player;
 mod prune;
 mod reader;
 mod recorded_plan;
 mod recorder;
 mod rescore;
+mod run_needs;
 mod seal;
 mod store;
 mod sync_timer;
@@ -49,8 +53,17 @@ use crate::event::RunEvent;
 use crate::model::RunId;
 
 pub use blobs::{FolderBlobs, MAX_BLOB_BYTES};
+pub use family::FamilyMember;
+#[cfg(test)]
+pub(crate) use history::testing as history_testing;
+pub use history::{
+    CellSlot, Correspondence, DecisionStanding, EntryRun, EvalDecisions, EvalEdit, EvalEditKind,
+    EvalIdentity, EvalPath, History, HistoryEntry, RecordedCell, State, StateDecision,
+    StateTranscript, find_edits,
+};
 pub use index::{CacheEntry, CacheIndex, EvidenceUsed, RecordedToolCall};
-pub use newest_verdicts::{NewestVerdicts, RecordedResult};
+pub use newest_verdicts::{NewestVerdicts, RecordedResult, decide_under};
+pub use noise::{NoiseRecords, RepeatedQuestion, RepeatedVerdicts};
 pub use player::{Playback, PlaybackSpeed, Player, SeekResult, StepUnit, play_events};
 pub use prune::{KeepReason, PrunePlan, PruneRules, StoredRun};
 pub use reader::{EventReader, LogEnding, parse_log};
@@ -59,6 +72,7 @@ pub use recorder::{Recorder, StartedRecording};
 pub use rescore::{
     DecisionSettings, EvalDecisionSettings, EvalKey, PanelRules, PassFailCount, VerdictCounts,
 };
+pub use run_needs::RunNeed;
 pub use seal::{LogIntegrity, LogOrigin, RecordKey};
 pub use store::new_run_id;
 
@@ -103,6 +117,9 @@ pub enum RecordError {
     /// The run does not exist.
     #[error("{0}")]
     UnknownRun(String),
+    /// The state does not exist.
+    #[error("{0}")]
+    UnknownState(String),
     /// The folder contains no log.
     #[error("{path} is not a run: {why}")]
     NotARun {

@@ -10,8 +10,8 @@ use super::recorded_plan::RecordedPlan;
 use super::{RecordError, RecordedRun};
 use crate::event::{EventKind, EventTag, RunEvent, RunHeader};
 use crate::model::{
-    Ballot, CellIx, CellResult, Digest, Doubt, Millis, Outcome, RunId, ScoreBounds, VerdictSummary,
-    verdict_probability,
+    Ballot, CauseSet, CellIx, CellResult, Digest, Doubt, Millis, Outcome, RunId, ScoreBounds,
+    VerdictSummary, verdict_probability,
 };
 
 const VERDICT_EVENT_TAGS: &[EventTag] = &[
@@ -78,6 +78,8 @@ pub struct RecordedResult {
     pub probability: Option<f64>,
     /// The reason to doubt the verdict's text, if there is one.
     pub doubt: Option<Doubt>,
+    /// The causes that filters select.
+    pub causes: CauseSet,
     /// `true` if this installation recorded it and it is unchanged since.
     pub is_own: bool,
     /// `true` if the judge called tools.
@@ -361,6 +363,7 @@ impl RunResultReader {
             stated: stated_verdict(&result),
             probability: verdict_probability(&result),
             doubt: Doubt::from_result(&result),
+            causes: CauseSet::of_result(&result),
             used_tools: result.used_tools(),
             duration: result.duration_ms,
             cached_from: result.cached,
@@ -379,9 +382,17 @@ impl RunResultReader {
     }
 }
 
+/// Returns the outcome of a result under other score bounds than those of its run. A result without a verdict keeps its
+/// outcome, and so does one that lacks what the bounds need.
+pub fn decide_under(result: &CellResult, bounds: ScoreBounds) -> Outcome {
+    let stated = stated_verdict(result).filter(|_| result.outcome.is_verdict());
+    let decided = stated.and_then(|stated| bounds.decide(stated).ok());
+    decided.unwrap_or(result.outcome)
+}
+
 /// Returns the statement that decides a result under other bounds. For a list of parts the score counts, because the
 /// parts decide and not the judge's overall statement.
-fn stated_verdict(result: &CellResult) -> Option<VerdictSummary> {
+pub(super) fn stated_verdict(result: &CellResult) -> Option<VerdictSummary> {
     let verdict = result.verdict.as_deref()?;
     if verdict.parts.is_empty() {
         return Some(verdict.into());

@@ -1,7 +1,7 @@
 //! The deletion of old runs: which runs go, pins, and the deletion itself.
 //!
 //! Responsible for the runs in the store's own folder; the samples that ship with dicta stay. A run that a process
-//! records, a pinned run, and the newest run of a workspace never go. Does not ask; the command line does.
+//! records, a pinned run, the newest run of a workspace, and a run that a state needs never go. Does not ask; the command line does.
 
 use std::collections::HashSet;
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use super::lock::{LOCK_FILE, find_lock_holder};
 use super::{RecordError, RecordedRun, RunStore};
-use crate::model::{Millis, WallTime};
+use crate::model::{Millis, RunId, WallTime};
 use crate::storage;
 
 /// The file in a run's folder that marks the run as pinned.
@@ -40,6 +40,8 @@ pub enum KeepReason {
     Named,
     /// It is the newest run of its workspace.
     Newest,
+    /// The newest state or the baseline of its workspace rests on it.
+    Needed,
 }
 
 /// A run on disk, with what decides about its deletion.
@@ -67,12 +69,19 @@ pub struct PrunePlan {
 }
 
 impl RunStore {
-    /// Selects the runs to delete. `named` are folders of runs that dicta.yaml names.
-    pub fn plan_prune(&self, rules: PruneRules, now: &WallTime, named: &[PathBuf]) -> PrunePlan {
+    /// Selects the runs to delete. `named` are folders of runs that dicta.yaml names, `needed` the runs on which the
+    /// newest states and the baselines rest.
+    pub fn plan_prune(
+        &self,
+        rules: PruneRules,
+        now: &WallTime,
+        named: &[PathBuf],
+        needed: &HashSet<RunId>,
+    ) -> PrunePlan {
         let mut plan = PrunePlan::default();
         let mut bytes_left: u64 = 0;
         let mut is_full = false;
-        for (index, stored) in self.stored_runs(now, named).into_iter().enumerate() {
+        for (index, stored) in self.stored_runs(now, named, needed).into_iter().enumerate() {
             let is_old = match (rules.older_than, stored.age) {
                 (Some(limit), Some(age)) => age > limit,
                 _ => false,
@@ -109,7 +118,12 @@ impl RunStore {
     }
 
     /// Returns the runs of the store's own folder, newest first.
-    fn stored_runs(&self, now: &WallTime, named: &[PathBuf]) -> Vec<StoredRun> {
+    fn stored_runs(
+        &self,
+        now: &WallTime,
+        named: &[PathBuf],
+        needed: &HashSet<RunId>,
+    ) -> Vec<StoredRun> {
         let own = Self {
             extra_dirs: Vec::new(),
             ..self.clone()
@@ -133,6 +147,8 @@ impl RunStore {
                 Some(KeepReason::Newest)
             } else if named.contains(&run.dir) {
                 Some(KeepReason::Named)
+            } else if needed.contains(&run.id) {
+                Some(KeepReason::Needed)
             } else {
                 None
             };
@@ -274,7 +290,7 @@ mod tests {
 
         fn plan(&self, rules: PruneRules) -> (Vec<String>, Vec<(String, KeepReason)>) {
             let now = WallTime("2026-01-31T00:00:00Z".to_owned());
-            let plan = self.store().plan_prune(rules, &now, &[]);
+            let plan = self.store().plan_prune(rules, &now, &[], &HashSet::new());
             let name = |stored: &StoredRun| stored.run.id.letters().to_owned();
             (
                 plan.delete.iter().map(name).collect(),
@@ -383,8 +399,25 @@ mod tests {
             ..PruneRules::default()
         };
         let now = WallTime("2026-01-31T00:00:00Z".to_owned());
-        let plan = store.plan_prune(rules, &now, &named);
+        let plan = store.plan_prune(rules, &now, &named, &HashSet::new());
         assert_eq!(plan.delete.len(), 3);
         assert_eq!(plan.protected[0].kept, Some(KeepReason::Named));
+    }
+
+    #[test]
+    fn run_that_a_state_needs_stays() {
+        let test_store = five_runs();
+        let store = test_store.store();
+        let needed = HashSet::from([store.resolve("bbbb").expect("a run").id]);
+        let rules = PruneRules {
+            keep: Some(0),
+            ..PruneRules::default()
+        };
+        let now = WallTime("2026-01-31T00:00:00Z".to_owned());
+        let plan = store.plan_prune(rules, &now, &[], &needed);
+        let deleted: Vec<&str> = plan.delete.iter().map(|one| one.run.id.letters()).collect();
+        assert_eq!(deleted, ["dddd", "cccc", "aaaa"]);
+        let kept: Vec<_> = plan.protected.iter().map(|one| one.kept).collect();
+        assert_eq!(kept, [Some(KeepReason::Newest), Some(KeepReason::Needed)]);
     }
 }

@@ -51,6 +51,8 @@ pub struct EventReader {
     finished: bool,
     locked: bool,
     at_end: bool,
+    /// True if the run has default ids of dicta 0.1, which the reader replaces.
+    has_earlier_ids: bool,
 }
 
 /// The end of a log.
@@ -164,6 +166,7 @@ impl EventReader {
             finished: false,
             locked,
             at_end: false,
+            has_earlier_ids: false,
         }
     }
 
@@ -271,6 +274,17 @@ impl EventReader {
     }
 
     /// Parses the line, if it is an event with a wanted tag.
+    /// Replaces the default ids of an earlier dicta, so that its runs match today's transcripts.
+    fn upgrade_ids(&mut self, kind: &mut EventKind) {
+        match kind {
+            EventKind::RunStarted(header) => self.has_earlier_ids = header.has_earlier_ids(),
+            EventKind::CellsPlanned { transcript, .. } if self.has_earlier_ids => {
+                transcript.upgrade_default_id();
+            }
+            _ => {}
+        }
+    }
+
     fn parse_line(&mut self, kind: LogLineKind) -> Result<Option<RunEvent>, RecordError> {
         if self.line.iter().all(u8::is_ascii_whitespace) {
             return Ok(None);
@@ -435,7 +449,8 @@ impl Iterator for EventReader {
                             return Some(Err(error));
                         }
                         Ok(None) => {}
-                        Ok(Some(event)) => {
+                        Ok(Some(mut event)) => {
+                            self.upgrade_ids(&mut event.kind);
                             if self.read == 0 && !matches!(event.kind, EventKind::RunStarted(_)) {
                                 self.warn("the log does not begin with its header");
                             }

@@ -34,6 +34,8 @@ pub struct PanelRules {
     pub bounds: ScoreBounds,
     /// The maximum number of cells per judge.
     pub repeat: u32,
+    /// See [`VoteParams::needs_all_repeats`].
+    pub needs_all_repeats: bool,
 }
 
 impl PanelRules {
@@ -60,6 +62,7 @@ impl PanelRules {
             judges: &numbers,
             bounds: self.bounds,
             repeat: self.repeat,
+            needs_all_repeats: self.needs_all_repeats,
         };
         terms.decide(&casts)
     }
@@ -248,6 +251,7 @@ mod tests {
             stated,
             probability: None,
             doubt: None,
+            causes: crate::model::CauseSet::EMPTY,
             is_own: true,
             used_tools: false,
             duration: crate::model::Millis(0),

@@ -204,7 +204,7 @@ fn explain_ambiguous(name: &str, ids: &[&str]) -> String {
 }
 
 /// Returns the run that `@` and `@1` (the newest) or `@2` (the one before it) name.
-fn find_nth_newest(
+pub(super) fn find_nth_newest(
     runs: impl Iterator<Item = RecordedRun>,
     name: &str,
     back: &str,

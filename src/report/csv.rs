@@ -132,7 +132,7 @@ pub fn format_csv(rows: &[Value]) -> String {
 }
 
 /// Joins the fields of a row, with quotes where necessary (RFC 4180).
-fn join_fields<'f>(fields: impl Iterator<Item = &'f str>) -> String {
+pub(super) fn join_fields<'f>(fields: impl Iterator<Item = &'f str>) -> String {
     let fields: Vec<Cow<'_, str>> = fields
         .map(|field| {
             if field.contains(['"', ',', '\n', '\r']) {

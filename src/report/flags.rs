@@ -3,7 +3,10 @@
 //! Responsible for wording citations that were not found, contradictions, repairs and hidden text. Does not find
 //! flags.
 
-use crate::model::Verdict;
+use crate::model::{CellResult, Verdict};
+
+/// The mark of a result whose judge trace a person changed.
+pub(super) const EDITED_MARK: &str = "edited by hand: it enters no history and no statistics";
 
 /// Returns one sentence per citation that was not found.
 pub(super) fn describe_missing_citations(verdict: &Verdict) -> impl Iterator<Item = String> + '_ {
@@ -36,12 +39,12 @@ pub(super) fn describe_flags(verdict: &Verdict) -> impl Iterator<Item = String> 
 }
 
 /// Returns the explanation, then each flag of its verdict on a line of its own.
-pub(super) fn append_flags(why: &str, verdict: Option<&Verdict>) -> String {
+pub(super) fn append_flags(why: &str, result: &CellResult) -> String {
     let mut out = why.to_owned();
-    for flag in verdict
-        .into_iter()
-        .flat_map(|v| describe_missing_citations(v).chain(describe_flags(v)))
-    {
+    let edited = result.by_human.then(|| EDITED_MARK.to_owned());
+    let verdict = result.verdict.as_deref().into_iter();
+    let flags = verdict.flat_map(|v| describe_missing_citations(v).chain(describe_flags(v)));
+    for flag in edited.into_iter().chain(flags) {
         if !out.is_empty() {
             out.push('\n');
         }
@@ -53,7 +56,23 @@ pub(super) fn append_flags(why: &str, verdict: Option<&Verdict>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{ArgumentChange, Citation};
+    use crate::model::{ArgumentChange, Citation, Outcome};
+
+    fn result(verdict: Option<Verdict>) -> CellResult {
+        CellResult {
+            verdict: verdict.map(Box::new),
+            ..CellResult::new(Outcome::Pass, "")
+        }
+    }
+
+    #[test]
+    fn edit_by_hand_is_marked_before_other_flags() {
+        let edited = CellResult {
+            by_human: true,
+            ..result(None)
+        };
+        assert_eq!(append_flags("", &edited), EDITED_MARK);
+    }
 
     #[test]
     fn flags_follow_the_reasoning() {
@@ -77,7 +96,7 @@ mod tests {
             ..Verdict::default()
         };
         assert_eq!(
-            append_flags("Names it.", Some(&verdict)),
+            append_flags("Names it.", &result(Some(verdict))),
             "Names it.\n\
              cited and NOT FOUND there: “invented” [message 1]\n\
              the reason seems to contradict the verdict: it says both\n\
@@ -86,9 +105,9 @@ mod tests {
              fetch 1 holds 2 invisible characters"
         );
         assert_eq!(
-            append_flags("Names it.", Some(&Verdict::default())),
+            append_flags("Names it.", &result(Some(Verdict::default()))),
             "Names it."
         );
-        assert_eq!(append_flags("Names it.", None), "Names it.");
+        assert_eq!(append_flags("Names it.", &result(None)), "Names it.");
     }
 }

@@ -125,7 +125,7 @@ fn explain_decision(row: &DecidedRow<'_>) -> String {
     let why = |cell: &super::ResultRow<'_>| {
         let result = cell.result;
         let why = result.error.as_deref().unwrap_or(&result.explanation);
-        append_flags(why, result.verdict.as_deref())
+        append_flags(why, result)
     };
     if let ([cell], false) = (row.cells, row.is_combined()) {
         return why(cell);

@@ -8,17 +8,21 @@ use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-use super::flags::{describe_flags, describe_missing_citations};
+use super::flags::{EDITED_MARK, describe_flags, describe_missing_citations};
 use super::label_agreement::{format_label_lines, format_label_suffix};
 use super::stats::{format_stats, format_tokens};
 use super::wording::describe_outcome;
+use super::workflow_log::WorkflowLogWriter;
 use super::wrap::wrap_line;
 use super::{
     DecidedRow, ReportDetail, ReportRow, ReportWriter, ResultRow, RubricRow, RunSummary, TextStyle,
     describe_panel_decision,
 };
 use crate::event::ReplayedEvidencePlan;
-use crate::model::{Decision, Millis, Outcome, ProviderKind, VoteCounts, make_visible, pluralize};
+use crate::model::{
+    Decision, Millis, Outcome, PairChoice, ProviderKind, VoteCounts, compares_pairs, make_visible,
+    pluralize,
+};
 
 /// The columns of an outcome with its score: `✗ fail 0.50`.
 const OUTCOME_WIDTH: usize = 11;
@@ -32,7 +36,7 @@ const MAX_REASON_CHARS: usize = 600;
 
 /// Writes a run as lines for people.
 pub struct HumanReportWriter<'w> {
-    out: io::BufWriter<Box<dyn Write + 'w>>,
+    out: io::BufWriter<WorkflowLogWriter<Box<dyn Write + 'w>>>,
     style: TextStyle,
     /// The number of written decisions, and of those among them that are not problems.
     decision_count: usize,
@@ -57,6 +61,7 @@ struct FailedDecision {
 impl<'w> HumanReportWriter<'w> {
     /// Returns a writer of lines to `out`.
     pub fn new(out: Box<dyn Write + 'w>, style: TextStyle) -> Self {
+        let out = WorkflowLogWriter::new(out, style.is_workflow_log);
         // A run may print a line per cell, so buffer the output.
         Self {
             out: io::BufWriter::with_capacity(64 * 1024, out),
@@ -139,7 +144,7 @@ impl<'w> HumanReportWriter<'w> {
         };
         let how = row.decision.map_or_else(
             || "further cells of it are pending".to_owned(),
-            |decision| describe_decision(decision, row.judges),
+            |decision| describe_decision(decision, row.judges, row.eval_type),
         );
         writeln!(
             self.out,
@@ -209,6 +214,9 @@ impl<'w> HumanReportWriter<'w> {
             self.write_reason(indent, &keep_clauses(why))?;
         } else {
             self.write_reason(indent, why)?;
+        }
+        if result.by_human {
+            self.write_indented(indent, EDITED_MARK)?;
         }
         let Some(verdict) = &result.verdict else {
             return Ok(());
@@ -392,6 +400,18 @@ impl<'w> HumanReportWriter<'w> {
         if summary.pending > 0 {
             let _infallible = write!(text, " · {} pending", summary.pending);
         }
+        if summary.reading.not_understood > 0 {
+            let _infallible = write!(
+                text,
+                " · {} of {} not understood",
+                summary.reading.not_understood,
+                pluralize(summary.reading.records, "record")
+            );
+        }
+        if summary.reading.broken_files > 0 {
+            let broken = pluralize(summary.reading.broken_files, "broken file");
+            let _infallible = write!(text, " · {broken}");
+        }
         if summary.interrupted {
             text.push_str(" · INTERRUPTED");
         }
@@ -415,6 +435,13 @@ impl<'w> HumanReportWriter<'w> {
                 text,
                 "\nstopped by the budget: {stop}; {} not run; go on with: dicta run --resume {}",
                 pluralize(summary.pending, "cell"),
+                run_letters(&summary.run)
+            );
+        }
+        for stopped in &summary.stopped_judges {
+            let _infallible = write!(
+                text,
+                "\njudge {stopped}; its other cells are pending; try again with: dicta run --resume {}",
                 run_letters(&summary.run)
             );
         }
@@ -453,8 +480,16 @@ fn describe_spending(summary: &RunSummary) -> String {
     format!(", {}, {bill}", format_tokens(&summary.usage))
 }
 
-/// Describes how a decision was reached: `by vote: 2 pass, 1 fail`, or the verdict of each judge.
-fn describe_decision(decision: &Decision, judges: &[String]) -> String {
+/// Describes how a decision was reached: `by vote: 2 pass, 1 fail`, or the verdict of each judge. Of a comparison, also
+/// the choice.
+fn describe_decision(decision: &Decision, judges: &[String], eval_type: &str) -> String {
+    let choice = decision
+        .score
+        .filter(|_| compares_pairs(eval_type))
+        .map(PairChoice::from_score);
+    if let (Some(choice), None) = (choice, &decision.panel) {
+        return format!("{}: {}", choice.describe(), describe_votes(decision.votes));
+    }
     match &decision.panel {
         None => format!("by vote: {}", describe_votes(decision.votes)),
         Some(ruling) => describe_panel_decision(ruling, judges),

@@ -10,6 +10,7 @@ use std::io::{self, Write};
 use indexmap::IndexMap;
 
 use super::TextStyle;
+use super::workflow_log::WorkflowLogWriter;
 use super::wrap::wrap_line;
 use crate::model::{CellIx, Millis, make_visible};
 
@@ -22,7 +23,7 @@ const INDENT: usize = 4;
 
 /// Orders the lines of several cells into blocks.
 pub(super) struct Interleaver<W> {
-    out: W,
+    out: WorkflowLogWriter<W>,
     style: TextStyle,
     now: Millis,
     /// The time of the live cell's last output.
@@ -45,7 +46,7 @@ struct BufferedCell {
 impl<W: Write> Interleaver<W> {
     pub(super) fn new(out: W, style: TextStyle) -> Self {
         Self {
-            out,
+            out: WorkflowLogWriter::new(out, style.is_workflow_log),
             style,
             now: Millis(0),
             last_output: Millis(0),

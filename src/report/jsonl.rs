@@ -9,11 +9,15 @@ use std::io::{self, Write};
 use serde::{Serialize, Serializer};
 
 use super::label_agreement::{self, LabelsLine};
+use super::result_digests::DigestsLine;
 use super::stats::{JudgeLine, ToolLine, UsageLine};
-use super::{DecisionRow, ReportRow, ReportWriter, ResultRow, RubricRow, RunSummary};
+use super::{
+    DecisionRow, EvalSettings, ReportRow, ReportWriter, RerunFailure, ResultRow, RubricRow,
+    RunSummary,
+};
 use crate::model::{
-    ArgumentChange, CalibratedScore, Citation, Doubt, Outcome, RunId, VerdictPart, VoteCounts,
-    VoteShare, escape_invisible_json,
+    ArgumentChange, CalibratedScore, Citation, Digest, Doubt, Outcome, RunId, VerdictPart,
+    VoteCounts, VoteShare, escape_invisible_json,
 };
 
 /// Writes JSON lines.
@@ -145,7 +149,14 @@ struct ResultLine<'a> {
     duration_ms: u64,
     cached: bool,
     cached_from: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    failed_rerun: Option<&'a RerunFailure>,
+    /// True if a person changed the judge trace.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    edited: bool,
     label: Option<bool>,
+    digest: Digest,
+    digests: DigestsLine,
 }
 
 impl<'a> ResultLine<'a> {
@@ -184,7 +195,15 @@ impl<'a> ResultLine<'a> {
             duration_ms: result.duration_ms.0,
             cached: result.cached.is_some(),
             cached_from: result.cached.as_ref().map(|run| run.0.as_str()),
+            failed_rerun: row.failed_rerun,
+            edited: result.by_human,
             label: row.label,
+            digest: row.digests.cell_digest(row.name.message, row.name.repeat),
+            digests: DigestsLine {
+                transcript: row.digests.transcript.clone(),
+                eval: row.digests.eval.clone(),
+                judge: row.digests.judge_digest(),
+            },
         }
     }
 }
@@ -313,6 +332,11 @@ struct SummaryLine<'a> {
     /// The number of cells whose verdict is flagged.
     flagged: u64,
     transcripts: u64,
+    /// The number of records in the transcript files; 0 in a run of an earlier dicta.
+    records: u64,
+    records_not_understood: u64,
+    bad_records: u64,
+    broken_files: u64,
     voted: u64,
     unanimous: u64,
     mean_share: Option<f64>,
@@ -324,6 +348,7 @@ struct SummaryLine<'a> {
     unknown_calls: u64,
     prices_as_of: Option<&'a str>,
     budgets: Vec<BudgetLine<'a>>,
+    stopped_judges: Vec<StoppedJudgeLine<'a>>,
     duration_ms: u64,
     /// The runs whose recorded tool responses replaced live calls; null if all calls were live.
     frozen: Option<&'a [RunId]>,
@@ -331,6 +356,8 @@ struct SummaryLine<'a> {
     frozen_misses: Option<u64>,
     /// The agreement by `rubric/eval`, for evals whose decisions have labels.
     labels: BTreeMap<String, LabelsLine>,
+    revision: Option<&'a Digest>,
+    evals: &'a [EvalSettings],
 }
 
 #[derive(Serialize)]
@@ -339,6 +366,14 @@ struct BudgetLine<'a> {
     hard: bool,
     max: Option<f64>,
     spent: Option<f64>,
+}
+
+#[derive(Serialize)]
+struct StoppedJudgeLine<'a> {
+    judge: &'a str,
+    model: Option<&'a str>,
+    errors: u32,
+    error: &'a str,
 }
 
 impl<'a> SummaryLine<'a> {
@@ -367,6 +402,10 @@ impl<'a> SummaryLine<'a> {
             undecided_rubrics: summary.undecided_rubrics,
             flagged: summary.flagged,
             transcripts: summary.transcripts,
+            records: summary.reading.records,
+            records_not_understood: summary.reading.not_understood,
+            bad_records: summary.reading.bad_records,
+            broken_files: summary.reading.broken_files,
             voted: summary.voted,
             unanimous: summary.unanimous,
             mean_share: summary.mean_share(),
@@ -388,12 +427,24 @@ impl<'a> SummaryLine<'a> {
                     spent: stop.spent,
                 })
                 .collect(),
+            stopped_judges: summary
+                .stopped_judges
+                .iter()
+                .map(|stopped| StoppedJudgeLine {
+                    judge: &stopped.judge,
+                    model: stopped.model.as_deref(),
+                    errors: stopped.errors,
+                    error: &stopped.error,
+                })
+                .collect(),
             duration_ms: summary.duration_ms,
             // These three keys are null if all calls were live.
             frozen: frozen.map(|frozen| frozen.runs.as_slice()),
             frozen_answers: frozen.map(|_| summary.evidence_answers),
             frozen_misses: frozen.map(|_| summary.evidence_misses),
             labels: label_agreement::collect_labels_lines(summary),
+            revision: summary.revision.as_ref(),
+            evals: &summary.settings,
         }
     }
 }

@@ -1,6 +1,7 @@
-//! One cell's judge trace as text: prompt, function calls, fetched content, verdict. `dicta show RUN CELL` prints it.
+//! One cell's judge trace as text: prompt, function calls, fetched content, verdict. `dicta show RUN CELL` prints it, and
+//! pages contain its sections.
 //!
-//! Responsible for the layout. Does not escape untrusted text; the caller does.
+//! Responsible for the sections and their layout as text. Does not escape untrusted text; the caller does.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -16,6 +17,31 @@ use crate::model::{CellResult, RawJson, SUBMIT_VERDICT, Verdict, pluralize};
 /// terminal executes or hides.
 pub fn format_judge_trace(name: &str, cell: &CellState, blobs: &dyn BlobSource) -> String {
     let mut out = format!("cell {name}\n");
+    for section in list_trace_sections(cell, blobs) {
+        if !section.heading.is_empty() {
+            let line = "─".repeat(70_usize.saturating_sub(section.heading.chars().count()));
+            let _infallible = writeln!(out, "\n── {} {line}", section.heading);
+        }
+        out.push_str(&section.text);
+    }
+    out
+}
+
+/// A part of a judge trace.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct TraceSection {
+    /// The heading, such as `prompt, turn 1`; empty for remarks before the first one.
+    pub(super) heading: String,
+    /// The text, with a line break at its end.
+    pub(super) text: String,
+}
+
+/// The heading of a trace's last section.
+pub(super) const VERDICT_HEADING: &str = "verdict";
+
+/// Returns the parts of a judge trace in order. No text is escaped.
+pub(super) fn list_trace_sections(cell: &CellState, blobs: &dyn BlobSource) -> Vec<TraceSection> {
+    let mut out = TraceText::default();
     let mut before = None;
     for (turn, number) in cell.judge_trace.iter().zip(1..) {
         before = Some(write_turn(&mut out, turn, number, before.as_ref(), blobs));
@@ -48,7 +74,31 @@ pub fn format_judge_trace(name: &str, cell: &CellState, blobs: &dyn BlobSource) 
         }
         None => out.push_str("\nno result: the run ended before it\n"),
     }
-    out
+    out.sections
+}
+
+/// The sections of a trace so far.
+#[derive(Debug, Default)]
+struct TraceText {
+    sections: Vec<TraceSection>,
+}
+
+impl TraceText {
+    fn push_str(&mut self, text: &str) {
+        if self.sections.is_empty() {
+            self.sections.push(TraceSection::default());
+        }
+        if let Some(section) = self.sections.last_mut() {
+            section.text.push_str(text);
+        }
+    }
+}
+
+impl std::fmt::Write for TraceText {
+    fn write_str(&mut self, text: &str) -> std::fmt::Result {
+        self.push_str(text);
+        Ok(())
+    }
 }
 
 /// Returns a stored text, or a remark with the error if its blob cannot be read.
@@ -68,12 +118,11 @@ pub fn read_rope(rope: &RecordedRequest, blobs: &dyn BlobSource) -> String {
     rope.iter().map(|piece| read_piece(piece, blobs)).collect()
 }
 
-fn write_heading(out: &mut String, text: &str) {
-    let _infallible = writeln!(
-        out,
-        "\n── {text} {}",
-        "─".repeat(70_usize.saturating_sub(text.chars().count()))
-    );
+fn write_heading(out: &mut TraceText, text: &str) {
+    out.sections.push(TraceSection {
+        heading: text.to_owned(),
+        text: String::new(),
+    });
 }
 
 /// The values of a request by their path.
@@ -82,7 +131,7 @@ type RequestTexts = HashMap<String, String>;
 /// Writes a turn, with only the part of its request that differs from the turn before. Returns the request's values
 /// for the next turn.
 fn write_turn(
-    out: &mut String,
+    out: &mut TraceText,
     turn: &TurnState,
     number: usize,
     before: Option<&RequestTexts>,
@@ -138,7 +187,7 @@ fn write_turn(
 /// Writes a request body: message texts with their line breaks, other values as JSON. It leaves out values that
 /// `before` contains, because a later turn repeats everything that was sent earlier.
 fn write_request(
-    out: &mut String,
+    out: &mut TraceText,
     body: &str,
     number: usize,
     before: Option<&RequestTexts>,
@@ -188,7 +237,7 @@ fn collect_texts(value: &serde_json::Value, path: &str, out: &mut Vec<(String, S
     }
 }
 
-fn write_call(out: &mut String, call: &CallState, blobs: &dyn BlobSource) {
+fn write_call(out: &mut TraceText, call: &CallState, blobs: &dyn BlobSource) {
     write_heading(out, "function call");
     let _infallible = writeln!(out, "{}({})", call.name, call.raw);
     if let Some(canonical) = &call.canonical {
@@ -271,8 +320,8 @@ fn write_call(out: &mut String, call: &CallState, blobs: &dyn BlobSource) {
     }
 }
 
-fn write_result(out: &mut String, result: &CellResult) {
-    write_heading(out, "verdict");
+fn write_result(out: &mut TraceText, result: &CellResult) {
+    write_heading(out, VERDICT_HEADING);
     let score = result.score.map(|s| format!(" {s:.2}")).unwrap_or_default();
     let _infallible = writeln!(
         out,
@@ -315,7 +364,7 @@ fn write_result(out: &mut String, result: &CellResult) {
     }
 }
 
-fn write_verdict(out: &mut String, verdict: &Verdict) {
+fn write_verdict(out: &mut TraceText, verdict: &Verdict) {
     // The score on the judge's own scale, before the conversion to 0–1.
     if let Some(raw) = verdict.raw_score {
         let _infallible = writeln!(out, "the judge's own score: {raw}");

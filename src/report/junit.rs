@@ -14,7 +14,7 @@ use super::describe_panel_decision;
 use super::flags::append_flags;
 use super::wording::describe_outcome;
 use super::{DecisionRow, ReportRow, ReportWriter, ResultRow};
-use crate::model::{CellName, Outcome, is_invisible};
+use crate::model::{CellName, Outcome, find_reason, is_invisible};
 
 /// Collects cases and writes them at the end, because the counts of a suite precede its cases in the file.
 pub struct JunitReportWriter<'w> {
@@ -46,8 +46,8 @@ impl<'w> JunitReportWriter<'w> {
             name: row.name.to_owned(),
             outcome: result.outcome,
             reason: strip_invalid_chars(&find_reason(why)),
-            why: strip_invalid_chars(&append_flags(why, result.verdict.as_deref())),
-            flags: strip_invalid_chars(&append_flags("", result.verdict.as_deref())),
+            why: strip_invalid_chars(&append_flags(why, result)),
+            flags: strip_invalid_chars(&append_flags("", result)),
             time: Duration::from_millis(result.duration_ms.0),
         };
         // Repeats and panel members wait for their decision, which becomes one case.
@@ -171,6 +171,66 @@ impl<'w> JunitReportWriter<'w> {
     }
 }
 
+/// The result of a test case.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum JunitStatus {
+    /// The case passed.
+    Passed,
+    /// The case failed.
+    Failed,
+    /// The case has no result.
+    Skipped,
+}
+
+/// A test case of a report that is not about the results of a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JunitCaseText {
+    /// The name of its suite.
+    pub suite: String,
+    /// The name by which CI servers group cases.
+    pub class: String,
+    /// The name.
+    pub name: String,
+    /// The result.
+    pub status: JunitStatus,
+    /// One line for lists; unused for a case that passed.
+    pub message: String,
+    /// The details.
+    pub text: String,
+}
+
+/// Returns a `JUnit` report of these cases, one suite per name of a suite.
+pub fn format_junit(name: &str, cases: Vec<JunitCaseText>) -> io::Result<String> {
+    let mut suites: IndexMap<String, TestSuite> = IndexMap::new();
+    for case in cases {
+        let (message, text) = (
+            strip_invalid_chars(&case.message),
+            strip_invalid_chars(&case.text),
+        );
+        let mut status = match case.status {
+            JunitStatus::Passed => TestCaseStatus::success(),
+            JunitStatus::Failed => TestCaseStatus::non_success(NonSuccessKind::Failure),
+            JunitStatus::Skipped => TestCaseStatus::skipped(),
+        };
+        if case.status != JunitStatus::Passed {
+            set_status_message(&mut status, message, text.clone());
+        }
+        let mut written = TestCase::new(strip_invalid_chars(&case.name), status);
+        if case.status == JunitStatus::Passed && !text.is_empty() {
+            written.set_system_out(text);
+        }
+        written.set_classname(strip_invalid_chars(&case.class));
+        let suite = strip_invalid_chars(&case.suite);
+        let suite = suites
+            .entry(suite.clone())
+            .or_insert_with(|| TestSuite::new(suite));
+        suite.add_test_case(written);
+    }
+    let mut report = Report::new(strip_invalid_chars(name));
+    report.add_test_suites(suites.into_values());
+    report.to_string().map_err(io::Error::other)
+}
+
 /// Sets the message of a status to the reason, which CI servers show in lists. The whole text goes into the element:
 /// XML parsers replace line ends in attributes by spaces.
 fn set_status_message(status: &mut TestCaseStatus, reason: String, why: String) {
@@ -178,21 +238,6 @@ fn set_status_message(status: &mut TestCaseStatus, reason: String, why: String) 
         status.set_description(why);
     }
     status.set_message(reason);
-}
-
-/// The first line of every reply of the `rules` judge. It says nothing about the failure.
-const RULES_HEAD: &str = "rules, a checker and not a model.";
-
-/// Returns the part of an explanation that states the reason: the clauses or parts that do not hold, else the first
-/// line.
-fn find_reason(why: &str) -> String {
-    let lines = || why.lines().map(str::trim).filter(|line| !line.is_empty());
-    let failed: Vec<&str> = lines().filter(|line| line.contains('✗')).collect();
-    if !failed.is_empty() {
-        return failed.join("; ");
-    }
-    let mut telling = lines().filter(|line| *line != RULES_HEAD);
-    telling.next().unwrap_or(why).to_owned()
 }
 
 /// Replaces characters by references, which an XML parser decodes and a terminal only prints.
@@ -264,31 +309,6 @@ impl ReportWriter for JunitReportWriter<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn reason_is_what_fails_and_not_the_first_line() {
-        for (why, reason) in [
-            (
-                "rules, a checker and not a model.\n1. ✓ names it: “x” is in message 1\n2. ✗ contains a link: there is no URL\n1 of 2 clauses hold.",
-                "2. ✗ contains a link: there is no URL",
-            ),
-            (
-                "1 of 3 criteria met.\n✗ 1. a: no\n✓ 2. b: yes\n✗ 3. c: no",
-                "✗ 1. a: no; ✗ 3. c: no",
-            ),
-            (
-                "rules, a checker and not a model.\nIt reads nothing.",
-                "It reads nothing.",
-            ),
-            (
-                "The answer names 2.60.\nThe page names 2.69.",
-                "The answer names 2.60.",
-            ),
-            ("", ""),
-        ] {
-            assert_eq!(find_reason(why), reason);
-        }
-    }
 
     #[test]
     fn terminal_gets_references_for_control_characters() {

@@ -8,7 +8,10 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::RunSummary;
-use crate::model::{CellResult, Label, LabelAgreement, Labels, pluralize};
+use crate::event::{CellKey, RunHeader};
+use crate::model::{
+    CellResult, CountedLabel, LabelAgreement, LabelLookup, Labels, TranscriptRef, pluralize,
+};
 
 /// The counts of an eval's decisions with a verdict, and their agreement with labels.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -28,8 +31,20 @@ pub struct EvalVerdicts {
 }
 
 impl EvalVerdicts {
-    /// Counts a labelled decision. `passed` is `None` if the decision has no verdict.
-    pub(super) fn count_label(&mut self, passed: Option<bool>, label: bool) {
+    /// Counts the label of a decision. `passed` is `None` if the decision has no verdict.
+    pub(super) fn count_lookup(&mut self, passed: Option<bool>, label: LabelLookup<'_>) {
+        match label {
+            LabelLookup::Counted(CountedLabel {
+                passed: Some(label),
+                ..
+            }) => self.count_label(passed, label),
+            LabelLookup::ToConfirm(..) => self.agreement.to_confirm += 1,
+            LabelLookup::Shot(_) => self.agreement.shots += 1,
+            LabelLookup::Counted(_) | LabelLookup::Sealed { .. } | LabelLookup::Unlabelled => {}
+        }
+    }
+
+    fn count_label(&mut self, passed: Option<bool>, label: bool) {
         match passed {
             Some(passed) => self.agreement.add(passed, label),
             None => self.without_verdict += 1,
@@ -37,21 +52,29 @@ impl EvalVerdicts {
     }
 
     fn is_labelled(&self) -> bool {
-        self.agreement.total() + self.without_verdict > 0
+        self.agreement.total()
+            + self.without_verdict
+            + self.agreement.to_confirm
+            + self.agreement.shots
+            > 0
     }
 }
 
-/// Returns the label of a decision. A label applies to a whole transcript, never to one message of it.
-pub(super) fn find_label(
-    labels: &Labels,
-    (transcript, rubric, eval): (&str, &str, &str),
-    message: Option<u32>,
-) -> Option<bool> {
-    if message.is_some() || labels.is_empty() {
-        return None;
+/// Looks up the label of a cell's decision. A label applies to a whole transcript, never to one message of it.
+pub(super) fn look_up_label<'l>(
+    labels: &'l Labels,
+    header: &RunHeader,
+    transcript: &TranscriptRef,
+    key: &CellKey,
+) -> LabelLookup<'l> {
+    // Without labels, no decision needs a query.
+    if labels.is_empty() {
+        return LabelLookup::Unlabelled;
     }
-    let found: Option<&Label> = labels.find(transcript, rubric, eval);
-    found.and_then(|label| label.passed)
+    match header.label_query(transcript, key) {
+        Some(query) => labels.look_up(&query),
+        None => LabelLookup::Unlabelled,
+    }
 }
 
 /// Returns `true` if a person changed one of a decision's cells: such a decision enters no statistics.
@@ -91,7 +114,18 @@ pub(super) fn format_label_lines(summary: &RunSummary) -> Vec<String> {
                 pluralize(n, "labelled decision")
             ),
         };
-        format!("{name:<width$}  {counts}{left}")
+        let drifted = match verdicts.agreement.to_confirm {
+            0 => String::new(),
+            n => format!(
+                " ({} to confirm: the question or the transcript changed)",
+                pluralize(n, "label")
+            ),
+        };
+        let shots = match verdicts.agreement.shots {
+            0 => String::new(),
+            n => format!(" ({} left out: the judge saw them)", pluralize(n, "shot")),
+        };
+        format!("{name:<width$}  {counts}{left}{drifted}{shots}")
     };
     labelled().zip(&names).map(line).collect()
 }
@@ -118,6 +152,10 @@ pub(super) struct LabelsLine {
     true_fail: u64,
     false_fail: u64,
     without_verdict: u64,
+    /// Labels that count nowhere, because the question or the transcript changed.
+    to_confirm: u64,
+    /// Labels that the judge saw as examples, so that they measure nothing.
+    shots: u64,
 }
 
 /// Returns the agreement of each labelled eval of a run, by `rubric/eval`.
@@ -131,6 +169,8 @@ pub(super) fn collect_labels_lines(summary: &RunSummary) -> BTreeMap<String, Lab
             true_fail: verdicts.agreement.true_fail,
             false_fail: verdicts.agreement.false_fail,
             without_verdict: verdicts.without_verdict,
+            to_confirm: verdicts.agreement.to_confirm,
+            shots: verdicts.agreement.shots,
         };
         (format!("{}/{}", verdicts.rubric, verdicts.eval), counts)
     };
@@ -149,6 +189,7 @@ pub(super) fn format_label_suffix(label: Option<bool>) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::{Label, LabelDrift};
 
     #[test]
     fn label_lines_contain_counts_and_totals() {
@@ -161,6 +202,11 @@ mod tests {
             one.count_label(Some(passed), label);
         }
         one.count_label(None, true);
+        let old = Label::new("t", "grounded", Some(true));
+        one.count_lookup(
+            Some(true),
+            LabelLookup::ToConfirm(&old, LabelDrift::Question),
+        );
         let mut none = EvalVerdicts {
             rubric: "r".to_owned(),
             eval: "tone".to_owned(),
@@ -179,7 +225,7 @@ mod tests {
         assert_eq!(
             format_label_lines(&summary),
             [
-                "grounded  4 labelled: 2 true passes, 1 false pass, 0 true fails, 1 false fail (1 labelled decision without a verdict left out)",
+                "grounded  4 labelled: 2 true passes, 1 false pass, 0 true fails, 1 false fail (1 labelled decision without a verdict left out) (1 label to confirm: the question or the transcript changed)",
                 "tone      none labelled with a verdict (1 labelled decision without a verdict left out)",
             ]
         );
@@ -187,6 +233,7 @@ mod tests {
         assert!(format_label_lines(&summary)[0].starts_with("r/grounded  4 labelled"));
         let json = serde_json::to_value(collect_labels_lines(&summary)).expect("JSON");
         assert_eq!(json["r/grounded"]["true_pass"], 2);
+        assert_eq!(json["r/grounded"]["to_confirm"], 1);
         assert_eq!(json["r/tone"]["n"], 0);
         assert_eq!(json["r/tone"]["without_verdict"], 1);
     }

@@ -11,7 +11,7 @@ use crate::model::Outcome;
 type LineKey = (&'static str, &'static str, Value);
 
 /// Keys that a line has only if they are not empty.
-const OPTIONAL_KEYS: &[&str] = &["calibrated", "hidden"];
+const OPTIONAL_KEYS: &[&str] = &["calibrated", "hidden", "failed_rerun", "edited"];
 
 /// Returns the JSON Schema (2020-12) of one line. A later version may add keys, so readers must ignore unknown keys.
 pub fn result_schema() -> Value {
@@ -234,9 +234,45 @@ fn result_keys() -> Vec<LineKey> {
         ),
         ("cached_from", "That run.", or_null("string")),
         (
+            "failed_rerun",
+            "The last attempt to judge the decision of a state again, if it ended without a verdict; the result is older.",
+            mapping(vec![
+                ("run", "The run of the attempt.", text()),
+                ("outcome", "Its outcome.", outcome()),
+                ("error", "Its error.", or_null("string")),
+            ]),
+        ),
+        (
+            "edited",
+            "True if a person changed the judge trace; such a result enters no statistics.",
+            json!({"type": "boolean"}),
+        ),
+        (
             "label",
             "The label: true for pass, false for fail, else null.",
             or_null("boolean"),
+        ),
+        (
+            "digest",
+            "The digest of the cell: its transcript, question, message, judge and repeat.",
+            text(),
+        ),
+        (
+            "digests",
+            "The digests by which `dicta compare` identifies the decision.",
+            mapping(vec![
+                ("transcript", "The digest of the transcript.", text()),
+                (
+                    "eval",
+                    "The digest of the eval's question, without its id.",
+                    text(),
+                ),
+                (
+                    "judge",
+                    "The digest of the judge's settings and tools; null for a code check.",
+                    or_null("string"),
+                ),
+            ]),
         ),
     ]);
     keys
@@ -375,7 +411,48 @@ fn tool_keys() -> Vec<LineKey> {
     ]
 }
 
+/// The schema of the settings of an eval.
+fn eval_settings() -> Value {
+    let judge = mapping(vec![
+        ("judge", "The name.", text()),
+        ("digest", "The digest of its settings and tools.", text()),
+    ]);
+    mapping(vec![
+        ("rubric", "The id of the rubric.", text()),
+        ("eval", "The id of the eval.", text()),
+        ("digest", "The digest of its question.", text()),
+        (
+            "min_score",
+            "The lowest score that passes.",
+            or_null("number"),
+        ),
+        (
+            "max_score",
+            "The highest score that passes.",
+            or_null("number"),
+        ),
+        ("repeat", "The number of repeats.", count()),
+        (
+            "by",
+            "The vote rule of a panel; null without a panel.",
+            json!({"enum": ["majority", "unanimity", "cascade", null]}),
+        ),
+        ("margin", "The margin of a cascade.", or_null("number")),
+        ("judges", "The judges.", list(&judge)),
+    ])
+}
+
 fn summary_keys() -> Vec<LineKey> {
+    let stopped = mapping(vec![
+        ("judge", "The judge.", text()),
+        (
+            "model",
+            "The model that an eval names; null for the judge's own.",
+            or_null("string"),
+        ),
+        ("errors", "The equal errors in a row.", count()),
+        ("error", "The last of them.", text()),
+    ]);
     let budget = mapping(vec![
         ("limit", "The limit.", text()),
         ("hard", "Whether it ended the run.", flag()),
@@ -391,6 +468,16 @@ fn summary_keys() -> Vec<LineKey> {
         (
             "without_verdict",
             "Labelled decisions without a verdict.",
+            count(),
+        ),
+        (
+            "to_confirm",
+            "Decisions whose label counts nowhere, because the question or the transcript changed.",
+            count(),
+        ),
+        (
+            "shots",
+            "Decisions whose label the judge saw as an example, so that it measures nothing.",
             count(),
         ),
     ]);
@@ -410,6 +497,22 @@ fn summary_keys() -> Vec<LineKey> {
         ),
         ("flagged", "Cells with a flagged verdict.", count()),
         ("transcripts", "Transcripts.", count()),
+        (
+            "records",
+            "Records of the transcript files that the run read.",
+            count(),
+        ),
+        (
+            "records_not_understood",
+            "Records that dicta did not understand, bad records included.",
+            count(),
+        ),
+        ("bad_records", "Records that are not transcripts.", count()),
+        (
+            "broken_files",
+            "Files that dicta could not read, or without a readable record.",
+            count(),
+        ),
         ("voted", "Decisions by a vote.", count()),
         ("unanimous", "Votes without a dissent.", count()),
         (
@@ -437,6 +540,11 @@ fn summary_keys() -> Vec<LineKey> {
             or_null("string"),
         ),
         ("budgets", "The limits that the run reached.", list(&budget)),
+        (
+            "stopped_judges",
+            "The judges that the run stopped calling after equal errors.",
+            list(&stopped),
+        ),
         ("duration_ms", "The duration in milliseconds.", count()),
         (
             "frozen",
@@ -458,6 +566,12 @@ fn summary_keys() -> Vec<LineKey> {
             "The agreement with labels, by `rubric/eval`.",
             json!({"type": "object", "additionalProperties": agreement}),
         ),
+        (
+            "revision",
+            "The digest of the revision: everything that determines verdicts.",
+            or_null("string"),
+        ),
+        ("evals", "What decides each eval.", list(&eval_settings())),
     ]);
     keys
 }

@@ -101,13 +101,13 @@ impl ReportWriter for MarkdownReportWriter<'_> {
                     outcome.symbol(),
                     describe_outcome(outcome),
                     format_as_code(&name),
-                    format_as_code(&append_flags(why, row.result.verdict.as_deref()))
+                    format_as_code(&append_flags(why, row.result))
                 ));
                 Ok(())
             }
             // A cell that passed is listed only if its verdict has flags.
             ReportRow::Result(row) => {
-                let flags = append_flags("", row.result.verdict.as_deref());
+                let flags = append_flags("", row.result);
                 if flags.is_empty() {
                     return Ok(());
                 }
@@ -170,6 +170,14 @@ impl ReportWriter for MarkdownReportWriter<'_> {
                     writeln!(
                         self.out,
                         "\nStopped by the budget: {stop}. Go on with `dicta run --resume {run}`."
+                    )?;
+                }
+                for stopped in &summary.stopped_judges {
+                    let stopped = format_as_code(&stopped.to_string());
+                    let run = &summary.run;
+                    writeln!(
+                        self.out,
+                        "\nStopped calling a judge: {stopped}. Its other cells are pending. Try again with `dicta run --resume {run}`."
                     )?;
                 }
                 // The agreement with labels, and the statistics.

@@ -1,4 +1,4 @@
-//! Recorded events as text: human, json, jsonl, junit, markdown, csv, github.
+//! Recorded events as text: human, json, jsonl, junit, markdown, csv, github; and states as pages and tables.
 //!
 //! Responsible for the result lines and the exit code over decisions. Does not fold a whole run: it counts events, so that
 //! its memory does not grow with deterministic results. A terminal shows untrusted text with visible marks; a pipe
@@ -7,9 +7,14 @@
 //! [`RowBuilder`] turns events into rows in plan order, a [`ReportWriter`] writes rows, and a [`Narrator`] prints live
 //! turns. [`RunProgress`] is the line about an unfinished run.
 
+pub mod agreement_text;
+mod cell_source;
 mod csv;
+mod decision_csv;
+mod edit_words;
 mod flags;
 mod github;
+pub mod html;
 mod human;
 mod interleave;
 mod json;
@@ -20,37 +25,54 @@ mod label_agreement;
 mod line_schema;
 mod markdown;
 mod narrate;
+mod paired_words;
 mod panel_decision;
 mod progress;
 mod reasoning;
+mod result_digests;
+mod result_file;
 mod rows;
 mod score;
 mod stats;
 mod wording;
+mod workflow_log;
 mod wrap;
 
 use std::io;
 use std::path::Path;
 
+pub use cell_source::CellSource;
 pub use csv::{CsvReportWriter, format_csv};
+pub use decision_csv::write_decision_csv;
+pub use edit_words::{describe_edit, describe_edit_briefly, describe_entry_edits};
 pub use github::{AnnotationLevel, EvalPlaces, FilePlace, GithubReportWriter, format_annotation};
 pub use human::HumanReportWriter;
 pub use json::JsonReportWriter;
 pub use jsonl::JsonlReportWriter;
 pub use judge_trace::{format_judge_trace, read_piece, read_rope};
-pub use junit::JunitReportWriter;
+pub use junit::{JunitCaseText, JunitReportWriter, JunitStatus, format_junit};
 pub use label_agreement::EvalVerdicts;
 pub use line_schema::result_schema;
 pub use markdown::{MarkdownReportWriter, format_as_code};
 pub use narrate::{Narrator, describe_run_event};
+pub use paired_words::{
+    describe_flip_noise, describe_noise, describe_paired_figures, describe_progress,
+    format_p_value, format_points, format_points_interval, mark_noisy_flip,
+};
 pub use panel_decision::{describe_panel_decision, describe_undecided, explain_doubt};
 pub use progress::RunProgress;
 pub use reasoning::extract_reasoning;
+pub use result_digests::{CellDigests, EvalSettings, JudgeDigest};
+pub use result_file::{
+    FileDecision, ResultFile, ResultFileError, parse_result_file, read_result_file,
+};
 pub use rows::{
-    DecidedRow, DecisionOrder, DecisionRow, ReportRow, ResultRow, RowBuilder, RubricRow, RunSummary,
+    DecidedRow, DecisionOrder, DecisionRow, ReportRow, RerunFailure, ResultRow, RowBuilder,
+    RubricRow, RunSummary,
 };
 pub use stats::{format_stats, format_tokens};
-pub use wording::{describe_outcome, format_bytes};
+pub use wording::{describe_outcome, format_bytes, format_threshold};
+pub use workflow_log::{WorkflowLogWriter, escape_workflow_commands};
 pub use wrap::wrap_line;
 
 /// A writer of rows in one format.
@@ -143,6 +165,8 @@ pub struct TextStyle {
     pub width: usize,
     /// `true` if a [`Narrator`] prints the reasoning of judged cells on the same screen.
     pub has_narrator: bool,
+    /// `true` if the output is the log of a GitHub workflow, in which a line can be a command.
+    pub is_workflow_log: bool,
     /// The amount of detail.
     pub detail: ReportDetail,
 }

@@ -156,7 +156,9 @@ impl<W: Write> Narrator<W> {
             }
             EventKind::RunFinished(_) => self.interleaver.write_buffered(),
             // A newer version of dicta may have written an unknown event.
-            EventKind::BlobStored(_) | EventKind::Unknown(_) => Ok(()),
+            EventKind::BlobStored(_)
+            | EventKind::RevisionPlanned { .. }
+            | EventKind::Unknown(_) => Ok(()),
         }
     }
 

@@ -1,29 +1,34 @@
 //! Turns events into rows: results in plan order, decisions of several cells, rubrics, then the summary.
 //!
-//! Responsible for the order and the counts. Does not format rows. A transcript is complete once all its planned
-//! cells have results. This is safe because a run plans further repeats before the result that makes them necessary
-//! (see `run`). A decision can be emitted as soon as all its planned cells have results, for the same reason.
+//! Responsible for the order and the counts. Does not format rows. A result waits only for the results before it in
+//! plan order. A transcript is complete once all its planned cells have results. This is safe because a run plans
+//! further repeats before the result that makes them necessary (see `run`). A decision can be emitted as soon as all
+//! its planned cells have results, for the same reason.
 
 mod decided;
+mod plan_order;
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 
 use indexmap::IndexMap;
+use serde::Serialize;
 
-use super::label_agreement::{EvalVerdicts, find_label, is_edited_by_human};
+use super::label_agreement::{EvalVerdicts, is_edited_by_human, look_up_label};
 use super::panel_decision::find_judge_names;
+use super::result_digests::{CellDigests, EvalSettings};
 use super::score::RubricScore;
 use crate::event::{
-    BudgetStop, CellKey, EventKind, ReplayedEvidencePlan, RunEvent, RunHeader, RunStats,
-    ToolCallKey, ToolFact, ToolResponseSource,
+    BudgetStop, CellKey, EventKind, ReadingTotals, ReplayedEvidencePlan, RunEvent, RunHeader,
+    RunPurpose, RunStats, ToolCallKey, ToolFact, ToolResponseSource,
 };
 use crate::model::{
-    CellIx, CellName, CellNameRef, CellResult, Cost, Decision, ExitReason, Labels, Outcome,
-    ScoreBounds, TokenUsage, TranscriptRef,
+    CellIx, CellName, CellNameRef, CellResult, Cost, Decision, Digest, ExitReason, Labels, Outcome,
+    RunId, ScoreBounds, StoppedJudge, TokenUsage, TranscriptRef,
 };
 
 pub use decided::{DecidedRow, DecisionOrder};
+use plan_order::{UnemittedCells, plan_position};
 
 /// A row of a report.
 #[derive(Debug, Clone)]
@@ -57,8 +62,23 @@ pub struct ResultRow<'a> {
     pub is_panel_member: bool,
     /// The label of its decision.
     pub label: Option<bool>,
+    /// The digests that identify its question.
+    pub digests: CellDigests<'a>,
+    /// The last attempt to judge the decision again, if it ended without a verdict. The result is from before.
+    pub failed_rerun: Option<&'a RerunFailure>,
     /// The result.
     pub result: &'a CellResult,
+}
+
+/// An attempt to judge a decision again that ended without a verdict.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct RerunFailure {
+    /// The run of the attempt.
+    pub run: RunId,
+    /// Its outcome.
+    pub outcome: Outcome,
+    /// The error, if the attempt states one.
+    pub error: Option<String>,
 }
 
 /// A decision of several cells or of several judges.
@@ -94,6 +114,10 @@ pub struct RubricRow {
 pub struct RunSummary {
     /// The run's id.
     pub run: String,
+    /// The digest of the run's revision; `None` without a header.
+    pub revision: Option<Digest>,
+    /// The settings that decide each eval, in the order of the header.
+    pub settings: Vec<EvalSettings>,
     /// `true` if the run used the demo.
     pub demo: bool,
     /// The number of planned cells.
@@ -118,6 +142,8 @@ pub struct RunSummary {
     pub prices_as_of: Option<String>,
     /// The limits that the run reached, in order.
     pub budgets: Vec<BudgetStop>,
+    /// The judges that the run stopped calling, in order.
+    pub stopped_judges: Vec<StoppedJudge>,
     /// Milliseconds from the first to the last event.
     pub duration_ms: u64,
     /// The number of transcripts with rows.
@@ -140,6 +166,8 @@ pub struct RunSummary {
     pub cascades: u64,
     /// The number of those in which the first judge was unsure.
     pub escalated: u64,
+    /// The counts of the transcript files.
+    pub reading: ReadingTotals,
 }
 
 impl RunSummary {
@@ -179,10 +207,12 @@ impl RunSummary {
         }
     }
 
-    /// Returns the exit code of `--strict`: 1 also if a verdict is flagged.
+    /// Returns the exit code of `--strict`: 1 also if a verdict is flagged, and 2 if a file is broken.
     pub fn strict_exit_code(&self) -> u8 {
-        if self.flagged > 0 {
+        if self.flagged > 0 || self.count(Outcome::Fail) > 0 {
             ExitReason::Failed.code()
+        } else if self.reading.broken_files > 0 {
+            ExitReason::Usage.code()
         } else {
             self.exit_code()
         }
@@ -193,7 +223,7 @@ impl RunSummary {
         // A fail is final, so it precedes errors and pending cells.
         let reason = if self.count(Outcome::Fail) > 0 {
             ExitReason::Failed
-        } else if self.errors() > 0 || self.pending > 0 {
+        } else if self.errors() > 0 || self.pending > 0 || self.reading.broken_files > 0 {
             ExitReason::NoVerdict
         } else if self.undecided_rubrics > 0 || self.count(Outcome::Pass) == 0 {
             ExitReason::Undecided
@@ -240,6 +270,8 @@ struct IncompleteTranscript {
     missing_results: usize,
     /// The first cells of its ranges in [`RowBuilder::ranges`].
     first_cells: Vec<CellIx>,
+    /// The cells without a row. `None` until a row can appear before the transcript is complete.
+    unemitted: Option<UnemittedCells>,
 }
 
 /// A planned cell and its result, once it has one.
@@ -286,6 +318,8 @@ impl RowBuilder {
         match &event.kind {
             EventKind::RunStarted(header) => {
                 self.summary.run.clone_from(&header.run.0);
+                self.summary.revision = Some(header.revision_digest());
+                self.summary.settings = EvalSettings::from_header(header);
                 self.summary.demo = header.demo;
                 // `RunFinished` changes this, so a recording without an end stays interrupted.
                 self.summary.interrupted = true;
@@ -335,7 +369,15 @@ impl RowBuilder {
                     .budgets
                     .extend(BudgetStop::from_event(&event.kind));
             }
-            EventKind::RunFinished(totals) => self.summary.interrupted = totals.cancelled,
+            EventKind::Note { cell: None, text } => {
+                self.summary
+                    .stopped_judges
+                    .extend(StoppedJudge::from_note(text));
+            }
+            EventKind::RunFinished(totals) => {
+                self.summary.interrupted = totals.cancelled;
+                self.summary.reading = totals.reading.clone();
+            }
             _ => {}
         }
         Ok(())
@@ -407,6 +449,7 @@ impl RowBuilder {
                 cells: Vec::with_capacity(keys.len()),
                 missing_results: 0,
                 first_cells: Vec::new(),
+                unemitted: None,
             });
         open.first_cells.push(first);
         self.ranges.insert(
@@ -417,6 +460,9 @@ impl RowBuilder {
                 first_cell: open.cells.len(),
             },
         );
+        if let Some(unemitted) = &mut open.unemitted {
+            unemitted.extend(open.cells.len(), keys);
+        }
         open.cells.extend(keys.iter().map(|key| RowCell {
             key: *key,
             result: None,
@@ -474,7 +520,7 @@ impl RowBuilder {
         Some(place)
     }
 
-    /// Emits complete transcripts from the oldest on; with `all`, every cell with a result.
+    /// Emits the results that wait for no earlier one; with `all`, every cell with a result.
     fn emit_complete<E>(
         &mut self,
         all: bool,
@@ -488,12 +534,10 @@ impl RowBuilder {
         while let Some(entry) = self.incomplete.first_entry() {
             // Rows appear in plan order, so the oldest incomplete transcript holds back the later ones.
             if !all && entry.get().missing_results > 0 {
+                outcome = entry.into_mut().emit_ready(&header, &self.labels, emit);
                 break;
             }
             let (place, mut open) = entry.remove_entry();
-            // Repeats that were planned later are at the end, so restore the plan order.
-            open.cells
-                .sort_by_key(|RowCell { key, .. }| (key.eval, key.message, key.judge, key.repeat));
             self.numbers_by_record.remove(&open.source);
             for first in &open.first_cells {
                 // A damaged log may plan the same cells for another transcript, which keeps its range.
@@ -503,7 +547,7 @@ impl RowBuilder {
                     range.remove();
                 }
             }
-            outcome = open.emit_rows(&header, &self.labels, emit);
+            outcome = open.emit_rest(&header, &self.labels, emit);
             if outcome.is_ok() {
                 outcome = self.count_transcript(&header, &open, emit);
             }
@@ -534,8 +578,8 @@ impl RowBuilder {
             let score = scores.entry(eval.rubric).or_default();
             score.has_weights |= eval.weighted;
             let name = header.cell_name(&open.source, &key);
-            let ids = name.map(|name| (name.transcript, name.rubric, name.eval));
-            let label = ids.and_then(|ids| find_label(&self.labels, ids, key.message));
+            let found = look_up_label(&self.labels, header, &open.source, &key);
+            let label = found.counted().and_then(|label| label.passed);
             let results = || group.iter().map(|cell| cell.result.as_ref());
             // Without all results, the vote can still change.
             let decision = if results().all(|result| result.is_some()) {
@@ -544,11 +588,13 @@ impl RowBuilder {
                 score.undecided |= eval.required;
                 None
             };
-            if let Some(label) = label.filter(|_| !is_edited_by_human(results()))
+            // A branch is an experiment, so its verdict enters no statistics.
+            if !is_edited_by_human(results())
+                && header.purpose != RunPurpose::Branch
                 && let Some(verdicts) = self.summary.evals.get_mut(key.eval as usize)
             {
                 let outcome = decision.as_ref().map(|decision| decision.outcome);
-                verdicts.count_label(outcome.and_then(Outcome::passed), label);
+                verdicts.count_lookup(outcome.and_then(Outcome::passed), found);
             }
             // An undecided decision is known only at the end, also if the others are emitted earlier.
             let is_due = match self.decision_order {
@@ -602,21 +648,70 @@ impl RowBuilder {
 }
 
 impl IncompleteTranscript {
-    fn emit_rows<E>(
-        &self,
+    /// Emits the results that no earlier cell holds back.
+    fn emit_ready<E>(
+        &mut self,
         header: &RunHeader,
         labels: &Labels,
         emit: &mut impl FnMut(&ReportRow<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
-        // A cell without a result is pending and has no row.
-        for row in self
-            .cells
-            .iter()
-            .filter_map(|cell| self.make_row(cell, header, labels))
+        // Most transcripts get all results at once and need no list of the others.
+        if self.missing_results == self.cells.len() {
+            return Ok(());
+        }
+        let mut unemitted = self.unemitted.take().unwrap_or_else(|| {
+            let mut unemitted = UnemittedCells::default();
+            let keys: Vec<CellKey> = self.cells.iter().map(|cell| cell.key).collect();
+            unemitted.extend(0, &keys);
+            unemitted
+        });
+        let is_panel = |eval: u32| {
+            let eval = header.evals.get(eval as usize);
+            eval.is_some_and(|eval| eval.panel.is_some())
+        };
+        let mut outcome = Ok(());
+        while outcome.is_ok()
+            && let Some(at) = unemitted.take_next(is_panel, |at| self.cells[at].result.is_some())
         {
-            emit(&ReportRow::Result(row))?;
+            outcome = self.emit_row(&self.cells[at], header, labels, emit);
+        }
+        self.unemitted = Some(unemitted);
+        outcome
+    }
+
+    /// Emits all results that have no row yet, and sorts the cells into plan order.
+    fn emit_rest<E>(
+        &mut self,
+        header: &RunHeader,
+        labels: &Labels,
+        emit: &mut impl FnMut(&ReportRow<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let rest = self.unemitted.take();
+        for at in rest.iter().flat_map(UnemittedCells::positions) {
+            self.emit_row(&self.cells[at], header, labels, emit)?;
+        }
+        // Repeats that were planned later are at the end, so restore the plan order.
+        self.cells.sort_by_key(|cell| plan_position(&cell.key));
+        if rest.is_none() {
+            for cell in &self.cells {
+                self.emit_row(cell, header, labels, emit)?;
+            }
         }
         Ok(())
+    }
+
+    /// Emits the row of a cell. A cell without a result is pending and has no row.
+    fn emit_row<E>(
+        &self,
+        cell: &RowCell,
+        header: &RunHeader,
+        labels: &Labels,
+        emit: &mut impl FnMut(&ReportRow<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        match self.make_row(cell, header, labels) {
+            Some(row) => emit(&ReportRow::Result(row)),
+            None => Ok(()),
+        }
     }
 
     /// Returns the row of a cell, if it has a result.
@@ -633,11 +728,17 @@ impl IncompleteTranscript {
             eval_type: &eval.eval_type,
             bounds: ScoreBounds::from_decision_settings(&eval.decision_settings),
             is_panel_member: eval.panel.is_some(),
-            label: find_label(
-                labels,
-                (name.transcript, name.rubric, name.eval),
-                key.message,
-            ),
+            label: look_up_label(labels, header, &self.source, key)
+                .counted()
+                .and_then(|label| label.passed),
+            digests: CellDigests {
+                transcript: &self.source.digest,
+                eval: &eval.digest,
+                judge: key
+                    .judge
+                    .and_then(|judge| header.judges.get(judge as usize)),
+            },
+            failed_rerun: None,
             result,
         })
     }

@@ -23,3 +23,12 @@ pub fn format_bytes(bytes: u64) -> String {
         format!("{:.1} KB", bytes as f64 / 1000.0)
     }
 }
+
+/// Formats a threshold with two decimals, or with up to four if it has more: `0.70`, `0.725`.
+pub fn format_threshold(value: f64) -> String {
+    let text = format!("{value:.4}");
+    let cut = text.trim_end_matches('0').len();
+    // Two decimals always stay.
+    let least = text.find('.').map_or(text.len(), |point| point + 3);
+    text[..cut.max(least)].to_owned()
+}

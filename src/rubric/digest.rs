@@ -4,7 +4,7 @@
 
 use serde_json::{Number, Value, json};
 
-use super::{Trigger, WhenCondition};
+use super::{EvalTypeSpec, Trigger, WhenCondition};
 use crate::model::Digest;
 
 /// Params that dicta renamed, with the name that digests use. So recorded verdicts stay valid under both names.
@@ -91,9 +91,108 @@ pub(super) fn digest_eval(
     Digest::hash_bytes(canonical_json(&content).as_bytes())
 }
 
+/// The params of judged evals that change how a judge is asked, and not what it is asked. Shots are examples of labels:
+/// if they were part of what a label answers, then new shots would leave no label to take them from.
+const ASKING_PARAMS: [&str; 5] = [
+    "model",
+    "system_prompt",
+    "grouping",
+    "include_tool_calls",
+    "shots",
+];
+
+/// Returns the digest of the question that a label answers.
+///
+/// For a judged eval: the criteria, the scoring guide, the scale and other texts of the question, and whether it is
+/// about a message or a transcript. Bounds, thresholds, models and the layout of a text are not part of it. For a check:
+/// its type and `not`. Its params are the way of checking: a label answers if the transcript is right, so a corrected
+/// pattern keeps its labels.
+pub(super) fn digest_question(
+    kind: &EvalTypeSpec,
+    params: &Value,
+    trigger: Trigger,
+    negate: bool,
+) -> Digest {
+    let mut question = serde_json::Map::new();
+    for (name, value) in params.as_object().into_iter().flatten() {
+        let is_asking = ASKING_PARAMS.contains(&name.as_str());
+        // A param that is null has no effect, as if it were absent.
+        if !kind.judged
+            || is_asking
+            || value.is_null()
+            || kind.decision_params.contains(&name.as_str())
+        {
+            continue;
+        }
+        question.insert(name.clone(), join_lines(value));
+    }
+    let content = json!({
+        "type": kind.name,
+        "question": question,
+        "per_message": matches!(trigger, Trigger::EveryTurn | Trigger::SampleTurns),
+        "not": negate,
+    });
+    Digest::hash_bytes(canonical_json(&content).as_bytes())
+}
+
+/// Returns a value whose texts have single spaces, so that their layout is not part of a question.
+fn join_lines(value: &Value) -> Value {
+    match value {
+        Value::String(text) => Value::String(text.split_whitespace().collect::<Vec<_>>().join(" ")),
+        Value::Array(items) => items.iter().map(join_lines).collect(),
+        Value::Object(map) => {
+            let entries = map.iter();
+            Value::Object(entries.map(|(k, v)| (k.clone(), join_lines(v))).collect())
+        }
+        other => other.clone(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn question_is_the_text_that_is_asked_and_not_the_way_of_asking() {
+        use crate::rubric::EvalTypeCatalog as _;
+        let catalog = crate::rubric::tests_support::FakeCatalog::new();
+        let kind = catalog.eval_type("llm_judge").expect("a type");
+        let digest =
+            |params: Value| digest_question(kind, &params, Trigger::OnSessionComplete, false);
+        let was = digest(json!({"criteria": "Answers\n  politely.", "min_score": 0.5}));
+        assert_eq!(
+            was,
+            digest(
+                json!({"criteria": "Answers politely.\n", "min_score": 0.9, "model": "m", "scale": null,
+                       "shots": {"pass": 1}})
+            )
+        );
+        for other in [
+            json!({"criteria": "Does not answer politely."}),
+            json!({"criteria": "Answers politely.", "scoring_guide": "1 = yes"}),
+            json!({"criteria": "Answers politely.", "scale": {"min": 1, "max": 5}}),
+        ] {
+            assert_ne!(was, digest(other.clone()), "{other}");
+        }
+        let params = json!({"criteria": "Answers politely."});
+        assert_ne!(
+            was,
+            digest_question(kind, &params, Trigger::EveryTurn, false)
+        );
+    }
+
+    #[test]
+    fn corrected_pattern_of_a_check_keeps_its_question_and_an_inverted_check_does_not() {
+        use crate::rubric::EvalTypeCatalog as _;
+        let catalog = crate::rubric::tests_support::FakeCatalog::new();
+        let kind = catalog.eval_type("contains").expect("a type");
+        let digest = |params: Value, negate| {
+            digest_question(kind, &params, Trigger::OnSessionComplete, negate)
+        };
+        let was = digest(json!({"patterns": ["2.69"]}), false);
+        assert_eq!(was, digest(json!({"patterns": ["2.6\\d"]}), false));
+        assert_ne!(was, digest(json!({"patterns": ["2.69"]}), true));
+    }
 
     #[test]
     fn digest_ignores_key_order_and_number_spelling() {

@@ -18,6 +18,7 @@ use super::{
 use crate::diag::yaml::{
     ConfigKey, MappingDecoder, any_text_schema, choice_names, text_list_schema, text_schema,
 };
+use crate::model::{PAIRWISE_EVAL_TYPE, compares_pairs};
 
 /// The default of `sample_percentage`, from PromptKit.
 const SAMPLE_PERCENTAGE: u8 = 5;
@@ -72,6 +73,7 @@ pub(super) const EVAL_KEYS: &[ConfigKey] = &[
     }),
     ConfigKey::new("allow", "Lints of `dicta check` that dicta doesn't report for this eval.", allowed_lints_schema),
     ConfigKey::new("examples", "Texts or transcripts with the verdict that the eval must give.", examples_schema),
+    ConfigKey::new("reference", "An eval of this rubric that code decides and that asks the same question: its verdicts serve as labels in `dicta agree`.", text_schema),
     ConfigKey::new("metric", "PromptKit's metric, which dicta keeps as written.", |doc| {
         json!({"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"], "description": doc})
     }),
@@ -122,11 +124,8 @@ impl<'d> EvalReader<'d> {
             return Vec::new();
         }
         // The type is known at this point; an unknown one has no decision params.
-        let decides = self
-            .cx
-            .catalog
-            .eval_type(&eval.eval_type)
-            .map_or(&[][..], |k| k.decision_params);
+        let kind = self.cx.catalog.eval_type(&eval.eval_type);
+        let decides = kind.map_or(&[][..], |kind| kind.decision_params);
         let numbered = all.into_iter().zip(1..);
         numbered
             .map(|(sub_eval, number)| {
@@ -143,6 +142,17 @@ impl<'d> EvalReader<'d> {
                 };
                 Eval {
                     id,
+                    question: kind.map_or_else(
+                        || eval.question.clone(),
+                        |kind| {
+                            digest::digest_question(
+                                kind,
+                                &sub_eval.params,
+                                eval.trigger,
+                                eval.negate,
+                            )
+                        },
+                    ),
                     // A digest of its own, because each part has other params.
                     digest: digest::digest_eval(
                         &eval.eval_type,
@@ -207,6 +217,7 @@ impl<'d> EvalReader<'d> {
         let allow = allowed_lints::read_allowed_lints(&mut fields);
         let examples = self.cx.read_examples(&mut fields);
         let metric = read_metric(&mut fields);
+        let reference = fields.text("reference");
         // `params` is a known key; `ParamsReader` reads it below.
         fields.value("params");
         // Report keys that have no effect or contradict the type.
@@ -220,6 +231,9 @@ impl<'d> EvalReader<'d> {
                 fields.error("not", "param", message);
             }
             _ => {}
+        }
+        if kind.is_some_and(|kind| compares_pairs(kind.name)) {
+            refuse_keys_of_comparison(&fields, trigger);
         }
         if fields.has("sample_percentage") && !trigger.is_sampled() {
             fields.warning(
@@ -250,6 +264,7 @@ impl<'d> EvalReader<'d> {
         // The id last: an eval without an id still gets its params checked.
         let id = id?;
         Some(Eval {
+            question: digest::digest_question(kind, &params.resolved, trigger, negate),
             digest: digest::digest_eval(
                 kind.name,
                 &params.resolved,
@@ -278,6 +293,7 @@ impl<'d> EvalReader<'d> {
             allow,
             examples,
             metric,
+            reference,
             negate,
             when,
             groups,
@@ -327,7 +343,14 @@ fn read_metric(fields: &mut MappingDecoder<'_>) -> Option<Value> {
 
 fn warn_without_judge(fields: &MappingDecoder<'_>, kind: &str) {
     // Keys about judges have no effect on a check: only a warning, because the eval still works.
-    for key in ["judge", "jury", "cascade", "repeat", "allow_na"] {
+    for key in [
+        "judge",
+        "jury",
+        "cascade",
+        "repeat",
+        "allow_na",
+        "reference",
+    ] {
         if fields.has(key) {
             fields.warning(
                 key,
@@ -335,6 +358,22 @@ fn warn_without_judge(fields: &MappingDecoder<'_>, kind: &str) {
                 format!("{key} has no effect: {kind} is decided without a judge"),
             );
         }
+    }
+}
+
+/// Refuses keys that have no meaning if a judge compares the transcripts of a pair.
+fn refuse_keys_of_comparison(fields: &MappingDecoder<'_>, trigger: Trigger) {
+    if trigger.is_per_turn() {
+        let message = format!(
+            "{PAIRWISE_EVAL_TYPE} compares whole transcripts, so its trigger is on_session_complete or sample_sessions"
+        );
+        fields.error("trigger", "value", message);
+    }
+    if fields.has("examples") {
+        let message = format!(
+            "an example is one answer, and {PAIRWISE_EVAL_TYPE} compares two: leave `examples` out"
+        );
+        fields.error("examples", "examples", message);
     }
 }
 

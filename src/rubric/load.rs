@@ -12,12 +12,14 @@ use super::allowed_lints::allowed_lints_schema;
 use super::eval::EvalReader;
 use super::formats::{self, DetectedFile, RubricFormat};
 use super::ids::check_id;
+use super::reference::check_references;
 use super::{
     Eval, EvalTypeCatalog, NOT_CARRIED, NoRubricFiles, Rubric, RubricCx, RubricFiles, Selector,
     allowed_lints, panel, refs,
 };
 use crate::diag::yaml::{
-    self, ConfigKey, DiagnosticCollector, MappingDecoder, YamlDoc, any_text_schema, text_schema,
+    self, ConfigKey, DiagnosticCollector, MappingDecoder, YamlDoc, YamlLimits, any_text_schema,
+    text_schema,
 };
 use crate::diag::{Diagnostic, has_errors};
 
@@ -61,7 +63,7 @@ pub fn load_with_files(
     files: &dyn RubricFiles,
 ) -> (Option<Rubric>, Vec<Diagnostic>) {
     // A file that is not YAML has no rubric and no further problems.
-    let doc = match yaml::read_document(&text, path) {
+    let doc = match yaml::read_limited_document(&text, path, YamlLimits::GENERATED) {
         Ok(doc) => doc,
         Err(problems) => return (None, problems),
     };
@@ -209,6 +211,7 @@ pub(super) fn read_evals(
                 .flat_map(|index| evals.read(&format!("{at}/{index}")))
                 .collect();
             report_collisions(problems, &all, items);
+            check_references(evals.cx, at, items, &all);
             all
         }
         Some(other) => {

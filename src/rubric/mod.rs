@@ -5,10 +5,13 @@
 //! not read files (callers pass their text) and does not know what an eval type does.
 
 mod allowed_lints;
+mod bound_edit;
 mod catalog;
 mod digest;
+mod edit_target;
 mod eval;
 mod example;
+mod example_edit;
 mod file_schema;
 mod formats;
 mod ids;
@@ -16,6 +19,7 @@ mod load;
 mod other_tools;
 mod panel;
 mod params;
+mod reference;
 mod referenced_files;
 mod refs;
 mod sampling;
@@ -23,6 +27,7 @@ mod selector;
 pub mod template;
 mod text_params;
 mod trigger;
+mod value_edit;
 mod when;
 mod wrapper;
 
@@ -37,9 +42,12 @@ use crate::diag::{Diagnostic, SourceSpan};
 use crate::model::Digest;
 
 pub use allowed_lints::LINTS;
+pub use bound_edit::{BoundEditError, set_bound};
 pub use catalog::{EvalTypeAlias, EvalTypeCatalog, EvalTypeSpec, ParamProblem, SubEval};
 pub use digest::canonical_json;
+pub use edit_target::EditTargetError;
 pub use example::{Example, ExampleInput};
+pub use example_edit::{ExampleEditError, add_example};
 pub use file_schema::json_schema;
 pub use formats::{DetectedFile, RubricFormat, detect_rubric_format};
 pub(crate) use ids::check_id;
@@ -55,6 +63,7 @@ pub use referenced_files::{
 pub use sampling::{is_sampled, sample_bucket};
 pub use selector::{CompiledSelector, Selector, json_equal};
 pub use trigger::Trigger;
+pub use value_edit::{EvalValue, ValueEditError, set_eval_values};
 pub use when::WhenCondition;
 
 /// A named list of evals.
@@ -132,9 +141,13 @@ pub struct Eval {
     pub examples: Vec<Example>,
     /// PromptKit's metric, as written.
     pub metric: Option<Value>,
+    /// The eval of the same rubric whose verdicts, decided by code, serve as labels of this one.
+    pub reference: Option<String>,
     /// The digest of everything that could change a verdict: type, resolved params without decision settings,
     /// trigger, `allow_na`.
     pub digest: Digest,
+    /// The digest of the question that a label answers: criteria, scoring guide and scale, or the params of a check.
+    pub question: Digest,
     /// True if the eval passes when its check fails (`not: true`). Never true for judged evals.
     pub negate: bool,
     /// The precondition; if it does not hold, dicta skips the cell.

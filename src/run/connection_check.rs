@@ -179,7 +179,7 @@ async fn preview_connection(
 }
 
 /// Prepares a run of the built-in question by one judge. With `sending: false`, the key may be missing.
-async fn prepare_check(
+pub(super) async fn prepare_check(
     workspace: &Workspace,
     registry: &EvalTypeRegistry,
     env: &Env,

@@ -108,6 +108,14 @@ pub enum RunUsageError {
         /// The reason.
         why: String,
     },
+    /// A branch cannot continue a trace of a run.
+    #[error("run {} cannot be branched: {why}", .run.letters())]
+    NotBranchable {
+        /// The run.
+        run: RunId,
+        /// The reason.
+        why: String,
+    },
     /// The tools of a resumed run have changed.
     #[error(
         "run {} cannot be taken up again: since then what these tools declare or do has changed: {}",

@@ -27,6 +27,7 @@
 //!
 //! **Cost.** A cached or carried result names its run (`cached`), has a usage of 0 calls, and costs 0 in this run.
 
+mod ask_judge;
 mod connection_check;
 mod error;
 mod examples;
@@ -42,6 +43,7 @@ mod preview;
 mod prompts;
 mod record_key;
 pub mod robustness;
+mod shots;
 mod start;
 
 #[cfg(test)]
@@ -55,29 +57,32 @@ use tokio_util::sync::CancellationToken;
 
 pub(crate) use inputs::ids::{TranscriptIds, collect_transcript_ids};
 
+pub use ask_judge::{AskJudgeError, JudgeReply, ask_judge};
 pub use connection_check::{
     ConnectionCheck, ConnectionError, ConnectionReport, check_connections, is_built_in,
     preview_connections,
 };
 pub use error::{RunError, RunUsageError, TranscriptSourceError, UnconfirmedSends};
 pub use examples::{ExampleCheck, ExampleCheckFilter};
+pub use inputs::catalog::{TranscriptWalk, visit_transcripts};
 pub use inputs::sample::SampleSpec;
 pub(crate) use inputs::snapshot::judge_digest;
 pub use judges::collect_secrets;
-pub use outline::outline_run;
+pub use outline::{OutlineBatch, TranscriptTags, outline_filtered_run, outline_run};
 pub use paid_calls::{CostEstimate, PaidCalls, estimate_paid_calls};
+pub use past::branch::{BranchOrder, parse_branch_change};
 pub use past::rescore::{collect_decision_settings, collect_panel_rules};
 pub use past::resume::find_finished_run;
 pub use past::verdict_tally::tally_newest_verdicts;
-pub use plan::filter::{DecisionFilter, FilterCandidate, FilterError};
+pub use plan::filter::{DecisionFilter, FilterCandidate, FilterError, KnownFilterIds};
 pub(crate) use plan::filter::{FilterWord, split_words};
 pub use prepare::check_sends;
 pub use preview::{CostRange, JudgePreview, RunPreview, TokenEstimate, preview_run};
-pub use prompts::{RenderedPrompt, render_prompts};
+pub use prompts::{RenderedPrompt, RenderedShot, render_prompts};
 pub use record_key::find_record_key;
 pub use start::start_run;
 
-use crate::event::{ParentRun, RunTotals};
+use crate::event::{ParentRun, RunPurpose, RunTotals};
 use crate::judge::{EvidenceMissPolicy, Gate, OpenGate};
 use crate::model::{Millis, RunId};
 use crate::record::EventStream;
@@ -109,10 +114,18 @@ pub struct RunOptions {
     /// The run to resume. dicta uses its snapshot and plan; of these options only concurrency, recorded responses and
     /// cache apply.
     pub resume: Option<String>,
+    /// The recorded judge trace to continue. dicta uses the files of its run, and judges only its cell.
+    pub branch: Option<Arc<BranchOrder>>,
     /// The parent run and the cause. `resume` and [`CachePolicy::Refresh`] set them if this is `None`.
     pub parent: Option<ParentRun>,
     /// A sentence to record with the run.
     pub label: String,
+    /// The reason for the run.
+    pub purpose: RunPurpose,
+    /// `true` if the workspace has only the transcripts that the user named, so that the run does not know the others.
+    pub has_chosen_transcripts: bool,
+    /// The folder of the workspace whose trust allows what the run sends; `None` for the run's own workspace.
+    pub trusted_root: Option<PathBuf>,
     /// The run's id; `None` for a new one.
     pub id: Option<RunId>,
     /// The gate at which judge traces can pause.
@@ -121,6 +134,23 @@ pub struct RunOptions {
     pub tools: ToolDeps,
     /// The delay of the `rules` judge between two pieces of its text, for a screen; `None` for no delay.
     pub rules_delay: Option<Millis>,
+    /// True if a transcript file that cannot be read stops the run. Otherwise the run reports it and continues.
+    pub is_strict: bool,
+}
+
+impl RunOptions {
+    /// Returns `true` if the options leave out decisions of the workspace.
+    pub(crate) fn is_partial(&self) -> bool {
+        self.knows_no_whole_plan()
+            || self.filter.is_some()
+            || self.cache == CachePolicy::SkipUncached
+    }
+
+    /// Returns `true` if the run does not read all transcripts of the workspace, so that it cannot list what it leaves
+    /// out.
+    pub(crate) fn knows_no_whole_plan(&self) -> bool {
+        self.limit.is_some() || self.sample.is_some() || self.has_chosen_transcripts
+    }
 }
 
 impl Default for RunOptions {
@@ -137,12 +167,17 @@ impl Default for RunOptions {
             evidence_miss: EvidenceMissPolicy::default(),
             cache: CachePolicy::Use,
             resume: None,
+            branch: None,
             parent: None,
             label: String::new(),
+            purpose: RunPurpose::Judging,
+            has_chosen_transcripts: false,
+            trusted_root: None,
             id: None,
             gate: Arc::new(OpenGate),
             tools: ToolDeps::default(),
             rules_delay: None,
+            is_strict: false,
         }
     }
 }

@@ -5,11 +5,11 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use super::{CachePolicy, RunError, RunOptions, TranscriptSourceError};
+use super::{CachePolicy, DecisionFilter, RunError, RunOptions, TranscriptSourceError};
 use crate::clock::Clock;
 use crate::event::{CellKey, EventKind};
 use crate::handlers::EvalTypeRegistry;
-use crate::model::{CellIx, Digest, TranscriptRef};
+use crate::model::{CellIx, Digest, TranscriptRef, describe_skipped_file};
 use crate::run::inputs::feed::{RecordChunk, SourceRecord};
 use crate::run::inputs::ids::TranscriptIds;
 use crate::run::plan::{DecisionMethod, DecisionTask, RunPlan};
@@ -18,6 +18,24 @@ use crate::workspace::{Env, Workspace};
 
 /// The number of transcripts per batch; the first few transcripts are sent at once.
 const BATCH_TRANSCRIPTS: usize = 64;
+
+/// A part of an outline.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct OutlineBatch {
+    /// The facts, in order.
+    pub facts: Vec<EventKind>,
+    /// The tags of the transcripts that have any. No event contains them.
+    pub tags: Vec<TranscriptTags>,
+}
+
+/// The tags of a transcript.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TranscriptTags {
+    /// The id of the transcript.
+    pub transcript: String,
+    /// Its tags; at least one.
+    pub tags: Vec<String>,
+}
 
 /// Sends the facts that would begin a run over everything, in order and in batches: `run_started`, then one
 /// `cells_planned` per transcript. Records, sends and decides nothing, and needs no keys. Stops if `take` returns
@@ -29,16 +47,32 @@ pub fn outline_run(
     registry: &EvalTypeRegistry,
     env: &Env,
     clock: &Arc<dyn Clock>,
-    take: &mut dyn FnMut(Vec<EventKind>) -> bool,
+    take: &mut dyn FnMut(OutlineBatch) -> bool,
+) -> Result<(), RunError> {
+    outline_filtered_run(workspace, registry, env, clock, None, take)
+}
+
+/// As [`outline_run`], with only the decisions that a filter selects.
+pub fn outline_filtered_run(
+    workspace: Arc<Workspace>,
+    registry: &EvalTypeRegistry,
+    env: &Env,
+    clock: &Arc<dyn Clock>,
+    filter: Option<DecisionFilter>,
+    take: &mut dyn FnMut(OutlineBatch) -> bool,
 ) -> Result<(), RunError> {
     let options = RunOptions {
+        filter,
         // The outline reads no earlier run, so it is fast and the same each time.
         cache: CachePolicy::Off,
         ..RunOptions::default()
     };
     let mut prepared = prepare_without_tools(workspace, registry, env, clock, options)?;
     let plan = Arc::clone(&prepared.judge_pool.plan);
-    let mut batch = vec![EventKind::RunStarted(Box::new(prepared.header))];
+    let mut batch = OutlineBatch {
+        facts: vec![EventKind::RunStarted(Box::new(prepared.header))],
+        tags: Vec::new(),
+    };
     // Send the first batch after the first chunk with cells, so that the screen shows something at once.
     let (mut ids, mut next, mut full) = (TranscriptIds::default(), 0, 1);
     while let Some(chunk) = prepared
@@ -47,39 +81,53 @@ pub fn outline_run(
         .map_err(TranscriptSourceError::from)?
     {
         for record in &chunk.records {
-            let Some((transcript, keys)) = outline_record(&plan, &mut ids, &chunk, record) else {
+            let Some((transcript, keys, tags)) = outline_record(&plan, &mut ids, &chunk, record)
+            else {
                 continue;
             };
             let first = CellIx(next);
             next += u32::try_from(keys.len()).expect("a run has fewer than 2^32 cells");
-            batch.push(EventKind::CellsPlanned {
+            if !tags.is_empty() {
+                batch.tags.push(TranscriptTags {
+                    transcript: transcript.id.clone(),
+                    tags,
+                });
+            }
+            batch.facts.push(EventKind::CellsPlanned {
                 transcript,
                 first,
                 keys,
             });
         }
         // Send whole chunks, after the last record of each.
-        if batch.len() > full {
+        if batch.facts.len() > full {
             if !take(std::mem::take(&mut batch)) {
                 return Ok(());
             }
             full = BATCH_TRANSCRIPTS;
         }
     }
-    if !batch.is_empty() {
+    // The screen lists the notes of a run, and an outline is shown as one.
+    for report in prepared.feed.take_file_reports() {
+        if let Some(error) = report.error {
+            let text = describe_skipped_file(&report.path, &error);
+            batch.facts.push(EventKind::Note { cell: None, text });
+        }
+    }
+    if !batch.facts.is_empty() {
         // This is the last batch, so the answer does not matter.
         let _more = take(batch);
     }
     Ok(())
 }
 
-/// Returns the cells of a record; `None` if the record is not a transcript or has no cells.
+/// Returns the cells of a record and the tags of its transcript; `None` if the record is not a transcript or has no cells.
 fn outline_record(
     plan: &RunPlan,
     ids: &mut TranscriptIds,
     chunk: &RecordChunk,
     record: &SourceRecord,
-) -> Option<(TranscriptRef, Vec<CellKey>)> {
+) -> Option<(TranscriptRef, Vec<CellKey>, Vec<String>)> {
     let bytes = &chunk.bytes[record.location.byte_range.clone()];
     // A reader's panic on one record must not hide the other transcripts.
     let read = catch_unwind(AssertUnwindSafe(|| {
@@ -87,10 +135,11 @@ fn outline_record(
         Some((
             parsed.id.to_string(),
             certain_cell_keys(plan, &plan.tasks(&parsed)),
+            parsed.tags.iter().map(ToString::to_string).collect(),
         ))
     }));
     // The run that skips an invalid record reports it.
-    let (id_in_file, keys) = read.ok().flatten()?;
+    let (id_in_file, keys, tags) = read.ok().flatten()?;
     // Reserve the id even without cells, because the run numbers ids in the same way.
     let (id, _) = ids.make_unique(id_in_file);
     if keys.is_empty() {
@@ -104,7 +153,7 @@ fn outline_record(
         part: record.location.span.part,
         digest: Digest::hash_bytes(bytes),
     };
-    Some((transcript, keys))
+    Some((transcript, keys, tags))
 }
 
 fn certain_cell_keys(plan: &RunPlan, tasks: &[DecisionTask]) -> Vec<CellKey> {

@@ -5,16 +5,17 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use super::past::branch::BranchPlan;
 use super::past::{evidence, past_outcomes};
 use super::{CachePolicy, RunError, RunOptions, RunUsageError, UnconfirmedSends};
 use crate::clock::Clock;
-use crate::event::{FORMAT, ParentCause, ParentRun, Redactor, ReplayedEvidencePlan, RunHeader};
+use crate::event::{ParentCause, ParentRun, Redactor, ReplayedEvidencePlan, RunHeader, RunPurpose};
 use crate::handlers::{CancelFlag, EvalTypeRegistry};
 use crate::judge::{Budget, EvidenceStore, JudgeEngineDeps, NoEvidence};
 use crate::model::{InstallationSecret, JudgeConfig, RunId};
 use crate::record::{CacheIndex, RunStore, new_run_id};
 use crate::run::inputs::feed::{FileFeed, ResumePoint, TranscriptFeed, TranscriptFiles};
-use crate::run::inputs::sample::{SampleSpec, SampledFeed};
+use crate::run::inputs::sample::SampledFeed;
 use crate::run::inputs::snapshot::{Compilation, compile_evals, plan_spec, snapshot_files};
 use crate::run::judges::live_cell_names::LiveCellNames;
 use crate::run::judges::permit::{PermitGate, Permits};
@@ -22,7 +23,7 @@ use crate::run::judges::pool::{JudgePool, VerdictCache};
 use crate::run::judges::rate_limit::RateLimiters;
 use crate::run::judges::tool_sets::{self, ToolDigests};
 use crate::run::judges::{self, BuiltJudges, JudgeBuildCx};
-use crate::run::past::resume::{ResumeFeed, ResumedRun};
+use crate::run::past::resume::{OneTranscriptFeed, ResumeFeed, ResumedRun};
 use crate::run::past::verdict_cache::RecordedVerdictCache;
 use crate::run::plan::{NoPastOutcomes, PastOutcomes, RunPlan};
 use crate::run::record_key::find_record_key;
@@ -64,6 +65,7 @@ pub(super) async fn prepare_run(
     // Open the tools before building the judges: their declarations are part of requests and cache keys.
     let (sets, notes) = opening.await?;
     let prepared = draft.build(env, clock, sending, &sets)?;
+    let notes = notes.into_iter().chain(prepared.notes.clone()).collect();
     Ok(PreparedRun { notes, ..prepared })
 }
 
@@ -76,7 +78,10 @@ pub fn check_sends(
 ) -> Result<(), RunError> {
     // Compiling may read past runs, so it is left out if the workspace has nothing to send. A resumed run has its own
     // judges.
-    if options.resume.is_none() && trust::list_workspace_sends(&workspace).is_empty() {
+    if options.resume.is_none()
+        && options.branch.is_none()
+        && trust::list_workspace_sends(&workspace).is_empty()
+    {
         return Ok(());
     }
     let sending = options.cache.can_call_judges();
@@ -98,7 +103,10 @@ pub(super) fn may_call_paid_judge(
     }
     // Compiling may read past runs, so it is left out if the workspace has only free judges. A resumed run has its own
     // judges.
-    if options.resume.is_none() && workspace.judges.values().all(JudgeConfig::is_free) {
+    if options.resume.is_none()
+        && options.branch.is_none()
+        && workspace.judges.values().all(JudgeConfig::is_free)
+    {
         return Ok(false);
     }
     let draft = RunDraft::compile(Arc::clone(workspace), registry, env, options.clone())?;
@@ -151,6 +159,7 @@ struct RunDraft {
     options: RunOptions,
     store: RunStore,
     resumed: Option<ResumedRun>,
+    branch: Option<BranchPlan>,
     compilation: Compilation,
 }
 
@@ -175,13 +184,22 @@ impl RunDraft {
             }
             None => None,
         };
+        // Step: read the recorded trace, if this run is a branch.
+        let mut branch = match &options.branch {
+            Some(order) => Some(BranchPlan::read(&store, order)?),
+            None => None,
+        };
         // From here on, the old run's files and options replace the current ones.
-        let (workspace, options) = match &resumed {
-            Some(resumed) => {
+        let (workspace, options) = match (&resumed, &mut branch) {
+            (_, Some(branch)) => {
+                let (was, options) = branch.restore_workspace(&workspace, registry, options)?;
+                (Arc::new(was), options)
+            }
+            (Some(resumed), None) => {
                 let (was, options) = resumed.restore_workspace(&workspace, registry, options)?;
                 (Arc::new(was), options)
             }
-            None => (workspace, options),
+            (None, None) => (workspace, options),
         };
         // Reading all recorded outcomes is slow, so do it only for a filter that tests them.
         let past: Box<dyn PastOutcomes> = match &options.filter {
@@ -195,13 +213,17 @@ impl RunDraft {
         if let Some(resumed) = &resumed {
             resumed.check_compatible(&compilation)?;
         }
-        // A file that cannot be opened must stop the run here, before it costs anything.
-        check_readable(&workspace)?;
+        // A run without any readable file must stop here, before it costs anything. A strict run needs all of them.
+        // A branch needs only its own transcript, of which its run has a copy.
+        if branch.is_none() {
+            check_readable(&workspace, options.is_strict)?;
+        }
         Ok(Self {
             workspace,
             options,
             store,
             resumed,
+            branch,
             compilation,
         })
     }
@@ -230,7 +252,8 @@ impl RunDraft {
         if sending {
             sends.extend(trust::list_judge_sends(needed, env));
         }
-        let root = &self.workspace.root;
+        let root = self.options.trusted_root.as_ref();
+        let root = root.unwrap_or(&self.workspace.root);
         let sends = trust::find_unconfirmed_sends(root, sends, env).map_err(RunUsageError::from)?;
         if sends.is_empty() {
             return Ok(());
@@ -258,6 +281,7 @@ impl RunDraft {
             options,
             store,
             resumed,
+            branch,
             compilation,
         } = self;
         let tools = ToolDigests::from_sets(sets);
@@ -313,8 +337,10 @@ impl RunDraft {
             rate_limiters: RateLimiters::new(workspace.limits.requests_per_minute),
             store: &store,
             root: &workspace.root,
+            toolbox: &options.tools.toolbox,
             cell_names: &names,
             sending,
+            prefix: branch.as_ref().map(BranchPlan::prefix),
         };
         let secrets = judges::collect_secrets(&workspace, env);
         let redactor = Redactor::new(secrets.iter().map(String::as_str));
@@ -344,6 +370,8 @@ impl RunDraft {
             .unwrap_or_else(|| new_run_id(&store, &**clock));
         // Step: the header, which must contain everything that a resume needs.
         let mut plan = plan_spec(&workspace, &options);
+        plan.extend([RunHeader::id_scheme_entry()]);
+        plan.extend(branch.as_ref().and_then(BranchPlan::plan_entry));
         if let Some((runs, answers)) = &frozen {
             let evidence_plan = ReplayedEvidencePlan {
                 runs: runs.clone(),
@@ -352,12 +380,7 @@ impl RunDraft {
             };
             plan.extend(evidence_plan.to_plan_entry());
         }
-        let header = RunHeader {
-            format: FORMAT,
-            dicta: env!("CARGO_PKG_VERSION").to_owned(),
-            run,
-            started: clock.wall_time(),
-            workspace: workspace.root.clone(),
+        let mut header = RunHeader {
             demo: workspace.is_demo,
             label: options.label.clone(),
             parent: find_parent(&options, resumed.as_ref(), &store),
@@ -368,9 +391,26 @@ impl RunDraft {
             plan,
             // The header of this format names one run; `plan` lists all of them.
             frozen: frozen.as_ref().and_then(|(runs, _)| runs.first().cloned()),
+            purpose: options.purpose,
+            partial: options.is_partial(),
+            ..RunHeader::new(run, clock.wall_time(), workspace.root.clone())
         };
+        header.revision = Some(header.compute_revision());
         // The feed comes last, because it takes the old run's transcripts.
-        let feed = build_feed(&workspace, &options, &compilation, resumed);
+        let (feed, notes): (Box<dyn TranscriptFeed>, Vec<String>) = match branch {
+            Some(branch) => {
+                let (old, transcript, notes) = branch.into_transcript()?;
+                let files = TranscriptFiles::from_workspace(&workspace);
+                (
+                    Box::new(OneTranscriptFeed::open(files, old, transcript)?),
+                    notes,
+                )
+            }
+            None => (
+                build_feed(&workspace, &options, &compilation, resumed),
+                Vec::new(),
+            ),
+        };
         let judge_pool = JudgePool {
             plan: compilation.plan,
             slots: judge_slots,
@@ -378,6 +418,9 @@ impl RunDraft {
             cache_policy: options.cache,
             replayed_evidence: frozen.as_ref().map(|(_, answers)| Arc::clone(answers)),
             cell_names: names,
+            // Only the repeats that a person orders next to the decision show a spread.
+            judges_all_repeats: options.repeat.is_some()
+                && options.purpose == RunPurpose::SecondOpinion,
             cancel_flag: CancelFlag::default(),
         };
         Ok(PreparedRun {
@@ -390,7 +433,7 @@ impl RunDraft {
             redactor,
             permits,
             budget,
-            notes: Vec::new(),
+            notes,
         })
     }
 }
@@ -398,18 +441,27 @@ impl RunDraft {
 impl PreparedRun {
     /// Returns a new feed of all transcripts, for a second pass.
     pub(super) fn rewind(&mut self) {
-        let (plan, sample) = (&self.judge_pool.plan, self.options.sample);
-        self.feed = build_file_feed(&self.workspace, sample, plan, None);
+        let plan = &self.judge_pool.plan;
+        self.feed = build_file_feed(&self.workspace, &self.options, plan, None);
     }
 }
 
-/// Checks that every transcript file opens and has a known format, so that a run that starts can end.
-fn check_readable(workspace: &Workspace) -> Result<(), RunError> {
-    let problems: Vec<TranscriptError> = workspace
-        .transcripts
-        .iter()
+/// Checks that all transcript files exist, and that one opens and has a known format; with `is_strict`, that all do.
+fn check_readable(workspace: &Workspace, is_strict: bool) -> Result<(), RunError> {
+    // A listed file that does not exist is a mistake in dicta.yaml, not a broken file.
+    let missing = workspace.transcripts.iter().filter(|path| !path.exists());
+    let mut problems: Vec<TranscriptError> = missing
         .filter_map(|path| workspace.field_maps.open(path).err())
         .collect();
+    let has_all = problems.is_empty();
+    for path in workspace.transcripts.iter().filter(|path| path.exists()) {
+        match workspace.field_maps.open(path) {
+            Err(problem) => problems.push(problem),
+            // The feed reports the files that cannot be read, so the others need no second look.
+            Ok(_) if !is_strict && has_all => return Ok(()),
+            Ok(_) => {}
+        }
+    }
     if problems.is_empty() {
         Ok(())
     } else {
@@ -461,7 +513,7 @@ fn build_feed(
     resumed: Option<ResumedRun>,
 ) -> Box<dyn TranscriptFeed> {
     let after = resumed.as_ref().and_then(ResumedRun::resume_point);
-    let rest = || build_file_feed(workspace, options.sample, &compilation.plan, after);
+    let rest = || build_file_feed(workspace, options, &compilation.plan, after);
     match resumed {
         None => rest(),
         Some(resumed) => {
@@ -479,12 +531,15 @@ fn build_feed(
 /// Returns the feed of the workspace's transcripts, or of the random sample.
 fn build_file_feed(
     workspace: &Workspace,
-    sample: Option<SampleSpec>,
+    options: &RunOptions,
     plan: &Arc<RunPlan>,
     after: Option<ResumePoint>,
 ) -> Box<dyn TranscriptFeed> {
-    let files = TranscriptFiles::from_workspace(workspace);
-    match sample {
+    let files = TranscriptFiles {
+        is_strict: options.is_strict,
+        ..TranscriptFiles::from_workspace(workspace)
+    };
+    match options.sample {
         None => Box::new(FileFeed::new(files, None).after(after)),
         Some(sample) => {
             let plan = Arc::clone(plan);

@@ -37,6 +37,8 @@ pub struct RunPreview {
     pub transcripts: u64,
     /// The number of records that are not transcripts.
     pub bad_records: u64,
+    /// The number of files that cannot be read.
+    pub broken_files: u64,
     /// The number of certain cells, without repeats that may become necessary.
     pub cells: u64,
     /// The number of skipped cells among them (disabled, not sampled).
@@ -244,6 +246,8 @@ pub async fn preview_run(
     {
         preview.add_chunk(&prepared.judge_pool, &configs, &past, &chunk, limit);
     }
+    let reports = feed.take_file_reports();
+    preview.broken_files = reports.iter().filter(|file| file.error.is_some()).count() as u64;
     for config in configs {
         if let Some(judge) = preview.judges.get_mut(&config.name) {
             judge.finish(config, concurrency);
@@ -317,6 +321,10 @@ impl RunPreview {
             .iter()
             .filter(|range| !range.decision.is_program_check())
         {
+            // A run that plans all repeats adds none later.
+            if judge_pool.plan.plans_all_repeats {
+                continue;
+            }
             let decision = range.decision;
             let cells = &item.cells[range.cells.clone()];
             if !cells

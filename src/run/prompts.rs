@@ -8,6 +8,7 @@ use super::{CachePolicy, RunError, RunOptions, RunUsageError, TranscriptSourceEr
 use crate::clock::Clock;
 use crate::event::CellKey;
 use crate::handlers::EvalTypeRegistry;
+use crate::judge::estimate_shot_tokens;
 use crate::model::{CellName, CellPattern, Digest, ProviderKind};
 use crate::provider::RequestBody;
 use crate::run::execute::make_id_unique;
@@ -26,6 +27,21 @@ pub struct RenderedPrompt {
     pub cache_key: Digest,
     /// The named parts of the cache key.
     pub key_parts: Vec<(String, Digest)>,
+    /// The examples in the prompt, in order.
+    pub shots: Vec<RenderedShot>,
+}
+
+/// An example in a prompt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RenderedShot {
+    /// The id of the transcript.
+    pub transcript: String,
+    /// The person's verdict.
+    pub passed: bool,
+    /// The reason; empty without one.
+    pub reason: String,
+    /// The estimated number of tokens of its block.
+    pub tokens: u64,
 }
 
 /// Returns the requests of the judged cells that `pattern` selects, in plan order. Needs no key and sends nothing.
@@ -175,7 +191,15 @@ fn render_prompt(
     let cache_key = engine
         .cache_key(&request)
         .map_err(|error| error.to_string())?;
+    let hide_calls = request.params.hide_calls;
+    let shots = request.params.shots.iter().map(|shot| RenderedShot {
+        transcript: shot.transcript.id.to_string(),
+        passed: shot.passed,
+        reason: shot.reason.clone(),
+        tokens: estimate_shot_tokens(shot, hide_calls),
+    });
     Ok(Some(RenderedPrompt {
+        shots: shots.collect(),
         name,
         body,
         cache_key: cache_key.key,

@@ -5,12 +5,14 @@
 //! these functions; only recordings have functions of their own (`record`). Does not know what a file contains. Unix
 //! only.
 
+mod append;
 mod atomic_file;
 mod file_lock;
 mod input_files;
 mod links;
 mod private;
 
+pub use append::append_lines;
 pub use atomic_file::{
     AtomicFile, create_new_file, create_private_file, replace_file, sync_folder,
 };

@@ -1,22 +1,23 @@
 //! Detection of a file's format from its first bytes. The file name does not matter.
 //!
-//! Responsible for the preview of a file's first records and the choice of a reader. The formats and their signatures
-//! are the tables in `formats`: the first format that matches is the format of the file. Does not read transcripts.
+//! Responsible for the preview of a file's first records and for the formats whose signature matches. The formats and
+//! their signatures are the tables in `formats`. Does not read transcripts: `trial.rs` chooses among the formats by what
+//! their readers read.
 
-use super::formats::{self, ReaderFactory};
+use serde_json::Value;
+
+use super::formats::{self, ReaderFactory, TranscriptFormat};
 use super::scan::{JsonValueScanner, split_values};
 use super::sniff::RecordSniff;
 use super::walk::{RecordLayout, RecordWalker};
 
-/// A format that dicta recognised in a file and can read.
+/// The formats whose signature matches a file, in the order of the table.
 #[derive(Debug)]
-pub(super) struct DetectedFormat<'h> {
-    /// The name of the format.
-    pub(super) name: &'static str,
-    /// The function that creates its reader.
-    pub(super) create_reader: ReaderFactory,
+pub(super) struct FormatCandidates<'h> {
     /// The beginning of the file.
     pub(super) preview: FilePreview<'h>,
+    /// The names of the formats, with the functions that create their readers. There is at least one.
+    pub(super) formats: Vec<(&'static str, Option<ReaderFactory>)>,
 }
 
 /// The beginning of a file, for the detection of its format.
@@ -79,6 +80,14 @@ impl FilePreview<'_> {
         self.records.first().is_some_and(|seen| is(&seen.sniff))
     }
 
+    /// Returns the outline of the first record; null if there is none.
+    pub(super) fn first_outline(&self) -> &Value {
+        match self.records.first() {
+            Some(seen) => seen.sniff.outline(seen.bytes),
+            None => &Value::Null,
+        }
+    }
+
     /// Returns true if one of the first records matches `is`.
     pub(super) fn any_matches(&self, is: impl Fn(&RecordSniff) -> bool) -> bool {
         self.records.iter().any(|seen| is(&seen.sniff))
@@ -99,36 +108,50 @@ pub(super) enum DetectError {
 /// The maximum number of records in a preview. Session files may begin with many lines that name no format.
 const MAX_PREVIEW_RECORDS: usize = 64;
 
-/// Detects the format of a file from `head`, its first bytes.
-pub(super) fn detect(head: &[u8]) -> Result<DetectedFormat<'_>, DetectError> {
+/// Returns the formats that a file may have, from `head`, its first bytes. There is at least one.
+pub(super) fn find_candidates(head: &[u8]) -> Result<FormatCandidates<'_>, DetectError> {
     // Binary formats come first: their bytes are not text, so a preview of records has no meaning.
     if let Some(found) = formats::BINARY_FORMATS
         .iter()
         .find(|found| head.starts_with(found.magic))
     {
-        return require_reader(found.name, found.create_reader, preview_binary(head));
+        return Ok(FormatCandidates {
+            preview: preview_binary(head),
+            formats: vec![(found.name, found.create_reader)],
+        });
     }
     let preview = preview_file(head)?;
     // The order of the table matters: formats share keys, so the more specific one comes first.
-    if let Some(format) = formats::TEXT_FORMATS
+    let mut found: Vec<&TranscriptFormat> = formats::TEXT_FORMATS
         .iter()
-        .find(|format| (format.matches)(&preview))
-    {
-        return require_reader(format.name, format.create_reader, preview);
-    }
-    match preview.records.first() {
-        // A record without keys is a number or plain text. A field mapping has nothing to find in it.
-        Some(seen) if seen.sniff.is_empty() => {
-            Err(DetectError::Unknown(seen.sniff.describe(seen.bytes)))
+        .filter(|format| (format.matches)(&preview))
+        .collect();
+    if found.is_empty() {
+        match preview.records.first() {
+            // A record without keys is a number or plain text. A field mapping has nothing to find in it.
+            Some(seen) if seen.sniff.is_empty() => {
+                return Err(DetectError::Unknown(seen.sniff.describe(seen.bytes)));
+            }
+            Some(seen) => return Err(DetectError::Unmapped(seen.sniff.describe(seen.bytes))),
+            // An empty array is a valid native file without transcripts.
+            None => found.push(&formats::NATIVE_FORMAT),
         }
-        Some(seen) => Err(DetectError::Unmapped(seen.sniff.describe(seen.bytes))),
-        // An empty array is a valid native file without transcripts.
-        None => require_reader(
-            formats::NATIVE_FORMAT.name,
-            formats::NATIVE_FORMAT.create_reader,
-            preview,
-        ),
     }
+    Ok(FormatCandidates {
+        preview,
+        formats: found
+            .into_iter()
+            .map(|format| (format.name, format.create_reader))
+            .collect(),
+    })
+}
+
+/// Returns the name of the binary format of a file that begins with `head`.
+pub(super) fn name_binary_format(head: &[u8]) -> Option<&'static str> {
+    formats::BINARY_FORMATS
+        .iter()
+        .find(|format| head.starts_with(format.magic))
+        .map(|format| format.name)
 }
 
 /// Returns the preview that the reader of `format` receives for a file that begins with `head`.
@@ -150,21 +173,6 @@ fn preview_binary(head: &[u8]) -> FilePreview<'_> {
         layout: RecordLayout::Done,
         start: 0,
         records: Vec::new(),
-    }
-}
-
-fn require_reader<'h>(
-    name: &'static str,
-    create_reader: Option<ReaderFactory>,
-    preview: FilePreview<'h>,
-) -> Result<DetectedFormat<'h>, DetectError> {
-    match create_reader {
-        Some(create_reader) => Ok(DetectedFormat {
-            name,
-            create_reader,
-            preview,
-        }),
-        None => Err(DetectError::Unsupported(name)),
     }
 }
 

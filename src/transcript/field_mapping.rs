@@ -5,12 +5,16 @@
 //!
 //! `MAP_KEYS` describes each key once, for the decoder and for the JSON Schema.
 
+mod records;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use self::records::RECORD_KEYS;
+pub(super) use self::records::{GroupMapping, JoinMapping, RecordMapping, TurnWord};
 use super::{TranscriptError, TranscriptFile};
 use crate::diag::yaml::{
     self, ConfigKey, DiagnosticCollector, MappingDecoder, describe_value, properties_schema,
@@ -20,7 +24,7 @@ use crate::diag::{Diagnostic, has_errors};
 use crate::model::escape_pointer_step;
 use crate::query::JmesPathQuery;
 
-/// The keys of `map:`.
+/// The keys of `map:`, next to [`RECORD_KEYS`].
 #[rustfmt::skip]
 const MAP_KEYS: &[ConfigKey] = &[
     ConfigKey::new("id", "a text or a number.", query_schema),
@@ -28,6 +32,12 @@ const MAP_KEYS: &[ConfigKey] = &[
     // Instead of `messages`: a text is one message, and a list is messages.
     ConfigKey::new("input", "what the user said: a text, or messages.", query_schema),
     ConfigKey::new("output", "what the agent answered: a text, or messages.", query_schema),
+    // Instead of `output`: several answers to one input.
+    ConfigKey::new("answers", "Several answers to one input by name (chosen, rejected); each becomes a transcript.", |doc| {
+        let answer = query_schema("what the agent answered: a text, or messages.");
+        json!({"type": "object", "description": doc, "minProperties": 2, "additionalProperties": answer})
+    }),
+    ConfigKey::new("better", "the name of the better answer, or tie.", query_schema),
     ConfigKey::new("system", "instructions that come before the conversation.", query_schema),
     // Metadata may be nested, so its schema refers to itself by name.
     ConfigKey::new("metadata", METADATA_DOC, |_| json!({"$ref": "#/$defs/metadata"})),
@@ -74,6 +84,8 @@ pub struct FieldMapping {
     pub(super) metadata: Option<MetadataMapping>,
     pub(super) tags: Option<JmesPathQuery>,
     pub(super) labels: Vec<LabelMapping>,
+    /// The records of the file.
+    pub(super) records: RecordMapping,
 }
 
 /// The expressions that find the conversation.
@@ -85,6 +97,13 @@ pub(super) enum ConversationMapping {
     Pair {
         input: Option<JmesPathQuery>,
         output: JmesPathQuery,
+    },
+    /// The input and several answers of the agent, each of which becomes a transcript.
+    Answers {
+        input: Option<JmesPathQuery>,
+        answers: Vec<(String, JmesPathQuery)>,
+        /// The name of the better answer, or `tie`.
+        better: Option<JmesPathQuery>,
     },
 }
 
@@ -111,44 +130,29 @@ pub(super) struct LabelMapping {
 impl FieldMapping {
     /// Parses a field mapping; returns `None` after it adds the problems to the diagnostics.
     pub fn parse(fields: MappingDecoder<'_>) -> Option<Self> {
-        let mut fields = fields.accepting(MAP_KEYS);
+        let mut fields = fields.accepting(MAP_KEYS.iter().chain(RECORD_KEYS));
+        let records = RecordMapping::parse(&mut fields);
         let id = parse_query(&mut fields, "id");
         let messages = parse_query(&mut fields, "messages");
         let input = parse_query(&mut fields, "input");
         let output = parse_query(&mut fields, "output");
+        let answers = parse_answers(&mut fields);
+        let better = parse_query(&mut fields, "better");
         let system = parse_query(&mut fields, "system");
         let metadata = parse_metadata(&mut fields);
         let tags = parse_query(&mut fields, "tags");
         let labels = parse_labels(&mut fields);
-        // A value that is not a mapping is already reported, so only a mapping can lack keys.
-        let is_mapping = fields.is_mapping();
-        let has_messages = fields.has("messages");
-        let has_pair = fields.has("input") || fields.has("output");
-        if is_mapping && has_messages && has_pair {
-            let other = if fields.has("input") {
-                "input"
-            } else {
-                "output"
-            };
-            let why =
-                format!("`messages` is the whole conversation: leave it or `{other}` out of `map`");
-            fields.error_at_key(other, "map", why);
-        } else if is_mapping && !has_messages && !fields.has("output") {
-            // A misspelled key already explains the missing one: `finish` reports it.
-            let is_misspelled = fields
-                .unknown_keys()
-                .into_iter()
-                .any(|key| crate::diag::find_nearest(key, ["messages", "output"]).is_some());
-            if !is_misspelled {
-                let why = "`map` needs `messages`, or `output` (and `input`): the location of the conversation in a record";
-                fields.error_at_mapping("missing", why);
-            }
-        }
+        check_conversation(&fields);
         fields.finish();
-        // The problem is already reported: both keys, neither, or an invalid expression.
-        let conversation = match (messages, output) {
-            (Some(messages), None) => ConversationMapping::Messages(messages),
-            (None, Some(output)) => ConversationMapping::Pair { input, output },
+        // The problem is already reported: two keys, neither, or an invalid expression.
+        let conversation = match (messages, output, answers) {
+            (Some(messages), None, None) => ConversationMapping::Messages(messages),
+            (None, Some(output), None) => ConversationMapping::Pair { input, output },
+            (None, None, Some(answers)) => ConversationMapping::Answers {
+                input,
+                answers,
+                better,
+            },
             _ => return None,
         };
         Some(Self {
@@ -158,7 +162,18 @@ impl FieldMapping {
             metadata,
             tags,
             labels,
+            records,
         })
+    }
+
+    /// Makes the paths of joined files absolute. Paths in dicta.yaml are relative to its folder.
+    pub fn resolve_paths(&mut self, root: &Path) {
+        self.records.resolve(root);
+    }
+
+    /// Returns the files that the mapping joins.
+    pub fn joined_files(&self) -> impl Iterator<Item = &Path> {
+        self.records.joins.iter().map(|join| &*join.path)
     }
 
     /// Returns the JSON Schema of `map:` with this description. Its root must define [`Self::metadata_schema`] as
@@ -167,10 +182,17 @@ impl FieldMapping {
         json!({
             "type": "object",
             "description": doc,
-            "properties": properties_schema(MAP_KEYS),
+            "properties": properties_schema(MAP_KEYS.iter().chain(RECORD_KEYS)),
             "oneOf": [
-                {"required": ["messages"], "not": {"anyOf": [{"required": ["input"]}, {"required": ["output"]}]}},
-                {"required": ["output"], "not": {"required": ["messages"]}},
+                {"required": ["messages"], "not": {"anyOf": [
+                    {"required": ["input"]}, {"required": ["output"]}, {"required": ["answers"]}, {"required": ["better"]},
+                ]}},
+                {"required": ["output"], "not": {"anyOf": [
+                    {"required": ["messages"]}, {"required": ["answers"]}, {"required": ["better"]},
+                ]}},
+                {"required": ["answers"], "not": {"anyOf": [
+                    {"required": ["messages"]}, {"required": ["output"]}, {"required": ["label"]},
+                ]}},
             ],
             "additionalProperties": false,
         })
@@ -210,6 +232,74 @@ impl FieldMapping {
             _ => Err(found),
         }
     }
+}
+
+/// Reports keys of the conversation that are missing or exclude each other.
+fn check_conversation(fields: &MappingDecoder<'_>) {
+    // A value that is not a mapping is already reported, so only a mapping can lack keys.
+    if !fields.is_mapping() {
+        return;
+    }
+    let written = |keys: &[&'static str]| keys.iter().copied().find(|key| fields.has(key));
+    if let (true, Some(other)) = (
+        fields.has("messages"),
+        written(&["input", "output", "answers", "better"]),
+    ) {
+        let why =
+            format!("`messages` is the whole conversation: leave it or `{other}` out of `map`");
+        fields.error_at_key(other, "map", why);
+    } else if let (true, Some(other)) = (fields.has("answers"), written(&["output", "label"])) {
+        let why = match other {
+            "label" => {
+                "`label` is about one transcript, and `answers` gives several: leave it out, and name the better answer with `better`"
+            }
+            _ => "`answers` gives several outputs: leave it or `output` out of `map`",
+        };
+        fields.error_at_key(other, "map", why);
+    } else if fields.has("better") && !fields.has("answers") {
+        let why = "`better` names one of several `answers`, which are missing in `map`";
+        fields.error_at_key("better", "map", why);
+    } else if written(&["messages", "output", "answers"]).is_none() {
+        // A misspelled key already explains the missing one: `finish` reports it.
+        let is_misspelled = fields
+            .unknown_keys()
+            .into_iter()
+            .any(|key| crate::diag::find_nearest(key, ["messages", "output", "answers"]).is_some());
+        if !is_misspelled {
+            let why = "`map` needs `messages`, or `output` (and `input`): the location of the conversation in a record";
+            fields.error_at_mapping("missing", why);
+        }
+    }
+}
+
+fn parse_answers(fields: &mut MappingDecoder<'_>) -> Option<Vec<(String, JmesPathQuery)>> {
+    let written = match fields.value("answers")? {
+        Value::Object(map) if map.len() > 1 => map,
+        other => {
+            let why = format!(
+                "answers must name two or more expressions, such as {{chosen: chosen, rejected: rejected}} (got {})",
+                describe_value(other)
+            );
+            fields.error("answers", "type", why);
+            return None;
+        }
+    };
+    let parse_answer = |(name, written): (&String, &Value)| {
+        let at = format!("answers/{}", escape_pointer_step(name));
+        let Value::String(expression) = written else {
+            let why = format!(
+                "answers.{name} must be a JMESPath expression as text (got {})",
+                describe_value(written)
+            );
+            fields.error_at(&at, "type", why);
+            return None;
+        };
+        let query = compile_query(fields, &at, &format!("answers.{name}"), expression)?;
+        Some((name.clone(), query))
+    };
+    // Collect first, so that every problem is reported and not only the first one.
+    let answers: Vec<_> = written.iter().map(parse_answer).collect();
+    answers.into_iter().collect()
 }
 
 /// Returns the expression of an optional key.
@@ -319,13 +409,23 @@ fn parse_label(fields: MappingDecoder<'_>) -> Option<LabelMapping> {
     })
 }
 
-/// The field mappings of a workspace, by absolute path. dicta detects the format of a file without one.
+/// The way in which a workspace reads its transcript files.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct FieldMappings(pub BTreeMap<PathBuf, Arc<FieldMapping>>);
+pub struct FieldMappings {
+    /// The field mappings by absolute path. dicta detects the format of a file without one.
+    pub by_path: BTreeMap<PathBuf, Arc<FieldMapping>>,
+    /// True if an eval compares pairs, so that files also give a transcript for each pair.
+    pub joins_pairs: bool,
+}
 
 impl FieldMappings {
     /// Opens a file with its field mapping, if it has one.
     pub fn open(&self, path: &Path) -> Result<TranscriptFile, TranscriptError> {
-        TranscriptFile::open_mapped(path, self.0.get(path))
+        let file = TranscriptFile::open_mapped(path, self.by_path.get(path))?;
+        Ok(if self.joins_pairs {
+            file.join_pairs()
+        } else {
+            file
+        })
     }
 }

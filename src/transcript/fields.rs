@@ -16,6 +16,16 @@ use crate::model::SourceText;
 #[derive(Debug, Clone, Default)]
 pub(super) struct RawFields<'a>(Vec<(SourceText<'a>, &'a RawValue)>);
 
+/// Returns the whole part of a number as a count; 0 for a negative number.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "the cast of a number out of range gives the nearest count"
+)]
+pub(super) fn truncate_to_count(number: f64) -> u64 {
+    number as u64
+}
+
 impl<'a> RawFields<'a> {
     /// Parses a text as an object. The error is a sentence fragment.
     pub(super) fn parse(text: &'a str) -> Result<Self, String> {

@@ -2,14 +2,17 @@
 //!
 //! Responsible for the choice between detection and a field mapping. Does not know any format.
 
+use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Arc;
 
 use super::detect::{self, DetectError};
 use super::field_mapping::FieldMapping;
 use super::formats::{self, mapped};
+use super::pairs::{PAIR_PART, PairJoiner};
 use super::reader::TranscriptReader;
 use super::source::SourceFile;
+use super::trial::{ChoiceError, DetectionConfidence, choose_format};
 use super::{ReadTally, RecordSpan, TranscriptBlock, TranscriptError, TranscriptIndexEntry, walk};
 
 /// An open transcript file.
@@ -17,7 +20,14 @@ use super::{ReadTally, RecordSpan, TranscriptBlock, TranscriptError, TranscriptI
 pub struct TranscriptFile {
     source: SourceFile,
     format: &'static str,
+    confidence: Option<DetectionConfidence>,
     reader: Box<dyn TranscriptReader>,
+    /// The blocks that the detection of the format already read.
+    read_ahead: VecDeque<TranscriptBlock>,
+    /// The field mapping, to open the file again.
+    map: Option<Arc<FieldMapping>>,
+    /// The state of the search for pairs; `None` if the caller does not want them.
+    pairs: Option<PairJoiner>,
 }
 
 impl TranscriptFile {
@@ -44,16 +54,31 @@ impl TranscriptFile {
             DetectError::Unmapped(why) => source.unmapped_error(why),
         };
         // A mapping is explicit, so it takes precedence over detection.
-        let (format, reader) = if let Some(map) = map {
-            mapped::open(&source, &head, map).map_err(refused)?
-        } else {
-            let found = detect::detect(&head).map_err(refused)?;
-            (found.name, (found.create_reader)(&source, &found.preview)?)
-        };
+        if let Some(map) = map {
+            let (format, reader) = mapped::open(&source, &head, map).map_err(refused)?;
+            return Ok(Self {
+                source,
+                format,
+                confidence: None,
+                reader,
+                read_ahead: VecDeque::new(),
+                map: Some(Arc::clone(map)),
+                pairs: None,
+            });
+        }
+        let candidates = detect::find_candidates(&head).map_err(refused)?;
+        let chosen = choose_format(&source, &candidates).map_err(|error| match error {
+            ChoiceError::Refused(refusal) => refused(refusal),
+            ChoiceError::Failed(error) => error,
+        })?;
         Ok(Self {
+            format: chosen.name,
+            confidence: Some(chosen.confidence),
+            reader: chosen.reader,
+            read_ahead: chosen.blocks,
+            map: None,
+            pairs: None,
             source,
-            format,
-            reader,
         })
     }
 
@@ -71,7 +96,11 @@ impl TranscriptFile {
         Ok(Self {
             source,
             format: name,
+            confidence: None,
             reader,
+            read_ahead: VecDeque::new(),
+            map: None,
+            pairs: None,
         })
     }
 
@@ -85,20 +114,68 @@ impl TranscriptFile {
         self.format
     }
 
+    /// Returns the confidence of the detection; `None` if the caller named the format or gave a field mapping.
+    pub fn confidence(&self) -> Option<DetectionConfidence> {
+        self.confidence
+    }
+
     /// Returns the next transcripts (about 1 MiB), or `None` at the end. The first transcripts are available long
     /// before a large file is read.
     pub fn next_block(&mut self) -> Result<Option<TranscriptBlock>, TranscriptError> {
-        self.reader.next_block(&self.source)
+        let next = match self.read_ahead.pop_front() {
+            Some(block) => Some(block),
+            None => self.reader.next_block(&self.source)?,
+        };
+        let mut pairs = self.pairs.take();
+        let joined = match (next, &mut pairs) {
+            (Some(mut block), Some(pairs)) => {
+                pairs.join(&mut block, &|number| self.source.default_id(number));
+                Some(block)
+            }
+            (next, _) => next,
+        };
+        self.pairs = pairs;
+        Ok(joined)
+    }
+
+    /// Returns the file with a further transcript after each complete pair (see [`crate::model::ComparedPair`]).
+    #[must_use]
+    pub fn join_pairs(mut self) -> Self {
+        self.pairs = Some(PairJoiner::default());
+        self
     }
 
     /// Returns the native JSON of the transcript at `span`.
     pub fn read_native(&self, span: RecordSpan) -> Result<Vec<u8>, TranscriptError> {
+        if span.part & PAIR_PART != 0 {
+            return self.read_pair(span);
+        }
         self.reader.read_native(&self.source, span)
     }
 
-    /// Returns the bytes of the file for a transcript, decompressed if necessary.
+    /// Returns the native JSON of a pair. Its transcripts can be anywhere in the file, so this reads the file up to it.
+    fn read_pair(&self, span: RecordSpan) -> Result<Vec<u8>, TranscriptError> {
+        let mut file = Self::open_mapped(self.path(), self.map.as_ref())?.join_pairs();
+        while let Some(block) = file.next_block()? {
+            let found = block.records().find(|(record, _)| {
+                (record.span.offset, record.span.part) == (span.offset, span.part)
+            });
+            if let Some((_, bytes)) = found {
+                return Ok(bytes.to_vec());
+            }
+        }
+        Err(self.source.unknown_error(format!(
+            "the file changed: it has no pair at byte {} any more; open it again",
+            span.offset
+        )))
+    }
+
+    /// Returns the bytes of the file for a transcript, decompressed if necessary. Of a pair, these are the bytes of its
+    /// second transcript.
     pub fn read_raw(&self, span: RecordSpan) -> Result<Vec<u8>, TranscriptError> {
-        self.reader.read_raw(&self.source, span)
+        let part = span.part & !PAIR_PART;
+        self.reader
+            .read_raw(&self.source, RecordSpan { part, ..span })
     }
 
     /// Returns all transcripts from the index of the file, without reading them; `None` if the format has no index.
@@ -111,7 +188,8 @@ impl TranscriptFile {
         self.reader.tally()
     }
 
-    /// Returns the id of a record without one: `<file stem>:<number>`.
+    /// Returns the id of a record without one: the path below the workspace without extension, with `.` for `/`, then
+    /// `:` and the number.
     pub fn default_id(&self, number: u64) -> String {
         self.source.default_id(number)
     }

@@ -1,16 +1,25 @@
 //! A guess of a field mapping for a file in an unknown format, as an entry of dicta.yaml for the user to correct.
 //!
-//! Responsible for the guess and its text: every line has its reason as a comment. It uses the names of fields first,
-//! then their values. Does not apply the guess: only `dicta map` prints it.
+//! Responsible for the guess and its text: every line has its reason as a comment. It uses the names of fields and their
+//! values: a number is not an answer, and the expected answer of a dataset is not the agent's. Does not apply the guess:
+//! only `dicta map` prints it.
 
-use std::fmt::Write as _;
+mod entry;
+mod fields;
+mod records;
+
 use std::path::Path;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
+use self::fields::{
+    GuessField, collect_fields, detect_message_keys, find_field_by_name, is_expected_answer,
+    normalize_name, quote_jmespath_key, text_expression,
+};
 use super::detect::{self, DetectError};
 use super::formats::csv::{CsvLayout, first_rows};
 use super::source::SourceFile;
+use super::text_encoding::TextEncoding;
 use super::walk::{BLOCK_SIZE, RecordLayout};
 use super::{TranscriptError, TranscriptFile};
 
@@ -37,13 +46,23 @@ pub enum MappingGuess {
 pub fn guess_mapping(path: &Path, written: &str) -> Result<MappingGuess, TranscriptError> {
     // A file that dicta reads needs no mapping, and a guess could hide its real format.
     match TranscriptFile::open(path) {
-        Ok(file) => return Ok(MappingGuess::AlreadyReadable(file.format())),
-        Err(TranscriptError::Unmapped { .. }) => {}
+        Ok(mut file) => {
+            if contains_transcript(&mut file)? {
+                return Ok(MappingGuess::AlreadyReadable(file.format()));
+            }
+        }
+        // A field mapping can read a format that has no reader.
+        Err(TranscriptError::Unmapped { .. } | TranscriptError::Unsupported { .. }) => {}
         Err(error) => return Err(error),
     }
     let source = SourceFile::open(path)?;
     let mut head = Vec::new();
     source.fill_buffer(0, &mut head, BLOCK_SIZE)?;
+    if let Some(format) = detect::name_binary_format(&head) {
+        return Err(source.unknown_error(format!(
+            "it is {format}, and a field mapping reads only text; convert it to JSON lines first"
+        )));
+    }
     let is_complete = source.size() <= BLOCK_SIZE as u64;
     let preview = detect::preview_file(&head).map_err(|refusal| match refusal {
         DetectError::Unknown(why) | DetectError::Unmapped(why) => source.unknown_error(why),
@@ -51,19 +70,47 @@ pub fn guess_mapping(path: &Path, written: &str) -> Result<MappingGuess, Transcr
     })?;
     let is_json = matches!(preview.layout, RecordLayout::Values { .. })
         || preview.bytes[preview.start..].starts_with(b"{");
+    let guessed_encoding = TextEncoding::guess(&head);
+    let encoding = guessed_encoding
+        .and_then(|name| TextEncoding::parse(name).ok())
+        .unwrap_or_default();
+    let mut path_to_records = Vec::new();
     let (what, records) = if is_json {
-        let parse =
-            |seen: &detect::PreviewedRecord<'_>| serde_json::from_slice::<Value>(seen.bytes).ok();
+        let parse = |seen: &detect::PreviewedRecord<'_>| {
+            let text = encoding.decode(seen.bytes).ok()?;
+            serde_json::from_str::<Value>(&text).ok()
+        };
         let records: Vec<Value> = preview
             .records
             .iter()
             .filter_map(parse)
             .take(MAX_GUESS_RECORDS)
             .collect();
+        let is_conversation =
+            |records: &[Value]| MappingGuessBuilder::from_records(records, false).complete;
+        let inner = match &records[..] {
+            // The object is larger than the preview, so only its usual lists are looked at.
+            [] if preview.records.len() == 1 => {
+                records::find_usual_records(&source, preview.start as u64)?
+            }
+            [record] if !is_conversation(&records) => records::find_records(record),
+            [first, ..] if !is_conversation(&records) => {
+                // Several objects with a list each: the first one shows the path.
+                records::find_records(first)
+            }
+            _ => None,
+        };
+        let records = match inner {
+            Some((path, records)) => {
+                path_to_records = path;
+                records
+            }
+            None => records,
+        };
         ("JSON".to_owned(), records)
     } else {
-        let layout =
-            CsvLayout::detect(&head, is_complete).map_err(|why| source.unknown_error(why))?;
+        let layout = CsvLayout::detect_encoded(&head, is_complete, encoding)
+            .map_err(|why| source.unknown_error(why))?;
         let rows = first_rows(&head, &layout, MAX_GUESS_RECORDS);
         // A row becomes an object with texts, so that the guess treats both kinds of files alike.
         let to_record = |cells: Vec<String>| {
@@ -81,13 +128,34 @@ pub fn guess_mapping(path: &Path, written: &str) -> Result<MappingGuess, Transcr
         );
         (what, rows.into_iter().map(to_record).collect())
     };
-    Ok(
-        MappingGuessBuilder::from_records(&records, !is_json).into_guess(
-            written,
-            &what,
-            records.len(),
-        ),
-    )
+    let mut guess = MappingGuessBuilder::guess_group(&records)
+        .unwrap_or_else(|| MappingGuessBuilder::from_records(&records, !is_json));
+    if let Some(name) = guessed_encoding {
+        let why = "CHECK: by its bytes, which are not UTF-8";
+        guess.insert_line(0, "encoding", name, why);
+    }
+    if !path_to_records.is_empty() {
+        let path = records::format_path(&path_to_records);
+        guess.insert_line(0, "records", &path, "the list of records in the object");
+    }
+    Ok(guess.into_guess(written, &what, records.len()))
+}
+
+/// Returns true if one of the first blocks of a file contains a transcript.
+fn contains_transcript(file: &mut TranscriptFile) -> Result<bool, TranscriptError> {
+    const MAX_BLOCKS: usize = 4;
+    for _ in 0..MAX_BLOCKS {
+        let Some(block) = file.next_block()? else {
+            return Ok(false);
+        };
+        if block
+            .records()
+            .any(|(record, bytes)| record.parse(bytes, "").is_ok())
+        {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// The usual names of the conversation, most likely first.
@@ -122,7 +190,7 @@ const INPUT_NAMES: [&str; 14] = [
     "customer_message",
 ];
 /// The usual names of the output, most likely first.
-const OUTPUT_NAMES: [&str; 17] = [
+const OUTPUT_NAMES: [&str; 18] = [
     "output",
     "response",
     "answer",
@@ -140,18 +208,8 @@ const OUTPUT_NAMES: [&str; 17] = [
     "prediction",
     "result",
     "outputs",
+    "resps",
 ];
-
-/// A field of some records.
-#[derive(Debug)]
-struct GuessField {
-    /// The JMESPath of the field.
-    path: String,
-    /// The last name in the path, in lower case with `_` between words.
-    name: String,
-    /// The values in the records.
-    values: Vec<Value>,
-}
 
 /// A line of the guessed mapping.
 #[derive(Debug)]
@@ -160,6 +218,8 @@ struct GuessedLine {
     key: String,
     /// The expression.
     expression: String,
+    /// True if the expression is YAML already.
+    is_yaml: bool,
     /// The reason, for the comment.
     reason: String,
 }
@@ -172,6 +232,8 @@ struct MappingGuessBuilder {
     label: Option<GuessedLine>,
     complete: bool,
     names: Vec<String>,
+    /// The field by which another file may contain the question.
+    join_key: Option<String>,
 }
 
 impl MappingGuessBuilder {
@@ -190,6 +252,7 @@ impl MappingGuessBuilder {
         entry.guess_id(&mut fields, records.len());
         entry.guess_conversation(&mut fields, is_table);
         entry.guess_label(&mut fields);
+        entry.propose_join(&fields);
         entry.guess_metadata(fields, is_table);
         entry
     }
@@ -198,7 +261,23 @@ impl MappingGuessBuilder {
         self.lines.push(GuessedLine {
             key: key.to_owned(),
             expression: expression.to_owned(),
+            is_yaml: false,
             reason: why.into(),
+        });
+    }
+
+    fn insert_line(&mut self, at: usize, key: &str, expression: &str, why: &str) {
+        self.add_line(key, expression, why);
+        self.lines[at..].rotate_right(1);
+    }
+
+    /// Adds a line whose value is YAML already.
+    fn add_yaml_line(&mut self, key: &str, value: String, why: &str) {
+        self.lines.push(GuessedLine {
+            key: key.to_owned(),
+            expression: value,
+            is_yaml: true,
+            reason: why.to_owned(),
         });
     }
 
@@ -252,6 +331,8 @@ impl MappingGuessBuilder {
 
     fn guess_conversation(&mut self, fields: &mut Vec<GuessField>, is_table: bool) {
         let message_keys = |field: &GuessField| field.values.iter().find_map(detect_message_keys);
+        // Two answers come before messages, because each of them may be a list of messages.
+        let has_answers = self.guess_answers(fields);
         let name_rank = |field: &GuessField| {
             CONVERSATION_NAMES
                 .iter()
@@ -263,6 +344,30 @@ impl MappingGuessBuilder {
             .min_by_key(|(rank, at, _)| (*rank, *at));
         if let Some((rank, at, keys)) = best {
             let field = fields.remove(at);
+            if has_answers {
+                self.add_line(
+                    "input",
+                    &field.path,
+                    "by what it holds: the messages before the answers",
+                );
+                return;
+            }
+            // TRL stores the prompt and the completion as two lists of messages.
+            let reply = find_field_by_name(fields, &OUTPUT_NAMES, &|field| {
+                message_keys(field).is_some_and(|own| own.is_standard())
+            });
+            if let (Some(at), true) = (reply.filter(|_| keys.is_standard()), field.name == "prompt")
+            {
+                let reply = fields.remove(at);
+                let expression = format!("[{}, {}][]", field.path, reply.path);
+                self.add_line(
+                    "messages",
+                    &expression,
+                    "two lists of messages, one after the other",
+                );
+                self.complete = true;
+                return;
+            }
             let evidence = if rank < CONVERSATION_NAMES.len() {
                 "by its name and what it holds"
             } else {
@@ -300,6 +405,10 @@ impl MappingGuessBuilder {
             self.complete = true;
             return;
         }
+        // A text may contain the whole conversation.
+        if !has_answers && self.guess_split(fields) {
+            return;
+        }
         // Without a list of messages, a record may have the input and the output as two texts.
         for (key, names, why) in [
             (
@@ -314,12 +423,39 @@ impl MappingGuessBuilder {
                 "by its name: what the agent answered",
             ),
         ] {
-            let Some(at) = find_field_by_name(fields, names) else {
+            let is_usable = |field: &GuessField| {
+                text_expression(field).is_some()
+                    && !(key == "output" && is_expected_answer(&field.path))
+            };
+            if has_answers && key == "output" {
+                continue;
+            }
+            let Some(at) = find_field_by_name(fields, names, &is_usable) else {
                 continue;
             };
+            // Alpaca: the question is the instruction, and `input` is its context.
+            let context = (key == "input" && fields[at].name == "input")
+                .then(|| fields.iter().position(|field| field.path == "instruction"))
+                .flatten();
+            if let Some(instruction) =
+                context.filter(|other| text_expression(&fields[*other]).is_some())
+            {
+                let expression =
+                    format!("join(`\"\\n\\n\"`, [instruction, {}][?@])", fields[at].path);
+                for at in [at.max(instruction), at.min(instruction)] {
+                    fields.remove(at);
+                }
+                self.add_line(
+                    key,
+                    &expression,
+                    "by their names: the instruction and its input",
+                );
+                continue;
+            }
             let field = fields.remove(at);
             self.complete |= key == "output";
-            self.add_line(key, &field.path, why);
+            let expression = text_expression(&field).unwrap_or_else(|| field.path.clone());
+            self.add_line(key, &expression, why);
         }
     }
 
@@ -365,6 +501,7 @@ impl MappingGuessBuilder {
         self.label = Some(GuessedLine {
             key: "passed".to_owned(),
             expression: field.path,
+            is_yaml: false,
             reason: why,
         });
     }
@@ -401,6 +538,7 @@ impl MappingGuessBuilder {
                 continue;
             }
             let key = standard.map_or_else(|| field.name.clone(), |(key, _)| (*key).to_owned());
+            let path = field.path.clone();
             let is_number_text = |value: &Value| matches!(value, Value::String(text) if text.trim().parse::<f64>().is_ok());
             let is_empty_text =
                 |value: &Value| matches!(value, Value::String(text) if text.trim().is_empty());
@@ -423,255 +561,23 @@ impl MappingGuessBuilder {
                 (_, true) => "a number",
                 _ => "",
             };
-            // Two paths may have the same last name. The first field keeps it.
-            if self.metadata.iter().all(|line| line.key != key) {
+            // Two paths may have the same last name. The first field keeps it, and the others get their path.
+            let is_taken = |key: &str| self.metadata.iter().any(|line| line.key == key);
+            let key = if is_taken(&key) {
+                normalize_name(&path)
+            } else {
+                key
+            };
+            if !is_taken(&key) {
                 self.metadata.push(GuessedLine {
                     key,
                     expression,
+                    is_yaml: false,
                     reason: why.to_owned(),
                 });
             }
         }
     }
-}
-
-/// Collects the fields of an object and of nested objects, in order.
-fn collect_fields(
-    map: &Map<String, Value>,
-    before: &str,
-    depth: usize,
-    fields: &mut Vec<GuessField>,
-) {
-    for (key, value) in map {
-        let step = quote_jmespath_key(key);
-        let path = if before.is_empty() {
-            step
-        } else {
-            format!("{before}.{step}")
-        };
-        match value {
-            Value::Null => {}
-            // Deeper objects stay one value, because a mapping of all their fields would be unreadable.
-            Value::Object(object) if depth > 1 && !object.is_empty() => {
-                collect_fields(object, &path, depth - 1, fields);
-            }
-            value => match fields.iter().position(|field| field.path == path) {
-                Some(at) => fields[at].values.push(value.clone()),
-                // A file of objects with data as keys could have millions of fields.
-                None if fields.len() < 256 => fields.push(GuessField {
-                    path,
-                    name: if crate::model::make_visible(key, false) == *key {
-                        normalize_name(key)
-                    } else {
-                        // A name with invisible characters may be deceptive, so it must not match a known name.
-                        String::new()
-                    },
-                    values: vec![value.clone()],
-                }),
-                None => {}
-            },
-        }
-    }
-}
-
-/// The keys of role and content in a list of messages.
-struct MessageKeys {
-    role: String,
-    content: String,
-    /// True if the list is JSON in a text.
-    is_text: bool,
-}
-
-/// Returns the keys of a list of messages; `None` if the value isn't one.
-fn detect_message_keys(value: &Value) -> Option<MessageKeys> {
-    let parsed: Value;
-    let (list, is_text) = match value {
-        Value::Array(list) => (list, false),
-        Value::String(text) if text.trim_start().starts_with('[') => {
-            parsed = serde_json::from_str(text).ok()?;
-            (parsed.as_array()?, true)
-        }
-        _ => return None,
-    };
-    let first = list.first()?.as_object()?;
-    let find = |names: &[&str]| {
-        names.iter().find_map(|name| {
-            let key = first
-                .keys()
-                .find(|candidate| normalize_name(candidate) == *name)?;
-            Some(key.clone())
-        })
-    };
-    Some(MessageKeys {
-        role: find(&["role", "from", "speaker", "sender", "author", "type"])?,
-        content: find(&["content", "value", "text", "message", "body", "utterance"])?,
-        is_text,
-    })
-}
-
-/// Normalises a name for comparison: `Agent Response`, `agentResponse` and `agent-response` are equal.
-fn normalize_name(name: &str) -> String {
-    let mut out = String::new();
-    let mut lower = false;
-    for c in name.trim().chars() {
-        // A capital after a small letter begins a new word, as in `agentResponse`.
-        if c.is_uppercase() && lower {
-            out.push('_');
-        }
-        lower = c.is_lowercase() || c.is_ascii_digit();
-        if c.is_alphanumeric() {
-            out.extend(c.to_lowercase());
-        } else if !out.ends_with('_') {
-            out.push('_');
-        }
-    }
-    out.trim_matches('_').to_owned()
-}
-
-/// Returns the index of the field whose name is first among `names`: the whole name, else its end, else its beginning.
-fn find_field_by_name(fields: &[GuessField], names: &[&str]) -> Option<usize> {
-    let find = |fits: fn(&str, &str) -> bool| {
-        names
-            // The order of `names` decides, not the order of the fields.
-            .iter()
-            .find_map(|name| fields.iter().position(|field| fits(&field.name, name)))
-    };
-    let has_suffix = |field: &str, name: &str| {
-        field
-            .strip_suffix(name)
-            .is_some_and(|rest| rest.ends_with('_'))
-    };
-    let has_prefix = |field: &str, name: &str| {
-        field
-            .strip_prefix(name)
-            .is_some_and(|rest| rest.starts_with('_'))
-    };
-    find(|field, name| field == name)
-        .or_else(|| find(has_suffix))
-        .or_else(|| find(has_prefix))
-}
-
-impl MappingGuessBuilder {
-    /// Writes the entry. `what` describes the file in words.
-    fn into_guess(self, written: &str, what: &str, records: usize) -> MappingGuess {
-        let mut out = String::new();
-        let count = crate::model::pluralize(records as u64, "record");
-        let _infallible = writeln!(
-            out,
-            "# A guess from the first {count} of {}: {what}. Correct it, then `dicta check` shows the first transcript.",
-            crate::model::make_visible(written, false)
-        );
-        let _infallible = writeln!(
-            out,
-            "transcripts:\n  - path: {}\n    map:",
-            quote_yaml(written)
-        );
-        // A fixed column keeps the reasons in one line below each other.
-        let mut line = |depth: usize, key: &str, value: &str, why: &str| {
-            let head = format!("{:depth$}{}: {value}", "", quote_yaml(key));
-            // A reason may contain names from the file, so invisible characters are shown.
-            let why = crate::model::make_visible(why, false);
-            let _infallible = if why.is_empty() {
-                writeln!(out, "{head}")
-            } else {
-                writeln!(out, "{head:<54}  # {why}")
-            };
-        };
-        for guessed in &self.lines {
-            line(
-                6,
-                &guessed.key,
-                &quote_yaml(&guessed.expression),
-                &guessed.reason,
-            );
-        }
-        if !self.complete {
-            let names: Vec<&str> = self.names.iter().take(12).map(String::as_str).collect();
-            let why = format!(
-                "FILL IN: the field with the answer; the fields are {}",
-                names.join(", ")
-            );
-            line(6, "output", "''", &why);
-        }
-        if !self.metadata.is_empty() {
-            line(
-                6,
-                "metadata",
-                "",
-                "for evals and filters; no judge sees it unless a rubric names it",
-            );
-            for guessed in &self.metadata {
-                line(
-                    8,
-                    &guessed.key,
-                    &quote_yaml(&guessed.expression),
-                    &guessed.reason,
-                );
-            }
-        }
-        if let Some(label) = &self.label {
-            // The label is a comment, because a label of an unknown eval would make every run fail.
-            let mut labels = String::new();
-            let mut line = |text: &str, why: &str| {
-                let why = crate::model::make_visible(why, false);
-                let _infallible = writeln!(labels, "{text:<54}  # {why}");
-            };
-            line("      # label:", "labels of people");
-            line(
-                "      #   eval: CHANGE",
-                "the id of the eval that the label is about",
-            );
-            line(
-                &format!("      #   {}: {}", label.key, quote_yaml(&label.expression)),
-                &label.reason,
-            );
-            out.push_str(&labels);
-        }
-        MappingGuess::Entry {
-            yaml: out,
-            complete: self.complete,
-        }
-    }
-}
-
-/// Returns a key in JMESPath's notation.
-fn quote_jmespath_key(key: &str) -> String {
-    let is_plain = key.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
-        && key.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
-    if is_plain {
-        key.to_owned()
-    } else {
-        Value::from(key).to_string()
-    }
-}
-
-/// Returns a text in YAML's notation, without quotes if they aren't necessary.
-fn quote_yaml(text: &str) -> String {
-    let is_plain = text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
-        && text
-            .bytes()
-            .all(|b| b.is_ascii_alphanumeric() || b"_./()".contains(&b))
-        // YAML reads these words as null or Booleans.
-        && !matches!(
-            text.to_ascii_lowercase().as_str(),
-            "null" | "true" | "false" | "yes" | "no" | "on" | "off" | "y" | "n"
-        );
-    if is_plain {
-        return text.to_owned();
-    }
-    if crate::model::make_visible(text, false) != *text {
-        // Escapes make invisible characters visible.
-        let escaped = Value::from(text).to_string();
-        let escape_char = |c: char| match c {
-            c if c.is_ascii() => c.to_string(),
-            // YAML has a longer escape for characters outside of the basic plane.
-            c if u32::from(c) > 0xffff => format!("\\U{:08x}", u32::from(c)),
-            c => format!("\\u{:04x}", u32::from(c)),
-        };
-        return escaped.chars().map(escape_char).collect();
-    }
-    // In single quotes, YAML has only one escape: a doubled quote.
-    format!("'{}'", text.replace('\'', "''"))
 }
 
 #[cfg(test)]

@@ -30,11 +30,16 @@ mod json_path;
 mod lenient;
 mod metadata;
 mod native;
+mod outline;
+mod pairs;
 mod reader;
 mod scan;
 mod sniff;
 mod source;
+mod text_encoding;
+mod trial;
 mod unix;
+mod unread;
 mod walk;
 mod write;
 
@@ -48,14 +53,23 @@ use crate::model::{Label, SourceVerdict, Transcript};
 
 pub use field_mapping::{FieldMapping, FieldMappings};
 pub use file::TranscriptFile;
+#[cfg(test)]
+pub(crate) use formats::catalog::{DESCRIPTIONS, SampleOrigin};
 pub use formats::promptfoo::promptfoo_id;
 pub use guess::{MappingGuess, guess_mapping};
 pub use native::parse_native;
+pub use trial::DetectionConfidence;
+pub use unread::{ReadCounts, UnreadContent};
 pub use write::to_native;
 
 /// Returns the names of the formats that have a reader.
 pub(crate) fn readable_formats() -> Vec<&'static str> {
     formats::readers().map(|(name, _)| name).collect()
+}
+
+/// Returns the part of a file's default ids before the record number.
+pub(crate) fn default_id_prefix(path: &std::path::Path) -> String {
+    source::find_id_prefix(path)
 }
 
 /// The size limit of a record, in bytes. A record of this size or more is bad, because it could fill the memory.
@@ -164,6 +178,11 @@ impl TranscriptBlock {
 }
 
 impl TranscriptRecord {
+    /// Returns true if the record is a pair that dicta joined, not a record of the file.
+    pub const fn is_pair(&self) -> bool {
+        self.span.part & pairs::PAIR_PART != 0
+    }
+
     /// Parses the record. `bytes` are the bytes of this record; `default_id` is the id if the record has none.
     pub fn parse<'b>(
         &self,

@@ -7,7 +7,7 @@
 //! |---|---|
 //! | `id`: text or number (its digits); absent, null or empty | the id, else the default id |
 //! | `role` (case-insensitive) `developer`; `function` | system; tool |
-//! | `content` text; null or absent | a text part; none |
+//! | `content` text; null or absent; an object with one text | a text part; none; that text |
 //! | parts `text`, `refusal`; `thinking`, `reasoning` | text; reasoning |
 //! | parts `tool_call` (id, name, arguments); `tool_result` with a `tool_call_id` | calls and results between texts, as written by `write.rs` |
 //! | `verdicts` | source verdicts: see [`SourceVerdict`] |
@@ -22,6 +22,7 @@
 //! ambiguous.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::Deserialize;
@@ -281,9 +282,7 @@ impl<'a> NativeRecordMessage<'a> {
                 // An empty text is not a part: OpenAI writes it next to calls.
                 Some(RawContent::Text(text)) if text.is_empty() => {}
                 Some(RawContent::Text(text)) => parts.push(TranscriptPart::Text(text)),
-                Some(RawContent::Object(json)) => {
-                    parts.extend(owned_json(&json).map(TranscriptPart::Other));
-                }
+                Some(RawContent::Object(json)) => parts.extend(parse_content_object(&json)),
                 Some(RawContent::Parts(raw)) => {
                     for part in raw {
                         parts.push(parse_part(part)?);
@@ -383,7 +382,7 @@ fn parse_part(raw: &RawValue) -> Result<TranscriptPart<'_>, NativeParseError> {
             .map(TranscriptPart::Text),
         "thinking" => fields
             .thinking
-            .and_then(json_string)
+            .and_then(join_texts)
             .map(TranscriptPart::Reasoning),
         "reasoning" => fields
             .reasoning
@@ -427,6 +426,41 @@ fn parse_part(raw: &RawValue) -> Result<TranscriptPart<'_>, NativeParseError> {
     part.ok_or_else(|| {
         NativeParseError::Invalid(format!("a part of type {:?} has no text", &*kind))
     })
+}
+
+/// Parses content that is an object instead of text: a part, or an object with one text, such as Arena-Hard's
+/// `{"answer": …}`. Other objects are kept as written.
+fn parse_content_object(json: &str) -> Option<TranscriptPart<'static>> {
+    let raw: &RawValue = serde_json::from_str(json).ok()?;
+    let ObjectOnly(fields) = serde_json::from_str::<ObjectOnly<NativeRecordPart<'_>>>(json).ok()?;
+    if fields.kind.is_some() {
+        let part = parse_part(raw).unwrap_or_else(|_| unknown_part(raw));
+        return Some(part.into_owned());
+    }
+    let entries: BTreeMap<String, &RawValue> = serde_json::from_str(json).ok()?;
+    // A second key may change the meaning of the text.
+    let only = entries.values().next().filter(|_| entries.len() == 1);
+    only.and_then(|only| json_string(only))
+        .map(TranscriptPart::Text)
+        .or_else(|| owned_json(json).map(TranscriptPart::Other))
+        .map(TranscriptPart::into_owned)
+}
+
+/// Returns a text, or the texts of a list of text parts. Mistral writes its reasoning as such a list.
+fn join_texts(raw: &RawValue) -> Option<SourceText<'_>> {
+    if let Some(text) = json_string(raw) {
+        return Some(text);
+    }
+    let pieces: Vec<&RawValue> = serde_json::from_str(raw.get()).ok()?;
+    let texts: Option<Vec<SourceText<'_>>> = pieces
+        .into_iter()
+        .map(|piece| match parse_part(piece) {
+            Ok(TranscriptPart::Text(text) | TranscriptPart::Reasoning(text)) => Some(text),
+            _ => None,
+        })
+        .collect();
+    let texts: Vec<String> = texts?.into_iter().map(|text| text.0.into_owned()).collect();
+    Some(SourceText::from(texts.join("\n")))
 }
 
 /// Returns true if the parts contain tool results with call ids. `write.rs` writes this if one message contains several

@@ -8,6 +8,7 @@
 //! A format with another layout, such as a ZIP archive, implements [`TranscriptReader`] itself. Does not know any
 //! format.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -158,6 +159,13 @@ impl TranscriptSink {
         }
     }
 
+    /// Adds a label to the transcript with this index in the block, as [`Self::attach_label`] does.
+    pub(super) fn attach_label_to(&mut self, index: usize, label: Label) {
+        if let Some(record) = self.block.records.get_mut(index) {
+            record.labels.push(label);
+        }
+    }
+
     /// Returns true if a transcript or fault has this index in its record.
     pub(super) fn has_part(&self, part: u32) -> bool {
         let records = &self.block.records;
@@ -174,9 +182,17 @@ impl TranscriptSink {
         self.block.bytes.len()
     }
 
-    /// Returns the transcripts and the counts.
-    pub(super) fn finish(self) -> (TranscriptBlock, ReadTally) {
-        (self.block, self.tally)
+    /// Returns the transcripts; `None` without any, because an empty block would mean the end to the caller. The counts
+    /// go to `tally`, so that they continue over blocks.
+    pub(super) fn finish(self, tally: &mut ReadTally) -> Option<TranscriptBlock> {
+        *tally = self.tally;
+        (!self.block.records.is_empty()).then_some(self.block)
+    }
+
+    /// Returns the native JSON of the first transcript; `None` if there is no transcript, or a fault in its place.
+    pub(super) fn into_first_native(self) -> Option<Vec<u8>> {
+        let first = self.block.records.into_iter().next()?;
+        (first.fault.is_none()).then(|| self.block.bytes[first.byte_range].to_vec())
     }
 
     /// Returns the native JSON of the transcript with the index `span.part`, for a reader that reads a record again.
@@ -205,7 +221,7 @@ impl TranscriptSink {
 }
 
 /// Increments the count of a kind. Kinds above the limit share one count.
-fn count_kind(counts: &mut BTreeMap<String, u64>, kind: &str) {
+pub(super) fn count_kind(counts: &mut BTreeMap<String, u64>, kind: &str) {
     if let Some(count) = counts.get_mut(kind) {
         *count += 1;
         return;
@@ -237,6 +253,11 @@ pub(super) trait RecordParser: fmt::Debug + Send + Sync {
         cx: RecordCx<'_>,
         out: &mut TranscriptSink,
     ) -> Result<(), String>;
+
+    /// Returns a record as text. The error is a sentence fragment.
+    fn decode<'b>(&self, bytes: &'b [u8]) -> Result<Cow<'b, str>, String> {
+        record_text(bytes).map(Cow::Borrowed)
+    }
 }
 
 /// A reader for a [`RecordParser`].
@@ -272,9 +293,9 @@ impl<S: RecordParser> PerRecordReader<S> {
             );
             return;
         }
-        let parsed = record_text(bytes).and_then(|record| {
+        let parsed = self.parser.decode(bytes).and_then(|record| {
             self.parser
-                .parse_record(record, RecordCx { source, span }, out)
+                .parse_record(&record, RecordCx { source, span }, out)
         });
         if let Err(why) = parsed {
             out.push_fault(why);
@@ -300,16 +321,12 @@ impl<S: RecordParser> TranscriptReader for PerRecordReader<S> {
             let Some(raw) = self.walk.next_block(source)? else {
                 return Ok(None);
             };
-            // The sink takes the counts and gives them back, so that they continue over blocks.
             let mut out = TranscriptSink::new(std::mem::take(&mut self.tally));
             out.count_records(raw.spans.len() as u64);
             for span in &raw.spans {
                 self.parse_into(&raw.bytes[raw.byte_range(*span)], *span, source, &mut out);
             }
-            let (block, tally) = out.finish();
-            self.tally = tally;
-            // An empty block would mean the end to the caller.
-            if !block.records.is_empty() {
+            if let Some(block) = out.finish(&mut self.tally) {
                 return Ok(Some(block));
             }
         }
@@ -480,9 +497,7 @@ impl<S: SessionParser> TranscriptReader for PerSessionReader<S> {
                 self.push_line(&raw, *span);
             }
         }
-        let (block, tally) = out.finish();
-        self.tally = tally;
-        Ok((!block.records.is_empty()).then_some(block))
+        Ok(out.finish(&mut self.tally))
     }
 
     fn read_native(
@@ -532,7 +547,8 @@ mod tests {
                 sink.push_transcript(&transcript);
             }
         }
-        let (block, tally) = sink.finish();
+        let mut tally = ReadTally::default();
+        let block = sink.finish(&mut tally).expect("transcripts");
         assert_eq!(block.records.len(), 4, "two of each record");
         assert_eq!(
             tally.unknown["a transcript of a record that is too large"],

@@ -2,11 +2,14 @@
 //!
 //! Responsible for a look at a record that may be incomplete. Does not parse values other than `type`.
 
+use std::cell::OnceCell;
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::outline::outline;
 use crate::model::SourceText;
 
 /// Returns the columns of a table if the line is its header. Each must look like a name: a sentence with a comma is not
@@ -34,6 +37,8 @@ pub(super) struct RecordSniff {
     kind: String,
     /// True if the record ends early: a preview contains only the beginning of a large record.
     is_cut: bool,
+    /// The outline, once a format asks for it.
+    outline: OnceCell<Value>,
 }
 
 impl RecordSniff {
@@ -65,6 +70,11 @@ impl RecordSniff {
     /// Returns true if `type` begins with one of these texts.
     pub(super) fn type_starts_with(&self, with: &[&str]) -> bool {
         with.iter().any(|prefix| self.kind.starts_with(prefix))
+    }
+
+    /// Returns the outline of the record. `record` is the record of [`Self::from_record`].
+    pub(super) fn outline(&self, record: &[u8]) -> &Value {
+        self.outline.get_or_init(|| outline(record))
     }
 
     /// Describes the record as a sentence fragment, for an error about missing messages.

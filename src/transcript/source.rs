@@ -6,6 +6,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use super::{MAX_RECORD, RecordSpan, TranscriptError, unix};
+use crate::model::default_id_prefix;
 
 /// An open regular file.
 #[derive(Debug)]
@@ -13,8 +14,23 @@ pub(super) struct SourceFile {
     file: File,
     path: PathBuf,
     stem: String,
+    id_prefix: String,
     /// The size in bytes when the file was opened. It sizes buffers but never marks the end: a file may grow.
     size: u64,
+}
+
+/// The file that makes a folder a workspace.
+const WORKSPACE_FILE: &str = "dicta.yaml";
+
+/// Returns the part of the default ids of a file before the number. Files of one workspace have different prefixes, so
+/// an id does not depend on the other files. A file outside of a workspace has its stem.
+pub(super) fn find_id_prefix(path: &Path) -> String {
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let mut folders = absolute.ancestors().skip(1);
+    let root = folders.find(|folder| folder.join(WORKSPACE_FILE).is_file());
+    let below = root.and_then(|root| absolute.strip_prefix(root).ok());
+    let name = absolute.file_name().map(Path::new);
+    below.or(name).map(default_id_prefix).unwrap_or_default()
 }
 
 impl SourceFile {
@@ -51,6 +67,7 @@ impl SourceFile {
         }
         Ok(Self {
             file,
+            id_prefix: find_id_prefix(path),
             path: path.to_owned(),
             stem: path
                 .file_stem()
@@ -80,9 +97,9 @@ impl SourceFile {
         &self.file
     }
 
-    /// Returns the id of a record without one: `<file stem>:<number>`.
+    /// Returns the id of a record without one: `<path below the workspace>:<number>`.
     pub(super) fn default_id(&self, number: u64) -> String {
-        format!("{}:{number}", self.stem)
+        format!("{}:{number}", self.id_prefix)
     }
 
     /// Reads the bytes of a location, at most [`MAX_RECORD`]. A file that became shorter is an error.

@@ -4,21 +4,41 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::content::HiddenTextRequest;
+use super::history_view::{HistoryView, RubricEditOrder, Shared, SharedLabels, StatePair};
+use super::label_figures::FiguresInput;
 use super::label_write::LabelWriteOrder;
 use super::run_order::RunOrder;
 use super::screen_choices::ScreenChoices;
 use super::state::cells::RowId;
+use super::state::edit_report::{EvalName, EvalRename};
 use super::state::finding_marks::{FindingMarksKey, RubricEval};
 use super::state::judge_trace::CellRef;
 use super::state::readable_request::RequestKey;
 use super::state::runs::RunTicket;
-use super::state::saves::EvalName;
+use crate::compare::{QueueEval, StratumProperty};
 use crate::event::RecordedRequest;
-use crate::model::{Blob, RunId, TranscriptRef};
+use crate::model::{Blob, CellName, RunId, TranscriptRef};
+use crate::record::RecordedCell;
+use crate::review::{EvalDraft, ModeList, ReviewFiles, ReviewNote, ReviewPlace, ReviewSession};
 use crate::theme::CodeLanguage;
 use crate::transcript::FieldMapping;
 use crate::workspace::Workspace;
 use crate::workspace::trust::SendPermission;
+
+/// An order to write notes and modes.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct ReviewWriteOrder {
+    pub(crate) number: u64,
+    pub(crate) files: ReviewFiles,
+    /// The text of modes.yaml that the change is based on.
+    pub(crate) modes_before: Arc<str>,
+    /// The modes, if they change.
+    pub(crate) modes: Option<ModeList>,
+    /// The records to add. A note without an id is new.
+    pub(crate) notes: Vec<ReviewNote>,
+    /// True to write the notes before the modes.
+    pub(crate) notes_first: bool,
+}
 
 /// An order to the runtime or to the terminal.
 #[derive(Debug, Clone, PartialEq)]
@@ -34,6 +54,20 @@ pub(crate) enum Effect {
         generation: u64,
         workspace: Arc<Workspace>,
         decided_by: Arc<Workspace>,
+        /// The evals that were renamed since, oldest first.
+        renames: Vec<EvalRename>,
+    },
+    /// Read the repeats of the noise runs. `measured` is the run that just ended.
+    ReadNoise {
+        workspace: Arc<Workspace>,
+        measured: Option<RunTicket>,
+    },
+    /// Read the newest edit from the history of the workspace.
+    ReadEdit { workspace: Arc<Workspace> },
+    /// Move the labels of renamed evals to their new names.
+    RenameLabels {
+        workspace: Arc<Workspace>,
+        renames: Vec<EvalRename>,
     },
     /// Watch the files of this workspace instead of those watched before.
     WatchWorkspace(Arc<Workspace>),
@@ -129,6 +163,58 @@ pub(crate) enum Effect {
         workspace: Option<Arc<Workspace>>,
         dir: Option<PathBuf>,
     },
+    /// Read the history of the workspace.
+    ReadHistory {
+        number: u64,
+        workspace: Arc<Workspace>,
+    },
+    /// Count the entries of the history. A newer order cancels an older one.
+    CountHistory {
+        number: u64,
+        view: Shared<HistoryView>,
+        labels: SharedLabels,
+        /// The workspace with the file of draws.
+        workspace: Option<Arc<Workspace>>,
+    },
+    /// Compare two states of the history. `number` is the number of the read history.
+    CompareStates {
+        number: u64,
+        view: Shared<HistoryView>,
+        labels: SharedLabels,
+        pair: StatePair,
+    },
+    /// Read the reasons of verdicts of the history that was read last.
+    ReadReasons {
+        number: u64,
+        cells: Vec<RecordedCell>,
+    },
+    /// Read the state of an entry of the history that was read last, to show its cells.
+    ReadState {
+        entry: usize,
+        select: Option<CellName>,
+    },
+    /// Set the baseline to an entry.
+    SetBaseline {
+        workspace: Arc<Workspace>,
+        entry: usize,
+    },
+    /// Write the state of an entry to a file, whose path is relative to the folder of the workspace.
+    ExportState {
+        workspace: Arc<Workspace>,
+        entry: usize,
+        output: PathBuf,
+    },
+    /// Find the rubric files of an entry's revision that differ from the current ones.
+    PlanRestore {
+        workspace: Arc<Workspace>,
+        view: Shared<HistoryView>,
+        entry: usize,
+    },
+    /// Change rubric files.
+    EditRubrics {
+        workspace: Arc<Workspace>,
+        order: RubricEditOrder,
+    },
     /// Find judges that the user could ask (API keys in the environment, local servers) and the cost of this cell
     /// with each.
     FindJudges { row: RowId, order: RunOrder },
@@ -136,6 +222,41 @@ pub(crate) enum Effect {
     ListTranscripts { file: PathBuf, after: u64 },
     /// Create a workspace and a first rubric around a file of transcripts.
     MakeWorkspace { file: PathBuf },
+    /// Read the recorded draws of a file of labels.
+    ReadDraws { file: PathBuf },
+    /// Draw decisions of an eval by chance and record the draw next to the file of labels.
+    DrawLabels {
+        file: PathBuf,
+        eval: u32,
+        items: Shared<QueueEval>,
+        by: Option<StratumProperty>,
+        size: usize,
+    },
+    /// Compute the figures of an eval against the labels.
+    ComputeFigures {
+        eval: u32,
+        version: u64,
+        input: Shared<FiguresInput>,
+    },
+    /// Read a review. `more` extends its sample.
+    OpenReview {
+        number: u64,
+        place: Shared<ReviewPlace>,
+        more: Option<usize>,
+    },
+    /// Write notes and modes. The screen waits for the answer.
+    WriteReview(ReviewWriteOrder),
+    /// Count in how many transcripts each draft fails.
+    CountDraftHits {
+        mode: String,
+        session: Shared<ReviewSession>,
+        drafts: Vec<EvalDraft>,
+    },
+    /// Write an eval into a rubric, with its labels.
+    WriteEval {
+        session: Shared<ReviewSession>,
+        draft: EvalDraft,
+    },
     /// Write a label to the file of labels. The runtime carries these orders out one after the other.
     WriteLabel(LabelWriteOrder),
     /// Open an editor at a position. The editor has the screen until it ends.

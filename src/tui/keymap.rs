@@ -11,6 +11,7 @@ use super::command::{COMMANDS, CommandScope, CommandSpec, UiCommand};
 use super::key_chord::{KeyChord, KeySyntaxError};
 use super::state::App;
 use super::state::pane::Pane;
+use super::state::review::ReviewView;
 
 /// The meaning of the keys pressed so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,8 +57,24 @@ pub(crate) fn parse_chords(keys: &str) -> Result<Vec<KeyChord>, KeySyntaxError> 
 
 /// Returns the scopes in which a key is looked up, the narrowest first.
 pub(crate) fn active_scopes(app: &App) -> impl Iterator<Item = CommandScope> + use<> {
-    let replay = app.replay.as_ref().map(|_| CommandScope::Replay);
+    // A state of the history is not played.
+    let replay = app
+        .replay
+        .as_ref()
+        .filter(|_| !app.shows_state())
+        .map(|_| CommandScope::Replay);
     let pane: &[CommandScope] = match app.ui.focus {
+        _ if app.shows_review() => match app.review.view {
+            ReviewView::Reading => &[CommandScope::Review],
+            ReviewView::Modes => &[CommandScope::Modes],
+            ReviewView::Answers => &[CommandScope::Answers],
+            ReviewView::Drafts => &[CommandScope::Drafts],
+        },
+        _ if app.shows_progress() => &[CommandScope::Progress],
+        Pane::Transcript if app.shows_trace_screen() => {
+            &[CommandScope::Trace, CommandScope::Transcript]
+        }
+        _ if app.shows_trace_screen() => &[CommandScope::Trace],
         Pane::Cells => &[CommandScope::Cells, CommandScope::Verdicts],
         Pane::Verdict => &[CommandScope::Verdicts],
         Pane::Transcript => &[CommandScope::Transcript],

@@ -5,6 +5,7 @@
 use std::path::PathBuf;
 
 use crate::model::{CellName, Label};
+use crate::workspace::label_edit::{LabelAnnotation, LabelOrigin};
 
 /// An order to change the file of labels.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,7 +24,11 @@ pub(crate) enum LabelChange {
         cell: CellName,
         /// Pass or fail; `None` is unsure.
         passed: Option<bool>,
+        /// The verdicts that the person saw, and the texts that the label is about.
+        origin: Box<LabelOrigin>,
     },
+    /// Adds a note or a cause to the label.
+    Annotate(LabelAnnotation),
     /// Removes the label.
     Remove(CellName),
     /// Undoes the order with this number.

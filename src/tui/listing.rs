@@ -6,9 +6,11 @@
 
 use std::path::Path;
 
-use super::reads::describe_skipped;
+use super::reads::describe_unread;
 use crate::model::{Digest, TranscriptRef};
-use crate::transcript::{TranscriptError, TranscriptFile, TranscriptIndexEntry, TranscriptRecord};
+use crate::transcript::{
+    ReadCounts, TranscriptError, TranscriptFile, TranscriptIndexEntry, TranscriptRecord,
+};
 
 /// The number of records on a page.
 pub(crate) const PAGE_RECORDS: u64 = 2000;
@@ -124,7 +126,8 @@ fn list_by_reading(
             }
         }
     }
-    found.not_understood = file.tally().and_then(describe_skipped);
+    // The records of other pages are not parsed, so only the reader's own counts are known.
+    found.not_understood = describe_unread(&ReadCounts::default(), file.tally());
     Ok(ListingFlow::Continue)
 }
 

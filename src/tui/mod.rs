@@ -24,8 +24,11 @@ pub(crate) mod content;
 pub(crate) mod editor;
 pub(crate) mod effect;
 pub(crate) mod event_loop;
+pub(crate) mod history_counts;
+pub(crate) mod history_view;
 pub(crate) mod key_chord;
 pub(crate) mod keymap;
+pub(crate) mod label_figures;
 pub(crate) mod label_write;
 pub(crate) mod listing;
 pub(crate) mod msg;
@@ -46,7 +49,7 @@ pub(crate) mod widget;
 
 use std::io;
 use std::panic::AssertUnwindSafe;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ratatui::layout::Size;
@@ -57,6 +60,8 @@ use tokio_util::sync::CancellationToken;
 use crate::clock::Clock;
 use crate::handlers::EvalTypeRegistry;
 use crate::model::{ExitReason, Millis, RunId};
+use crate::process::BoundedRuntime;
+use crate::review::ReviewPlace;
 use crate::theme::Theme;
 use crate::workspace::{Env, Workspace};
 use effect::Effect;
@@ -95,16 +100,24 @@ pub enum OpenRequest {
     },
 }
 
+/// Exports a state of the history. The arguments are the folder of the workspace, the number of the state, and the
+/// file. Returns a sentence about the file; the error is a sentence.
+pub type ExportState = Arc<dyn Fn(&Path, usize, &Path) -> Result<String, String> + Send + Sync>;
+
 /// The parts of the environment that the workbench uses.
 pub struct WorkbenchSetup {
     /// The item to open.
     pub open: OpenRequest,
+    /// The review to open on it.
+    pub review: Option<ReviewPlace>,
     /// The environment variables.
     pub env: Env,
     /// The clock of the workbench.
     pub clock: Arc<dyn Clock>,
     /// The colors and glyphs.
     pub theme: Theme,
+    /// The exporter of states, which the command line has too.
+    pub export: ExportState,
     /// True to apply and to remember the choices on the screen (theme, splits, order, the end of the tour).
     pub remembers_choices: bool,
 }
@@ -133,17 +146,14 @@ pub enum WorkbenchError {
 
 /// Opens the workbench and returns when the user leaves it. Restores the terminal in every case, also after a panic.
 pub fn run_workbench(setup: WorkbenchSetup) -> Result<WorkbenchExit, WorkbenchError> {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .map_err(WorkbenchError::Runtime)?;
+    let runtime = BoundedRuntime::start(SHUTDOWN_TIMEOUT).map_err(WorkbenchError::Runtime)?;
     // The panic hook has already printed the message on the normal screen.
     let exit =
         // The state is discarded after a panic, so it need not be unwind safe.
         std::panic::catch_unwind(AssertUnwindSafe(|| runtime.block_on(run_event_loop(setup))));
     // A task that does not react must not keep the program open. Events are recorded before they are shown, so none
     // is lost.
-    runtime.shutdown_timeout(SHUTDOWN_TIMEOUT.to_duration());
+    drop(runtime);
     exit.unwrap_or_else(|_| {
         Ok(WorkbenchExit {
             code: PANIC_EXIT_CODE,
@@ -163,11 +173,18 @@ async fn run_event_loop(setup: WorkbenchSetup) -> Result<WorkbenchExit, Workbenc
         clock: setup.clock,
         registry: Arc::new(EvalTypeRegistry::builtin()),
         rules_text_delay: Some(RULES_TEXT_DELAY),
+        export: setup.export,
     });
-    let (opened, replay_start, first_effects) = resolve_open_request(setup.open);
+    let (opened, replay_start, mut first_effects) = resolve_open_request(setup.open);
     // The size is read from the terminal before the first frame.
     let mut app = App::new(opened, Size::default(), setup.theme);
     app.replay_start = replay_start;
+    // A person who reads first wants no verdicts yet.
+    app.judges_on_open = setup.review.is_none();
+    if setup.review.is_some() {
+        app.review.place = setup.review;
+        first_effects.extend(update::open_review(&mut app));
+    }
     if let Some(choices) = choices {
         app.restore_choices(choices);
     }

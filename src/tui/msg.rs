@@ -4,31 +4,46 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::click_target::ClickTarget;
+use super::effect::ReviewWriteOrder;
+use super::history_view::{
+    ComparedStates, HistoryFacts, HistoryView, ReadState, RestorePlan, RubricEdit, Shared,
+    StatePair,
+};
 use super::key_chord::KeyChord;
 use super::label_write::WrittenLabel;
 use super::listing::ListingUpdate;
 use super::run_order::RunOrder;
 use super::state::cells::RowId;
 use super::state::document::TranscriptDocument;
+use super::state::edit_report::{EvalName, RecordedEdit};
 use super::state::finding_marks::FindingMarksKey;
 use super::state::judge_trace::RecordedCell;
+use super::state::labelling::ScreenFigures;
 use super::state::overlay::AvailableJudge;
 use super::state::readable_request::{ReadableRequest, RequestKey};
 use super::state::runs::RunTicket;
-use super::state::saves::EvalName;
 use super::state::transcript_source::TranscriptSourceText;
 use super::task_failure::TaskFailure;
 use super::widget::canvas::HitMap;
 use crate::diag::Diagnostic;
-use crate::event::{EventKind, RunEvent};
+use crate::event::RunEvent;
 use crate::handlers::TranscriptSpan;
-use crate::model::{Blob, RunId, TranscriptRef};
-use crate::record::{LogIntegrity, NewestVerdicts};
-use crate::run::{PaidCalls, RunPreview};
+use crate::model::{Blob, RecordedDraw, RunId, TranscriptRef, WallTime};
+use crate::record::{LogIntegrity, NewestVerdicts, NoiseRecords, RecordedCell as HistoryCell};
+use crate::review::{DraftHits, ReviewNote, ReviewSession};
+use crate::run::{OutlineBatch, PaidCalls, RunPreview};
 use crate::theme::StyledSpan;
 use crate::workspace::Workspace;
 use crate::workspace::lint::ExampleResult;
 use crate::workspace::trust::SendPermission;
+
+/// A workspace around an opened file.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct MadeWorkspace {
+    pub(crate) workspace: Arc<Workspace>,
+    /// False if an earlier session made it.
+    pub(crate) is_new: bool,
+}
 
 /// An event that changes the app.
 #[derive(Debug, Clone, PartialEq)]
@@ -51,6 +66,24 @@ pub(crate) enum Msg {
     WorkerPanicked(String),
     /// dicta can't do what was requested; the text is a sentence.
     Refused(String),
+    /// A review was read, or it does not open for these reasons.
+    ReviewOpened {
+        number: u64,
+        session: Result<Shared<ReviewSession>, Vec<String>>,
+        at: WallTime,
+    },
+    /// Notes and modes are on disk: the notes with their ids, and the new text of modes.yaml.
+    ReviewWritten {
+        order: Box<ReviewWriteOrder>,
+        written: Result<(Vec<ReviewNote>, Option<Arc<str>>), TaskFailure>,
+    },
+    /// The hits of drafts were counted.
+    DraftHitsCounted {
+        mode: String,
+        hits: Vec<Result<Option<DraftHits>, String>>,
+    },
+    /// An eval was written, with a sentence about it.
+    ReviewEvalWritten(Result<String, TaskFailure>),
     /// A frame was drawn, with the areas that a click can hit.
     Drawn(HitMap<ClickTarget>),
 
@@ -58,7 +91,7 @@ pub(crate) enum Msg {
     /// `cells_planned`.
     OutlineExtended {
         generation: u64,
-        facts: Vec<EventKind>,
+        batch: OutlineBatch,
     },
     /// The outline is complete, or it failed with this problem.
     OutlineEnded {
@@ -71,6 +104,10 @@ pub(crate) enum Msg {
         verdicts: Arc<NewestVerdicts>,
         problems: Vec<String>,
     },
+    /// The newest edit was read from the history; `None` if there is none.
+    EditRead(Result<Option<Arc<RecordedEdit>>, TaskFailure>),
+    /// The labels of renamed evals were moved: their number.
+    LabelsRenamed(Result<u64, TaskFailure>),
     /// A watched file changed and the workspace loads. `changed` lists the files that differ from the last valid
     /// version.
     Reloaded {
@@ -177,6 +214,65 @@ pub(crate) enum Msg {
         warnings: Vec<String>,
         integrity: LogIntegrity,
     },
+    /// The history was read.
+    HistoryRead {
+        number: u64,
+        view: Result<Shared<HistoryView>, TaskFailure>,
+    },
+    /// Some entries of the history were counted.
+    HistoryCounted { number: u64, facts: HistoryFacts },
+    /// Two states were compared.
+    StatesCompared {
+        number: u64,
+        pair: StatePair,
+        compared: Result<Arc<ComparedStates>, TaskFailure>,
+    },
+    /// The reasons of verdicts were read.
+    ReasonsRead {
+        number: u64,
+        reasons: Vec<(HistoryCell, String)>,
+    },
+    /// The state of an entry was read.
+    StateRead {
+        number: usize,
+        read: Result<ReadState, TaskFailure>,
+    },
+    /// The baseline was set to an entry.
+    BaselineSet {
+        entry: usize,
+        done: Result<(), TaskFailure>,
+    },
+    /// The rubric files that a restore would write were found.
+    RestorePlanned(Result<RestorePlan, TaskFailure>),
+    /// Rubric files were changed, or a change was undone.
+    RubricsWritten {
+        undoes: bool,
+        written: Result<RubricEdit, TaskFailure>,
+    },
+    /// A state was written to a file, or not. The text is a sentence about the file.
+    StateExported(Result<String, TaskFailure>),
+    /// The repeats of the noise runs were read. `measured` is the run that just ended.
+    NoiseRead {
+        root: PathBuf,
+        measured: Option<RunTicket>,
+        noise: Result<Shared<NoiseRecords>, TaskFailure>,
+    },
+    /// The recorded draws of a file of labels were read.
+    DrawsRead {
+        file: PathBuf,
+        draws: Result<Shared<Vec<RecordedDraw>>, TaskFailure>,
+    },
+    /// A draw was recorded; `None` if nothing was left to draw.
+    LabelsDrawn {
+        eval: u32,
+        drawn: Result<Option<Box<RecordedDraw>>, TaskFailure>,
+    },
+    /// The figures of an eval were computed.
+    FiguresComputed {
+        eval: u32,
+        version: u64,
+        figures: Result<Shared<ScreenFigures>, TaskFailure>,
+    },
     /// The search for available judges ended.
     JudgesFound {
         row: RowId,
@@ -188,11 +284,11 @@ pub(crate) enum Msg {
         listed: ListingUpdate,
     },
     /// A workspace was created around a file, or not: a sentence.
-    WorkspaceMade(Result<Arc<Workspace>, TaskFailure>),
+    WorkspaceMade(Result<MadeWorkspace, TaskFailure>),
     /// A label was written, or not: a sentence.
     LabelWritten {
         number: u64,
-        written: Result<WrittenLabel, TaskFailure>,
+        written: Box<Result<WrittenLabel, TaskFailure>>,
     },
     /// The editor ended.
     EditorClosed(Result<(), TaskFailure>),

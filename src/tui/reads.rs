@@ -3,19 +3,23 @@
 //! Blocks: the runtime calls these functions on other threads than the screen's. Errors are sentences for the pane.
 //! Does not cache; the app keeps the results.
 
+mod edit;
 mod hex;
 mod record;
+mod renames;
 
 use std::path::Path;
 use std::sync::Arc;
 
 use super::content::HiddenTextRequest;
+use super::state::cells::hash_digest;
 use super::state::document::TranscriptDocument;
 use super::state::finding_marks::{FindingMarksKey, RubricEval};
 use super::state::judge_trace::{CellRef, RecordedCell};
 use super::state::readable_request::{ReadableRequest, RequestKey};
 use crate::event::{
-    BlobSource as _, EventKind, RecordedRequest, RunEvent, RunState, SettledCell, StoredText,
+    BlobSource as _, CellKey, EventKind, RecordedRequest, RunEvent, RunHeader, RunState,
+    SettledCell, StoredText,
 };
 use crate::handlers::{CompileCx, CompiledEval, EvalTypeRegistry, Subject, TranscriptSpan};
 use crate::model::{Blob, CellIx, TranscriptRef};
@@ -25,7 +29,9 @@ use crate::tools::find_hidden_ranges;
 use crate::transcript::{FieldMapping, RecordSpan, TranscriptFile, parse_native};
 use crate::tui::task_failure::TaskFailure;
 
-pub(crate) use record::{describe_skipped, read_record};
+pub(crate) use edit::read_edit;
+pub(crate) use record::{describe_unread, read_record};
+pub(crate) use renames::follow_renames;
 
 /// The number of events between two checks for cancellation.
 const EVENTS_PER_CHECK: usize = 512;
@@ -64,20 +70,12 @@ fn search_recorded_cell(
                 },
                 None,
             ) => {
-                // A row of this session knows the cell's number; a row of a past run knows only its name.
-                let is_requested = |(number, key)| match which {
-                    CellRef::Ix(requested) => number == *requested,
-                    CellRef::Name(requested) => state
-                        .header
-                        .as_ref()
-                        .and_then(|header| header.cell_name(transcript, key))
-                        .is_some_and(|name| name == requested.by_ref()),
-                };
-                let numbers = (first.0..).map(CellIx);
+                let header = state.header.as_deref();
                 // The cell belongs to a later transcript.
-                let Some((number, key)) = numbers.zip(keys).find(|cell| is_requested(*cell)) else {
+                let Some(at) = find_requested(header, transcript, *first, keys, which) else {
                     continue;
                 };
+                let (number, key) = (CellIx(first.0 + at), &keys[at as usize]);
                 found = Some((number, transcript.clone()));
                 EventKind::CellsPlanned {
                     transcript: transcript.clone(),
@@ -116,7 +114,9 @@ fn search_recorded_cell(
         CellRef::Ix(number) => {
             TaskFailure::new(format!("run {letters} has no cell number {}", number.0))
         }
-        CellRef::Name(name) => TaskFailure::new(format!("run {letters} has no cell {name}")),
+        CellRef::Named(named) => {
+            TaskFailure::new(format!("run {letters} has no cell {}", named.name))
+        }
     })?;
     let header = *state
         .header
@@ -133,6 +133,52 @@ fn search_recorded_cell(
         notes: notes.chain(events.integrity().explain()).collect(),
         dir: run.dir.clone(),
     }))
+}
+
+/// Finds a cell among those planned for a transcript. A row of this session knows the cell's number. A row of a past run
+/// knows its name; if the eval or judge had another name then, the question identifies the cell.
+fn find_requested(
+    header: Option<&RunHeader>,
+    transcript: &TranscriptRef,
+    first: CellIx,
+    keys: &[CellKey],
+    which: &CellRef,
+) -> Option<u32> {
+    let named = match which {
+        CellRef::Ix(requested) => {
+            let at = requested.0.checked_sub(first.0)?;
+            return ((at as usize) < keys.len()).then_some(at);
+        }
+        CellRef::Named(named) => named,
+    };
+    let header = header?;
+    let has_name = |key: &CellKey| {
+        let name = header.cell_name(transcript, key);
+        name.is_some_and(|name| name == named.name.by_ref())
+    };
+    let asks_the_same = |key: &CellKey| {
+        let eval = header.evals.get(key.eval as usize);
+        let judge = key.judge.map(|judge| header.judges.get(judge as usize));
+        let same_judge = match judge {
+            None => named.judge.is_none(),
+            Some(judge) => judge.is_some_and(|judge| {
+                named.judge.as_ref() == Some(&judge.digest)
+                    || named.name.judge.as_ref() == Some(&judge.config.name)
+            }),
+        };
+        transcript.id == named.name.transcript
+            && eval.is_some_and(|eval| {
+                Some(&eval.digest) == named.eval.as_ref()
+                    || Some(hash_digest(&eval.digest)) == named.eval_hash
+            })
+            && (key.message, key.repeat) == (named.name.message, named.name.repeat)
+            && same_judge
+    };
+    let at = keys
+        .iter()
+        .position(has_name)
+        .or_else(|| keys.iter().position(asks_the_same))?;
+    u32::try_from(at).ok()
 }
 
 /// Returns the same fact with its cell number replaced by 0.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::state::runs::RunTicket;
 use crate::event::ParentRun;
 use crate::model::JudgeConfig;
-use crate::run::CachePolicy;
+use crate::run::{BranchOrder, CachePolicy};
 use crate::workspace::Workspace;
 
 /// An order to start a run.
@@ -23,12 +23,20 @@ pub(crate) struct RunOrder {
     pub(crate) except: Option<String>,
     /// A judge that replaces those of the judged evals. It need not be in the workspace.
     pub(crate) judge: Option<JudgeConfig>,
+    /// The number of repeats of the judge, to show how stable its verdict is; `None` for the eval's own.
+    pub(crate) repeat: Option<u32>,
+    /// True if the run repeats judge calls to measure their noise. It decides nothing.
+    pub(crate) measures_noise: bool,
     /// The use of the verdict cache.
     pub(crate) cache: CachePolicy,
     /// The run whose recorded tool responses answer tool calls; `None`: as the workspace sets it.
     pub(crate) replayed_evidence: Option<String>,
+    /// True to reject tool calls without a recorded response, so that a second opinion fetches nothing.
+    pub(crate) recorded_only: bool,
     /// The run or save that caused this run; `None` for a save before any run.
     pub(crate) parent: Option<ParentRun>,
+    /// The recorded judge trace to continue; the run then judges nothing else.
+    pub(crate) branch: Option<Arc<BranchOrder>>,
     /// True if a save caused the run, and no key.
     pub(crate) is_of_save: bool,
 }

@@ -1,4 +1,5 @@
-//! The choices on the screen that dicta remembers for the next start: theme, splits, order, the end of the tour.
+//! The choices on the screen that dicta remembers for the next start: theme, splits, order, the end of the tour, and
+//! whether a label goes on to the next decision.
 //!
 //! Owns the file `screen.json` in the data directory, which only the user can read. Each value is read on its own, so a
 //! damaged file loses only the damaged values. A write changes only the values that the user changed, so two open
@@ -31,6 +32,8 @@ pub(crate) struct ScreenChoices {
     pub(crate) splits: Option<PaneSplits>,
     /// True if the user finished or hid the tour.
     pub(crate) tour_ended: Option<bool>,
+    /// False if a label does not go to the next decision of the queue.
+    pub(crate) advance: Option<bool>,
 }
 
 impl ScreenChoices {
@@ -52,6 +55,7 @@ impl ScreenChoices {
                 .and_then(Value::as_object)
                 .map(splits_from_values),
             tour_ended: values.get("tour_ended").and_then(Value::as_bool),
+            advance: values.get("advance").and_then(Value::as_bool),
         }
     }
 
@@ -65,6 +69,7 @@ impl ScreenChoices {
             sort: changed(self.sort.as_ref(), before.sort.as_ref()),
             splits: changed(self.splits.as_ref(), before.splits.as_ref()),
             tour_ended: changed(self.tour_ended.as_ref(), before.tour_ended.as_ref()),
+            advance: changed(self.advance.as_ref(), before.advance.as_ref()),
         };
         (changes != Self::default()).then_some(changes)
     }
@@ -75,6 +80,7 @@ impl ScreenChoices {
         self.sort = newer.sort.or(self.sort);
         self.splits = newer.splits.or(self.splits);
         self.tour_ended = newer.tour_ended.or(self.tour_ended);
+        self.advance = newer.advance.or(self.advance);
     }
 
     /// Writes these choices to the file and keeps the others in it.
@@ -108,6 +114,9 @@ impl ScreenChoices {
         }
         if let Some(ended) = self.tour_ended {
             values.insert("tour_ended".to_owned(), ended.into());
+        }
+        if let Some(advance) = self.advance {
+            values.insert("advance".to_owned(), advance.into());
         }
     }
 }
@@ -162,6 +171,7 @@ mod tests {
                 ..PaneSplits::default()
             }),
             tour_ended: Some(true),
+            advance: Some(false),
         }
     }
 
@@ -212,7 +222,7 @@ mod tests {
             ("[1]", ScreenChoices::default()),
             ("{\"theme\": \"light\"", ScreenChoices::default()),
             (
-                r#"{"theme": 7, "order": "sideways", "splits": {"main": 5000, "changes": 700}, "tour_ended": true, "later": 1}"#,
+                r#"{"theme": 7, "order": "sideways", "splits": {"main": 5000, "changes": 700}, "tour_ended": true, "advance": "no", "later": 1}"#,
                 ScreenChoices {
                     splits: Some(PaneSplits {
                         changes: 700,

@@ -146,13 +146,37 @@ impl TestWorkbench {
         )
     }
 
+    /// Opens a workspace as on a real screen: one without a recorded run is judged after the first frame. The other
+    /// functions judge nothing, so that a test counts only the runs that it orders.
+    pub(crate) fn judging_on_open(width: u16, height: u16, data: TempDir, root: &Path) -> Self {
+        let dir = data.path().display().to_string();
+        let env = Env([("DICTA_DATA_DIR".to_owned(), dir)].into());
+        let workspace =
+            workspace::load(root, &env, &EvalTypeRegistry::builtin()).expect("it loads");
+        let root = workspace.root.clone();
+        let opened = OpenedItem::Workspace(Arc::new(workspace));
+        let size = Size { width, height };
+        Self::start(opened, size, None, (env, data, root), Vec::new(), true)
+    }
+
     /// Opens any item.
     pub(crate) fn on(
         opened: OpenedItem,
         size: Size,
         pace: Option<Millis>,
+        parts: (Env, TempDir, PathBuf),
+        first: Vec<Effect>,
+    ) -> Self {
+        Self::start(opened, size, pace, parts, first, false)
+    }
+
+    fn start(
+        opened: OpenedItem,
+        size: Size,
+        pace: Option<Millis>,
         (env, data, root): (Env, TempDir, PathBuf),
         first: Vec<Effect>,
+        judges_on_open: bool,
     ) -> Self {
         let tokio = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
@@ -165,9 +189,15 @@ impl TestWorkbench {
             clock: Arc::new(clock.clone()),
             registry: Arc::new(EvalTypeRegistry::builtin()),
             rules_text_delay: pace,
+            export: Arc::new(|_, number, output| {
+                let text = format!("state {number}");
+                std::fs::write(output, &text).map_err(|error| error.to_string())?;
+                Ok(format!("{} has {text}", output.display()))
+            }),
         });
         let theme = Theme::bundled("dark").expect("it is bundled");
-        let app = App::new(opened, size, theme);
+        let mut app = App::new(opened, size, theme);
+        app.judges_on_open = judges_on_open;
         let entered = tokio.enter();
         let screen = FakeScreen::new(size.width, size.height);
         let event_loop = EventLoop::new(app, screen, deps, first);
@@ -263,6 +293,18 @@ impl TestWorkbench {
     /// whenever nothing else is left to wait for.
     pub(crate) fn settle(&mut self) -> &mut Self {
         self.settle_until(|_| false)
+    }
+
+    /// Draws the first frame and continues until nothing is left to do.
+    pub(crate) fn settle_after_first_frame(&mut self) -> &mut Self {
+        self.draw().settle()
+    }
+
+    /// Draws a frame.
+    pub(crate) fn draw(&mut self) -> &mut Self {
+        let _inside = self.tokio.enter();
+        self.event_loop.draw();
+        self
     }
 
     /// Like [`TestWorkbench::settle`], but stops as soon as `enough` returns true.

@@ -9,7 +9,8 @@ use indexmap::IndexMap;
 
 use crate::diag::yaml::{self, DiagnosticCollector, YamlDoc};
 use crate::diag::{Diagnostic, SourceSpan, find_nearest};
-use crate::model::{JudgeConfig, PanelRule};
+use crate::model::{JudgeConfig, PanelRule, escape_pointer_step};
+use crate::provider::{RETIREMENTS_READ, find_retirement};
 use crate::rubric::{Eval, EvalTypeCatalog, PanelSpec, Rubric};
 
 fn explain_unknown_judge(name: &str, judges: &IndexMap<String, JudgeConfig>) -> Option<String> {
@@ -148,4 +149,32 @@ pub(super) fn duplicate_rubric_error(rubric: &Rubric, other: &Path) -> Diagnosti
         Ok(doc) => problem.with_span(doc.span("/id"), &rubric.source),
         Err(_) => problem,
     }
+}
+
+/// The code of the warning about a model that its provider retires.
+pub(crate) const RETIRING_MODEL: &str = "model-retires";
+
+/// Returns a warning for each judge whose provider announced the end of its model.
+pub(super) fn find_retiring_models(
+    judges: &IndexMap<String, JudgeConfig>,
+    doc: &YamlDoc,
+) -> Vec<Diagnostic> {
+    let judges = judges.iter();
+    judges
+        .filter_map(|(name, judge)| {
+            let end = find_retirement(judge)?;
+            // A judge of another file has no place in dicta.yaml.
+            let at = format!("/judges/{}/model", escape_pointer_step(name));
+            let message = format!(
+                "the provider retires {} on {}, as a copy of {} states (copy of {RETIREMENTS_READ} or before; check the page); \
+                 `dicta migrate --from {name} --to NEW` compares a new judge with this one",
+                judge.model, end.date, end.source
+            );
+            doc.value.pointer(&at)?;
+            Some(
+                Diagnostic::warning(RETIRING_MODEL, &doc.path, message)
+                    .with_span(doc.span(&at), &doc.source),
+            )
+        })
+        .collect()
 }

@@ -4,7 +4,9 @@
 //! contains a digest of the content: a newer demo gets a new folder. Does not overwrite an edited demo.
 
 use std::borrow::Cow;
+use std::ffi::OsString;
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use rust_embed::RustEmbed;
@@ -12,6 +14,7 @@ use thiserror::Error;
 
 use crate::model::Digest;
 use crate::storage;
+use crate::workspace::paths::default_runs_folder;
 
 /// The name of the file next to the workspace folder that marks the parent folder as an unpacked demo.
 const MARKER_FILE: &str = ".dicta-demo";
@@ -49,7 +52,8 @@ pub struct RestoredDemo {
     pub moved_to: Option<PathBuf>,
 }
 
-/// Restores the demo's original files. The former ones move to a folder next to it, so that no edit is lost.
+/// Restores the demo's original files in the same folder, so that a shell in it sees them. The former files and the
+/// recorded runs move to a folder next to it, so that nothing is lost.
 pub fn reset(data_dir: &Path) -> Result<RestoredDemo, DemoUnpackError> {
     reset_files(data_dir, &embedded_files())
 }
@@ -60,15 +64,7 @@ fn reset_files(
 ) -> Result<RestoredDemo, DemoUnpackError> {
     let folder = demo_folder(data_dir, files);
     let moved_to = if folder.exists() {
-        let former = (1..=u32::MAX)
-            .map(|n| folder.with_extension(format!("former-{n}")))
-            .find(|path| !path.exists())
-            .unwrap_or_else(|| folder.with_extension("former"));
-        fs::rename(&folder, &former).map_err(|source| DemoUnpackError::Io {
-            path: former.clone(),
-            source,
-        })?;
-        Some(former.join("demo"))
+        Some(move_former_demo(data_dir, &folder)?)
     } else {
         None
     };
@@ -76,6 +72,68 @@ fn reset_files(
         workspace: unpack_files(data_dir, files)?,
         moved_to,
     })
+}
+
+/// Moves the content of the demo's folder and its recorded runs into a new folder. Returns the former workspace.
+fn move_former_demo(data_dir: &Path, folder: &Path) -> Result<PathBuf, DemoUnpackError> {
+    let former = (1..=u32::MAX)
+        .map(|n| folder.with_extension(format!("former-{n}")))
+        .find(|path| !path.exists())
+        .unwrap_or_else(|| folder.with_extension("former"));
+    let workspace = folder.join("demo");
+    let kept = former.join("demo");
+    create_folder(&kept)?;
+    // The marker leaves first: without it, the folder is not a complete demo, and the next command unpacks the rest.
+    let marker = folder.join(MARKER_FILE);
+    if marker.exists() {
+        rename(&marker, &former.join(MARKER_FILE))?;
+    }
+    create_folder(&workspace)?;
+    for name in list_names(&workspace)? {
+        rename(&workspace.join(&name), &kept.join(&name))?;
+    }
+    for name in list_names(folder)? {
+        if name != "demo" {
+            rename(&folder.join(&name), &former.join(&name))?;
+        }
+    }
+    // Runs of the edited files would be stale verdicts of the restored ones.
+    let root = workspace
+        .canonicalize()
+        .map_err(|error| io_error(&workspace, error))?;
+    let runs = default_runs_folder(data_dir, &root, "demo");
+    if runs.exists() {
+        rename(&runs, &former.join("recorded-runs"))?;
+    }
+    Ok(kept)
+}
+
+/// Returns the names in a folder; none if it does not exist.
+fn list_names(folder: &Path) -> Result<Vec<OsString>, DemoUnpackError> {
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(io_error(folder, error)),
+    };
+    entries
+        .map(|entry| entry.map(|entry| entry.file_name()))
+        .collect::<Result<_, _>>()
+        .map_err(|error| io_error(folder, error))
+}
+
+fn create_folder(path: &Path) -> Result<(), DemoUnpackError> {
+    fs::create_dir_all(path).map_err(|error| io_error(path, error))
+}
+
+fn rename(from: &Path, to: &Path) -> Result<(), DemoUnpackError> {
+    fs::rename(from, to).map_err(|error| io_error(to, error))
+}
+
+fn io_error(path: &Path, source: std::io::Error) -> DemoUnpackError {
+    DemoUnpackError::Io {
+        path: path.to_owned(),
+        source,
+    }
 }
 
 /// Returns the demo's files by their path, sorted.
@@ -117,37 +175,47 @@ fn unpack_files(
     if folder.join(MARKER_FILE).is_file() {
         return Ok(workspace);
     }
-    let fail = |path: &Path, source| DemoUnpackError::Io {
-        path: path.to_owned(),
-        source,
-    };
-    storage::create_own_folder(data_dir).map_err(|error| fail(data_dir, error))?;
+    storage::create_own_folder(data_dir).map_err(|error| io_error(data_dir, error))?;
+    if folder.exists() {
+        // A reset emptied it, or was interrupted. The folder stays, because a shell may be in it.
+        fill_folder(&folder, files)?;
+        return Ok(workspace);
+    }
     // The folder gets its name last, so that an interrupted unpacking leaves no half demo behind.
     let temp = tempfile::Builder::new()
         .prefix(".demo-")
         .tempdir_in(data_dir)
-        .map_err(|error| fail(data_dir, error))?;
-    for (name, bytes) in files {
-        let path = temp.path().join(name);
-        let parent = path.parent().unwrap_or(temp.path());
-        fs::create_dir_all(parent)
-            .and_then(|()| storage::create_new_file(&path, bytes))
-            .map_err(|error| fail(&path, error))?;
-    }
-    let marker_path = temp.path().join(MARKER_FILE);
-    // The marker is the last file; a folder that has it is complete.
-    storage::create_new_file(&marker_path, digest_files(files).0.as_bytes())
-        .map_err(|error| fail(&marker_path, error))?;
+        .map_err(|error| io_error(data_dir, error))?;
+    fill_folder(temp.path(), files)?;
     match fs::rename(temp.path(), &folder) {
         Ok(()) => {
             // The folder has been renamed, so there is nothing left to delete.
             let _moved = temp.keep();
-            storage::sync_folder(data_dir).map_err(|error| fail(data_dir, error))?;
+            storage::sync_folder(data_dir).map_err(|error| io_error(data_dir, error))?;
             Ok(workspace)
         }
         // Another process was faster; it unpacked the same content.
         Err(_) if folder.join(MARKER_FILE).is_file() => Ok(workspace),
-        Err(error) => Err(fail(&folder, error)),
+        Err(error) => Err(io_error(&folder, error)),
+    }
+}
+
+/// Writes the demo's files that a folder lacks, and then the marker.
+fn fill_folder(folder: &Path, files: &[(String, Cow<'_, [u8]>)]) -> Result<(), DemoUnpackError> {
+    for (name, bytes) in files {
+        let path = folder.join(name);
+        create_folder(path.parent().unwrap_or(folder))?;
+        match storage::create_new_file(&path, bytes) {
+            // Another process restores the demo too, with the same content.
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            written => written.map_err(|error| io_error(&path, error))?,
+        }
+    }
+    let marker = folder.join(MARKER_FILE);
+    // The marker is the last file; a folder that has it is complete.
+    match storage::create_new_file(&marker, digest_files(files).0.as_bytes()) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
+        written => written.map_err(|error| io_error(&marker, error)),
     }
 }
 
@@ -195,6 +263,33 @@ mod tests {
         assert_ne!(newer, first);
         let left: Vec<_> = fs::read_dir(&data).expect("entries").collect();
         assert_eq!(left.len(), 2, "no temporary folder stays: {left:?}");
+    }
+
+    #[test]
+    fn reset_demo_stays_in_its_folder_and_keeps_edits_and_runs_next_to_it() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let data = dir.path().join("data");
+        let root = unpack_files(&data, &files("v1")).expect("unpacked");
+        let runs = default_runs_folder(&data, &root, "demo");
+        fs::create_dir_all(runs.join("r")).expect("a run");
+        fs::write(root.join("dicta.yaml"), "edited").expect("written");
+        fs::write(root.join("mine.yaml"), "mine").expect("written");
+        // A shell in the folder refers to its inode.
+        let inode =
+            |path: &Path| std::os::unix::fs::MetadataExt::ino(&path.metadata().expect("it exists"));
+        let before = inode(&root);
+        let restored = reset_files(&data, &files("v1")).expect("restored");
+        assert_eq!((&restored.workspace, inode(&root)), (&root, before));
+        let text = |path: &Path| fs::read_to_string(path).expect("text");
+        assert_eq!(text(&root.join("dicta.yaml")), "v1");
+        assert!(!root.join("mine.yaml").exists() && !runs.exists());
+        let former = restored.moved_to.expect("the former files");
+        assert_eq!(text(&former.join("dicta.yaml")), "edited");
+        assert_eq!(text(&former.join("mine.yaml")), "mine");
+        assert!(former.with_file_name("recorded-runs").join("r").is_dir());
+        assert!(find_demo_runs(&root).is_some_and(|runs| runs.join("r").is_dir()));
+        let again = reset_files(&data, &files("v1")).expect("restored");
+        assert_ne!(again.moved_to, Some(former));
     }
 
     #[test]

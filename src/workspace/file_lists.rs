@@ -128,6 +128,15 @@ impl ListedFiles {
                     .accepting(MAPPED_FILE_KEYS);
                     let path = entry_fields.text("path");
                     let map = entry_fields.mapping("map").and_then(FieldMapping::parse);
+                    let map = map.map(|mut map| {
+                        map.resolve_paths(root);
+                        for joined in map.joined_files().filter(|path| !path.is_file()) {
+                            let shown = super::paths::display_path(root, joined);
+                            let why = format!("join: `{}` is not a file", shown.display());
+                            entry_fields.error_at("map/join", "io", why);
+                        }
+                        map
+                    });
                     if !entry_fields.has("path") {
                         entry_fields
                             .error_at_mapping("missing", "`path` is missing: a file or a glob");
@@ -149,7 +158,7 @@ impl ListedFiles {
                         // Two globs may match the same file. That is a conflict only if their mappings
                         // differ.
                         if let Some(other) = mapped.insert(file.clone(), path.clone())
-                            && listed.maps.0.get(&file) != Some(&map)
+                            && listed.maps.by_path.get(&file) != Some(&map)
                         {
                             let file = super::paths::display_path(root, &file);
                             let why = format!(
@@ -158,7 +167,7 @@ impl ListedFiles {
                             );
                             fields.error_at(&inside, "map", why);
                         }
-                        listed.maps.0.insert(file, Arc::clone(&map));
+                        listed.maps.by_path.insert(file, Arc::clone(&map));
                     }
                 }
                 other => {

@@ -124,7 +124,8 @@ pub(super) fn find_watch_folders(
     (folders, glob.ok().map(|glob| glob.compile_matcher()))
 }
 
-fn is_glob(text: &str) -> bool {
+/// Returns true if a path contains wildcard characters.
+pub(super) fn is_glob(text: &str) -> bool {
     text.contains(['*', '?', '[', '{'])
 }
 

@@ -13,21 +13,25 @@ use serde_json::Value;
 use super::config_keys::WORKSPACE_KEYS;
 use super::file_lists::ListedFiles;
 use super::judges::JudgeCx;
+use super::label_edit::fingerprint_text;
+use super::label_parts::{SplitSources, load_parts};
+use super::label_unsealings::read_unsealings;
 use super::{
-    CONFIG_FILE, Env, JudgeNames, Workspace, WorkspaceLimits, WorkspaceRubricFiles, api_keys,
-    cross_checks, demo, files, judges, labels, lint, model_config, paths, run_folders, scripts,
-    source_judges, tools_files, trust,
+    CONFIG_FILE, Env, JudgeNames, SealedLabels, Workspace, WorkspaceLimits, WorkspaceRubricFiles,
+    api_keys, cross_checks, demo, files, judges, labels, lint, model_config, paths, run_folders,
+    scripts, source_judges, tools_files, trust,
 };
 use crate::diag::yaml::{
-    self, DiagnosticCollector, MAX_BYTES, MappingDecoder, YamlDoc, describe_value,
+    self, DiagnosticCollector, MAX_BYTES, MappingDecoder, YamlDoc, YamlLimits, describe_value,
 };
 use crate::diag::{Diagnostic, LoadedFile, Severity, has_errors, mask_secrets, replace_sources};
 use crate::event::Redactor;
-use crate::model::{JudgeConfig, ProviderKind};
+use crate::model::{JudgeConfig, ProviderKind, compares_pairs};
 use crate::net::{Resolver, SystemResolver};
 use crate::rubric::{self, EvalTypeCatalog, Rubric};
 use crate::storage;
 use crate::tools::toolbox::Toolbox;
+use crate::transcript::FieldMappings;
 
 /// Loads the workspace in `root` (a folder with a dicta.yaml).
 ///
@@ -167,6 +171,8 @@ fn load_checking_owners(
         secrets: Vec::new(),
         resolver: &resolver,
         extra_rubrics: options.extra_rubrics,
+        // A workspace that no one trusts yet gets no file.
+        stores: matches!(owners, OwnerCheck::Refuse),
     };
     let workspace = loader.read_workspace(&doc);
     let trusted_files = std::mem::take(&mut loader.trusted_files);
@@ -233,6 +239,8 @@ struct WorkspaceLoader<'l> {
     resolver: &'l Arc<dyn Resolver>,
     /// The rubrics that dicta.yaml does not list.
     extra_rubrics: &'l [PathBuf],
+    /// True if dicta may store the parts of transcripts.
+    stores: bool,
 }
 
 impl WorkspaceLoader<'_> {
@@ -242,7 +250,7 @@ impl WorkspaceLoader<'_> {
         let mut listed =
             |key| ListedFiles::read((self.root, self.env), doc, &mut fields, key, &problems);
         // Step 1: the files of dicta.yaml. Tools come before judges, which name them.
-        let transcripts = listed("transcripts");
+        let mut transcripts = listed("transcripts");
         let mut rubric_files = listed("rubrics").files;
         rubric_files.extend(self.extra_rubrics.iter().cloned());
         let tools = tools_files::read_tools_files(self.root, self.env, &mut fields, self.resolver);
@@ -272,6 +280,8 @@ impl WorkspaceLoader<'_> {
         }
         // Step 3: rubrics. They may add judges from model configs.
         let mut rubrics = self.load_rubrics(rubric_files, &problems, doc, &mut judges);
+        let mut evals = rubrics.iter().flat_map(|rubric| &rubric.evals);
+        transcripts.maps.joins_pairs = evals.any(|eval| compares_pairs(&eval.eval_type));
         source_judges::add_source_judges(cross_checks::list_judge_names(&rubrics), &mut judges);
         let scripts = scripts::prepare_scripts(self.root, allow_scripts, &mut rubrics);
         self.problems.extend(scripts.problems);
@@ -288,8 +298,11 @@ impl WorkspaceLoader<'_> {
         if !has_errors(&self.problems) {
             let found = lint::lint_rubrics(&rubrics, &judges, judge.as_deref(), self.catalog);
             self.problems.extend(found);
+            let retiring = cross_checks::find_retiring_models(&judges, doc);
+            self.problems.extend(retiring);
         }
         if !has_errors(&self.problems) {
+            labels::upgrade_earlier_ids(&mut found, &transcripts.files);
             labels::resolve_scout_uuids(&mut found, &transcripts.files, &transcripts.maps);
             found.prepend_mapped(labels::read_mapped(
                 self.root,
@@ -299,9 +312,10 @@ impl WorkspaceLoader<'_> {
             self.problems
                 .extend(labels::check_map_labels(doc, &rubrics));
         }
+        let sealed = self.seal_labels(&mut found, (&transcripts.files, &transcripts.maps));
         self.problems.append(&mut found.problems);
         if !prevents_loading(&self.problems) {
-            let about = check_labels(&found, &rubrics);
+            let about = check_labels(&found, sealed.as_ref(), &rubrics);
             self.problems.extend(about);
         }
         // The labels come after this list, because a team may share a folder of them.
@@ -328,6 +342,8 @@ impl WorkspaceLoader<'_> {
             judge,
             labels: found.labels,
             label_places: found.places,
+            sealed: sealed.map(Arc::new),
+            pair_preferences: found.pair_preferences,
             labels_file: found.file,
             label_problems: Vec::new(),
             runs,
@@ -339,6 +355,31 @@ impl WorkspaceLoader<'_> {
             warnings: Vec::new(),
             permissions: BTreeSet::new(),
         }
+    }
+
+    /// Takes the labels of the test part out of the loaded ones, if `labels:` has a split.
+    fn seal_labels(
+        &mut self,
+        found: &mut labels::LoadedLabels,
+        (transcripts, maps): (&[PathBuf], &FieldMappings),
+    ) -> Option<SealedLabels> {
+        let rule = found.split?;
+        let file = found.file.clone()?;
+        let sources = SplitSources {
+            root: self.root,
+            labels: &file,
+            transcripts,
+            maps,
+            stores: self.stores,
+        };
+        let (split, problems) = load_parts(rule, &sources);
+        self.problems.extend(problems);
+        let mut sealed = labels::seal_labels(found, split, fingerprint_text);
+        // An unreadable file of looks hides no figure; `dicta agree` reports it.
+        let unsealings = read_unsealings(&file).unwrap_or_default();
+        let last = unsealings.last().map(|last| last.at.clone());
+        sealed.remember_unsealings(unsealings.len() as u64, last);
+        Some(sealed)
     }
 
     fn read_runs_folder(&self, fields: &mut MappingDecoder<'_>) -> PathBuf {
@@ -507,7 +548,7 @@ impl WorkspaceLoader<'_> {
         let mut more: Vec<LoadedFile> = Vec::new();
         for path in paths {
             let shown_path = paths::display_path(self.root, &path);
-            let text = match files::read_text(&path, MAX_BYTES as u64) {
+            let text = match files::read_text(&path, YamlLimits::GENERATED.bytes as u64) {
                 Ok(text) => text,
                 Err(why) => {
                     let message = format!("the rubric {} {why}", shown_path.display());
@@ -587,17 +628,19 @@ fn report_foreign_keys(fields: &mut MappingDecoder<'_>) {
 }
 
 /// Returns the problems of labels that match no eval.
-fn check_labels(found: &labels::LoadedLabels, rubrics: &[Arc<Rubric>]) -> Vec<Diagnostic> {
+fn check_labels(
+    found: &labels::LoadedLabels,
+    sealed: Option<&SealedLabels>,
+    rubrics: &[Arc<Rubric>],
+) -> Vec<Diagnostic> {
     let text = |path: &Path| {
         let mut files = found.files.iter();
         let found_file = files.find(|known| known.path == path);
         found_file.map(|found| Arc::clone(&found.text))
     };
-    labels::check_labels_against_rubrics(
-        &found.labels,
-        &found.places,
-        found.mapped_count,
-        rubrics,
-        &text,
-    )
+    let visible = found.labels.iter().zip(&found.places);
+    let sealed = sealed
+        .into_iter()
+        .flat_map(SealedLabels::list_from_label_files);
+    labels::check_labels_against_rubrics(visible.chain(sealed), found.mapped_count, rubrics, &text)
 }

@@ -19,7 +19,10 @@ mod installation_secret;
 mod judge_names;
 mod judges;
 mod label_author;
+pub mod label_draws;
 pub mod label_edit;
+mod label_parts;
+pub mod label_unsealings;
 mod labels;
 mod limits;
 pub mod lint;
@@ -27,6 +30,8 @@ mod load;
 mod model_config;
 pub mod paths;
 mod rubric_files;
+mod rubric_text;
+pub mod rubric_write;
 mod run_folders;
 pub mod scaffold;
 mod scripts;
@@ -43,7 +48,9 @@ use std::sync::Arc;
 use indexmap::IndexMap;
 
 use crate::diag::{Diagnostic, LoadedFile};
-use crate::model::{JudgeConfig, Label, RunAndCellBudgets, find_source_judge};
+use crate::model::{
+    JudgeConfig, Label, Labels, PairPreference, RunAndCellBudgets, find_source_judge,
+};
 use crate::rubric::Rubric;
 use crate::tools::toolbox::Toolbox;
 use crate::transcript::FieldMappings;
@@ -62,12 +69,16 @@ pub use input_files::{WorkspaceInputs, list_input_files};
 pub use installation_secret::{load_installation_secret, load_or_create_installation_secret};
 pub use judge_names::JudgeNames;
 pub use label_author::find_label_author;
-pub use labels::LabelPlace;
-pub(crate) use labels::{UNMATCHED_LABEL_CODE, find_stray_labels, matches_an_eval};
+pub(crate) use label_parts::read_transcript_group;
+pub use labels::{LabelPlace, SealedLabels};
+pub(crate) use labels::{
+    LabelledTranscripts, UNMATCHED_LABEL_CODE, find_stray_labels, matches_an_eval,
+};
 pub use load::{LoadOptions, LoadedForTrust, load, load_for_trust, load_with};
 pub use model_config::{ModelConfigJudge, list_model_configs};
 pub use paths::{DataDirError, data_dir, default_runs_folder, find_workspace_root};
 pub use rubric_files::WorkspaceRubricFiles;
+pub use rubric_text::replace_rubric_text;
 pub use run_folders::{RunFolders, find_run_folders};
 pub use tools_files::{load_tools, parse_tools_file};
 
@@ -120,10 +131,14 @@ pub struct Workspace {
     pub secrets: Vec<String>,
     /// The default judge.
     pub judge: Option<String>,
-    /// People's labels.
+    /// People's labels, without the sealed ones.
     pub labels: Vec<Label>,
     /// The places of the labels, in the order of `labels`.
     pub label_places: Vec<LabelPlace>,
+    /// The sealed labels; `None` if `labels:` has no split.
+    pub sealed: Option<Arc<SealedLabels>>,
+    /// People's choices between the transcripts of a pair.
+    pub pair_preferences: Vec<PairPreference>,
     /// The file that receives new labels: the first `.jsonl` file of `labels:`, else `labels.jsonl` next to
     /// dicta.yaml. It may not exist yet.
     pub labels_file: Option<PathBuf>,
@@ -163,6 +178,32 @@ impl Workspace {
             Some(file) => file.clone(),
             None => self.root.join(labels::DEFAULT_LABELS_FILE),
         }
+    }
+
+    /// Returns the labels by decision, with the sealed ones hidden.
+    pub fn index_labels(&self) -> Labels {
+        let labels = Labels::new(self.labels.iter().cloned());
+        match &self.sealed {
+            Some(sealed) => labels.with_seal(Arc::clone(sealed.seal())),
+            None => labels,
+        }
+    }
+
+    /// Returns all labels with their places. Sealed ones have no answer.
+    pub fn list_labels(&self) -> impl Iterator<Item = (&Label, &LabelPlace)> {
+        let sealed = self.sealed.iter().flat_map(|sealed| sealed.list());
+        self.labels.iter().zip(&self.label_places).chain(sealed)
+    }
+
+    /// Returns true if the labels of a transcript are sealed.
+    pub fn is_sealed(&self, transcript: &str) -> bool {
+        let sealed = self.sealed.as_ref();
+        sealed.is_some_and(|sealed| sealed.seal().covers(transcript))
+    }
+
+    /// Returns the number of sealed labels.
+    pub fn count_sealed(&self) -> usize {
+        self.sealed.as_ref().map_or(0, |sealed| sealed.count())
     }
 
     /// Returns the judge with that name: a configured judge, or a built-in source judge.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::{files, globs, paths};
 use crate::diag::LoadedFile;
-use crate::diag::yaml::MAX_BYTES;
+use crate::diag::yaml::YamlLimits;
 use crate::rubric::{RubricFileError, RubricFiles, normalize_path};
 
 /// The files of a workspace, or of the folder of a rubric outside of a workspace.
@@ -109,11 +109,12 @@ impl RubricFiles for WorkspaceRubricFiles {
         if !read.referenced.contains(&path) {
             read.referenced.push(path.clone());
         }
-        let text = files::read_text(&path, MAX_BYTES as u64).map_err(|error| {
-            RubricFileError::Unreadable {
-                source: Arc::new(error),
-            }
-        })?;
+        let text =
+            files::read_text(&path, YamlLimits::GENERATED.bytes as u64).map_err(|error| {
+                RubricFileError::Unreadable {
+                    source: Arc::new(error),
+                }
+            })?;
         read.texts.push(LoadedFile {
             path: shown_path,
             text: Arc::clone(&text),

@@ -8,6 +8,7 @@
 //! it.
 
 mod source_verdicts;
+mod sources;
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -18,6 +19,7 @@ use std::path::{Path, PathBuf};
 use thiserror::Error;
 
 use self::source_verdicts::SourceVerdictTally;
+pub use self::sources::create_workspace_from;
 use super::files;
 use crate::model::{MessageRole, Transcript, TranscriptPart};
 use crate::storage;
@@ -74,6 +76,21 @@ pub enum ScaffoldError {
         /// The file of transcripts.
         file: PathBuf,
     },
+    /// The folder is a workspace already.
+    #[error("{} is there already; nothing was written", .path.display())]
+    Exists {
+        /// Its dicta.yaml.
+        path: PathBuf,
+    },
+    /// None of the files holds transcripts.
+    #[error(
+        "{} holds no transcripts: name the results, too, as in `dicta init --from promptfooconfig.yaml results.json`",
+        .file.display()
+    )]
+    NoTranscripts {
+        /// The first file.
+        file: PathBuf,
+    },
     /// The file changed while dicta read it.
     #[error("{} changed just now: try again", .file.display())]
     Changed {
@@ -117,18 +134,78 @@ pub fn create_workspace(file: &Path) -> Result<PathBuf, ScaffoldError> {
     Ok(folder)
 }
 
-/// Makes `<stem>-rubrics`, or the first of `-2`, `-3` … that is free.
-fn create_free_folder(parent: &Path, file: &Path) -> Result<PathBuf, ScaffoldError> {
+/// Returns the workspace that [`create_workspace`] made around a file earlier, if it still exists.
+pub fn find_workspace_around(file: &Path) -> Option<PathBuf> {
+    let file = fs::canonicalize(file).ok()?;
+    let name = file.file_name()?.to_str()?;
+    let listed = format!("../{}", globset::escape(name));
+    let folders =
+        (1..=MAX_WORKSPACES).map(|number| file.with_file_name(folder_name(&file, number)));
+    folders
+        // The names are taken in order, so the first free one is after the last workspace.
+        .take_while(|folder| folder.exists())
+        .find(|folder| {
+            let text = fs::read_to_string(folder.join("dicta.yaml"));
+            text.is_ok_and(|text| lists_file(&text, &listed))
+        })
+}
+
+/// Returns true if a dicta.yaml contains the path, and not only the beginning of a longer one.
+fn lists_file(text: &str, path: &str) -> bool {
+    text.match_indices(path).any(|(at, _)| {
+        let next = text[at + path.len()..].chars().next();
+        next.is_none_or(|next| matches!(next, ']' | '}' | ',' | '"' | '\'' | ' ' | '\n'))
+    })
+}
+
+/// Returns the name of the workspace's folder with a number: `<stem>-rubrics`, then `-2`, `-3` ….
+fn folder_name(file: &Path, number: u32) -> String {
     let stem = file.file_stem().map_or_else(
         || "transcripts".to_owned(),
         |stem| stem.to_string_lossy().into_owned(),
     );
+    match number {
+        1 => format!("{stem}-rubrics"),
+        n => format!("{stem}-rubrics-{n}"),
+    }
+}
+
+/// Returns the folder for notes on a file: its workspace's folder, or the one in which [`create_workspace`] will make
+/// its workspace.
+pub fn find_notes_folder(file: &Path) -> PathBuf {
+    if let Some(folder) = find_workspace_around(file) {
+        return folder;
+    }
+    let file = fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
+    let mut folders =
+        (1..=MAX_WORKSPACES).map(|number| file.with_file_name(folder_name(&file, number)));
+    let free = folders.find(|folder| !folder.exists() || holds_only_notes(folder));
+    free.unwrap_or_else(|| file.with_file_name(folder_name(&file, 1)))
+}
+
+/// Returns true for a folder that only `dicta review` has written to: a workspace can use it.
+fn holds_only_notes(folder: &Path) -> bool {
+    let Ok(entries) = fs::read_dir(folder) else {
+        return false;
+    };
+    let mut names = entries.flatten().map(|entry| entry.file_name());
+    let is_of_review = |name: std::ffi::OsString| {
+        let name = name.to_string_lossy();
+        name == "modes.yaml" || (name.starts_with("notes.") && name.ends_with("jsonl"))
+    };
+    names.all(is_of_review)
+}
+
+/// Makes `<stem>-rubrics`, or the first of `-2`, `-3` … that is free. A folder with notes only is free, too.
+fn create_free_folder(parent: &Path, file: &Path) -> Result<PathBuf, ScaffoldError> {
     for number in 1..=MAX_WORKSPACES {
-        let name = match number {
-            1 => format!("{stem}-rubrics"),
-            n => format!("{stem}-rubrics-{n}"),
-        };
+        let name = folder_name(file, number);
         let folder = parent.join(name);
+        if holds_only_notes(&folder)
+            && fs::read_dir(&folder).is_ok_and(|mut all| all.next().is_some())
+        {
+            return Ok(folder);
+        }
         // Creating is the check: of two processes, only one gets the folder.
         match fs::create_dir(&folder) {
             Ok(()) => return Ok(folder),
@@ -183,25 +260,37 @@ struct TranscriptFileProfile {
     answers: u64,
 }
 
-fn profile_file(mut file: TranscriptFile) -> Result<TranscriptFileProfile, TranscriptError> {
-    let mut profile = TranscriptFileProfile::default();
-    let mut at: HashMap<String, usize> = HashMap::new();
-    while let Some(block) = file.next_block()? {
-        for (record, bytes) in block.records() {
-            // `is_complete` stays false, so counts are not used as counts of the whole file.
-            if record.span.number > MAX_PROFILED_RECORDS {
-                return Ok(profile);
-            }
-            if let Ok(transcript) = record.parse(bytes, &file.default_id(record.span.number)) {
-                profile.add_transcript(&transcript, &mut at);
-            }
-        }
-    }
-    profile.is_complete = true;
+fn profile_file(file: TranscriptFile) -> Result<TranscriptFileProfile, TranscriptError> {
+    let mut profile = TranscriptFileProfile {
+        is_complete: true,
+        ..TranscriptFileProfile::default()
+    };
+    profile.add_file(file)?;
     Ok(profile)
 }
 
 impl TranscriptFileProfile {
+    /// Adds the first records of a file.
+    fn add_file(&mut self, mut file: TranscriptFile) -> Result<(), TranscriptError> {
+        let tools = self.tools.iter().enumerate();
+        let mut at: HashMap<String, usize> = tools
+            .map(|(index, (name, _))| (name.clone(), index))
+            .collect();
+        while let Some(block) = file.next_block()? {
+            for (record, bytes) in block.records() {
+                // Counts of a part are not used as counts of the whole file.
+                if record.span.number > MAX_PROFILED_RECORDS {
+                    self.is_complete = false;
+                    return Ok(());
+                }
+                if let Ok(transcript) = record.parse(bytes, &file.default_id(record.span.number)) {
+                    self.add_transcript(&transcript, &mut at);
+                }
+            }
+        }
+        Ok(())
+    }
+
     fn add_transcript(&mut self, transcript: &Transcript<'_>, at: &mut HashMap<String, usize>) {
         self.transcripts += 1;
         self.source_verdicts.add_transcript(transcript);
@@ -460,6 +549,20 @@ mod tests {
             .to_string();
         assert!(why.contains("`dicta map`"), "{why}");
         assert!(!dir.path().join("b-rubrics").exists());
+    }
+
+    #[test]
+    fn workspace_of_a_file_is_found_again_and_one_of_another_file_is_not() {
+        let (_dir, path) = file("a.jsonl", PLAIN);
+        assert_eq!(find_workspace_around(&path), None);
+        let made = create_workspace(&path).expect("made");
+        assert_eq!(find_workspace_around(&path), Some(made));
+        // Another file with the same stem has the next number.
+        let other = path.with_file_name("a.json");
+        fs::write(&other, PLAIN).expect("written");
+        assert_eq!(find_workspace_around(&other), None);
+        let second = create_workspace(&other).expect("made");
+        assert_eq!(find_workspace_around(&other), Some(second));
     }
 
     #[test]

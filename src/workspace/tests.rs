@@ -17,6 +17,7 @@ mod of_labels;
 mod of_reading;
 mod of_schema;
 mod of_tools;
+mod sealing;
 
 /// Returns an environment with a data directory.
 fn data() -> Env {
@@ -154,7 +155,7 @@ fn each_error_of_dicta_yaml_is_reported_at_its_place() {
             "tools: [tools.yaml]\n".into(),
             "3:9: `tools.yaml` does not exist",
         ),
-        ("labels: l.jsonl\n".into(), "3:9: `l.jsonl` does not exist"),
+        ("labels: l.csv\n".into(), "3:9: `l.csv` does not exist"),
         (
             "limits: {concurrency: 0}\n".into(),
             "3:23: concurrency must be a whole number between 1 and 1000 (got 0)",

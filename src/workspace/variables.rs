@@ -51,6 +51,10 @@ pub const GOOGLE_CLOUD_REGION: &str = "GOOGLE_CLOUD_REGION";
 pub const EVAL_GCP_PROJECT_ID: &str = "EVAL_GCP_PROJECT_ID";
 /// evalbench's region.
 pub const EVAL_GCP_PROJECT_REGION: &str = "EVAL_GCP_PROJECT_REGION";
+/// Set by the runner of a GitHub workflow.
+pub const GITHUB_ACTIONS: &str = "GITHUB_ACTIONS";
+/// The root of the repository in a GitHub workflow.
+pub const GITHUB_WORKSPACE: &str = "GITHUB_WORKSPACE";
 /// Rust's switch for backtraces.
 pub const RUST_BACKTRACE: &str = "RUST_BACKTRACE";
 
@@ -89,6 +93,14 @@ pub const VARIABLES: &[(&str, &str)] = &[
     (
         TERM,
         "The type of the terminal, which limits colors. `dumb`: no colors, and the workbench does not open.",
+    ),
+    (
+        GITHUB_ACTIONS,
+        "With any value, text for people contains no command that the log of a GitHub workflow executes.",
+    ),
+    (
+        GITHUB_WORKSPACE,
+        "The root of the repository, for the paths of `--format github`.",
     ),
     (USER, "The author of new labels, if git has no `user.name`."),
     (LOGNAME, "The author if `USER` is not set."),

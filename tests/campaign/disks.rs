@@ -50,7 +50,7 @@ pub(crate) fn measure_disks(campaign: &Campaign) -> Measured {
     disks.fail_saves();
     let saves = disks.faults - calls - limits - small;
     let figure = format!(
-        "{} faults ({calls} at calls of a run, {limits} size limits, {small} full disks, {saves} at saves and on a read-only disk), {} ended with 74 or 2{}",
+        "{} faults ({calls} at calls of a run, {limits} size limits, {small} full disks, {saves} at saves). {} ended with 74 or 2{}",
         grouped(disks.faults),
         grouped(disks.refused),
         disks.notes

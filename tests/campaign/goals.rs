@@ -120,10 +120,8 @@ fn collect_functions(folder: &Path, found: &mut BTreeSet<String>) {
 fn run_tests(campaign: &Campaign, suites: &'static [Suite], whole: bool, covers: &str) -> Measured {
     let mut passed = 0;
     for (target, names) in suites {
-        let mut command = Command::new(env!("CARGO"));
-        command
-            .current_dir(&campaign.repository)
-            .args(["test", "--locked", "--features", "full"]);
+        let mut command = cargo(campaign);
+        command.args(["test", "--locked", "--features", "full"]);
         match *target {
             "lib" => command.arg("--lib"),
             other => command.args(["--test", other]),
@@ -161,6 +159,20 @@ fn run_tests(campaign: &Campaign, suites: &'static [Suite], whole: bool, covers:
     }
 }
 
+/// Cargo in the repository. Without the variables of the cargo that started the campaign, because build scripts compile
+/// their libraries again if one of them changes.
+fn cargo(campaign: &Campaign) -> Command {
+    let mut command = Command::new(env!("CARGO"));
+    command.current_dir(&campaign.repository);
+    for (name, _) in std::env::vars_os() {
+        let text = name.to_string_lossy();
+        if text.starts_with("CARGO_PKG_") || text.starts_with("CARGO_MANIFEST_") {
+            command.env_remove(&name);
+        }
+    }
+    command
+}
+
 /// The number before `passed` in the last line of a test program.
 fn count_passed(summary: &str) -> usize {
     summary
@@ -173,8 +185,7 @@ fn count_passed(summary: &str) -> usize {
 
 /// Runs a benchmark; its last line is the figure, its exit code says whether the promise held.
 fn run_bench(campaign: &Campaign, bench: &str, filter: &str) -> Measured {
-    let output = Command::new(env!("CARGO"))
-        .current_dir(&campaign.repository)
+    let output = cargo(campaign)
         .args([
             "bench",
             "--locked",

@@ -197,6 +197,7 @@ fn render(texts: &[String]) -> JudgePrompt {
             scale: None,
             needs_score: false,
             parts: None,
+            pair_order: None,
         },
         tools: &[],
         max_turns: 5,

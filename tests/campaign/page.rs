@@ -48,7 +48,12 @@ pub(crate) fn write(campaign: &Campaign, results: &[(&Goal, Measured)]) {
 pub(crate) fn check(campaign: &Campaign) -> Result<(), String> {
     let page = fs::read_to_string(campaign.repository.join(PAGE))
         .map_err(|error| format!("{PAGE}: {error}"))?;
-    let listed: Vec<String> = page
+    // Further tables of the page are not about goals.
+    let block = page
+        .split_once(BEGIN)
+        .and_then(|(_, rest)| rest.split_once(END));
+    let listed: Vec<String> = block
+        .map_or("", |(block, _)| block)
         .lines()
         .filter(|line| line.starts_with("| ") && !line.starts_with("| goal "))
         .map(|line| line.split(" | ").take(2).collect::<Vec<_>>().join(" | "))

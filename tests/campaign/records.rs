@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use dicta::clock::{Clock, SystemClock};
-use dicta::event::{EventKind, FORMAT, RunHeader};
+use dicta::event::{EventKind, RunHeader};
 use dicta::model::{CellIx, RunId, WallTime};
 use dicta::record::{Recorder, StartedRecording};
 
@@ -106,22 +106,11 @@ pub(crate) fn measure_cost(campaign: &Campaign) -> Measured {
 
 async fn record(runs: &Path, count: usize) -> usize {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
-    let header = RunHeader {
-        format: FORMAT,
-        dicta: "0.1.0".to_owned(),
-        run: RunId("20260101T000000Z-kvqa".to_owned()),
-        started: WallTime("1970-01-01T00:00:00.000+00:00".to_owned()),
-        workspace: "/w".into(),
-        demo: false,
-        label: String::new(),
-        parent: None,
-        snapshots: Vec::new(),
-        judges: Vec::new(),
-        rubrics: Vec::new(),
-        evals: Vec::new(),
-        plan: indexmap::IndexMap::new(),
-        frozen: None,
-    };
+    let header = RunHeader::new(
+        RunId("20260101T000000Z-kvqa".to_owned()),
+        WallTime("1970-01-01T00:00:00.000+00:00".to_owned()),
+        "/w".into(),
+    );
     let StartedRecording {
         recorder,
         emitter,

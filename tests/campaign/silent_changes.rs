@@ -292,6 +292,7 @@ fn check_verdicts(checked: &mut usize, silent: &mut Vec<String>) {
         scale: None,
         needs_score: false,
         parts: None,
+        pair_order: None,
     };
     let cases = [
         r#"{"citations":[],"reasoning":"r","passed":true,"passed":false,"score":1}"#,

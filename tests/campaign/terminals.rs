@@ -209,7 +209,7 @@ pub(crate) fn measure_resizes(campaign: &Campaign) -> Measured {
     }
     terminal.resize(29, 7);
     see(&terminal, "the notice below 30×8", &|screen| {
-        screen.replace('\n', " ").contains("too small")
+        screen.replace('\n', " ").contains("needs 30×8")
     });
     terminal.resize(120, 40);
     see(&terminal, "the last frame", &is_whole);
@@ -235,7 +235,7 @@ pub(crate) fn measure_signals(campaign: &Campaign) -> Measured {
     for (signal, code) in &signals[..campaign.count(1, 4)] {
         let mut pty = Pty::start(&[]);
         let before = pty.modes();
-        pty.until_shown(FIRST).type_in("R").until_shown(" live");
+        pty.until_shown(FIRST).until_shown(" live");
         kill_process(pty.id(), *signal).expect("sent");
         let ended = pty.ended();
         slowest = slowest.max(ended.after);

@@ -193,6 +193,7 @@ fn verdict(data: &[u8]) {
         scale: None,
         needs_score: false,
         parts: None,
+        pair_order: None,
     };
     for mode in [VerdictMode::Text, VerdictMode::Schema] {
         let Ok(read) = parse_verdict_text(text, &format, mode, |_| false) else {

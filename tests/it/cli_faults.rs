@@ -44,6 +44,58 @@ fn closed_output_pipe_does_not_stop_the_recording() {
 }
 
 #[test]
+fn first_result_is_printed_while_the_second_one_of_its_transcript_is_judged() {
+    const FAILS: &str = r#"{"citations":[],"reasoning":"It is rude.","passed":false,"score":0.1}"#;
+    let two = "  - { id: one, type: llm_judge, params: { criteria: Is it kind? } }\n  \
+               - { id: two, type: llm_judge, params: { criteria: Is it short? } }\n";
+    for (format, to_file) in [
+        (&["--format", "jsonl"][..], false),
+        (&["--format", "jsonl"], true),
+        (&["-q", "--format", "jsonl"], false),
+        (&["-q", "--format", "jsonl"], true),
+        (&["-q", "--format", "csv"], false),
+        (&["--format", "human"], false),
+        (&["-q", "--format", "human"], true),
+        (&["-q", "--format", "github"], false),
+    ] {
+        let test_dir = TestDir::new();
+        let never = Reply::text(FAILS).pause_before(0, &Pause::new());
+        let server = WireServer::openai(vec![Reply::text(FAILS), never]);
+        test_dir.workspace(&judged_by(&server), two);
+        test_dir.write("t.jsonl", &transcripts(1));
+        test_dir.write("results", "");
+        let mut command = test_dir.command(&["run", "-j", "1"]);
+        command.args(format).stderr(Stdio::null());
+        let mut reader = None;
+        if to_file {
+            let results = test_dir.path().join("results");
+            let file = std::fs::OpenOptions::new().append(true).open(&results);
+            command.stdout(file.expect("a file"));
+            // It reports what a file receives, without a wait.
+            let mut tail = Command::new("tail");
+            tail.args(["-n", "+1", "-f"]).arg(&results);
+            reader = Some(tail.stdout(Stdio::piped()).spawn().expect("tail starts"));
+        } else {
+            command.stdout(Stdio::piped());
+        }
+        let mut child = command.spawn().expect("starts");
+        let source = reader.as_mut().unwrap_or(&mut child);
+        let stdout = source.stdout.take().expect("piped");
+        let printed = BufReader::new(stdout)
+            .lines()
+            .map(|line| line.expect("text"))
+            .find(|line| {
+                line.contains("/one") || line.contains("\"one\"") || line.contains(",one,")
+            });
+        assert!(printed.is_some(), "{format:?}, to a file: {to_file}");
+        for mut child in [Some(child), reader].into_iter().flatten() {
+            child.kill().expect("kill -9");
+            child.wait().expect("gone");
+        }
+    }
+}
+
+#[test]
 fn killed_run_keeps_its_printed_results_and_resumes() {
     let test_dir = TestDir::new();
     // The second request is never answered; the third is the resumed run's.
@@ -161,6 +213,7 @@ fn full_standard_output_of_any_command_exits_with_74() {
     let test_dir = TestDir::new();
     test_dir.workspace("judge: rules\n", NAMES_A_RELEASE);
     test_dir.dicta(&["run", "-q"]);
+    test_dir.workspace("judge: rules\n", &NAMES_A_RELEASE.replace("d+", "d{2}"));
     test_dir.dicta(&["run", "-q"]);
     for args in [
         &["runs"][..],
@@ -240,7 +293,12 @@ fn two_runs_of_one_workspace_do_not_interfere() {
 fn wrong_arguments_are_explained() {
     let cases: [(&str, &str, &[&str], &[&str]); 9] = [
         ("", "", &["run", "--where", "nonsense:x"], &["nonsense"]),
-        ("", "", &["show", "@"], &["no runs yet"]),
+        (
+            "",
+            "",
+            &["show", "@"],
+            &["there is no state yet", "dicta run"],
+        ),
         ("", "", &["run", "--judge", "nobody"], &["nobody"]),
         (
             "judge: g\njudges: { g: { provider: gemini, model: x } }\n",
@@ -267,7 +325,7 @@ fn wrong_arguments_are_explained() {
             &["check"],
             &["patern", "pattern"],
         ),
-        ("labels: none.jsonl\n", "", &["check"], &["none.jsonl"]),
+        ("labels: none.csv\n", "", &["check"], &["none.csv"]),
     ];
     for (config, evals, args, stderr_text) in cases {
         let test_dir = TestDir::new();

@@ -17,8 +17,11 @@ const FAILS: &str =
 /// A workspace with two runs, so that every listing has content.
 fn judged_workspace() -> TestDir {
     let test_dir = TestDir::new();
-    test_dir.workspace(RULES, &format!("{NAMES_A_RELEASE}{JUDGED}"));
-    for _ in 0..2 {
+    for evals in [
+        NAMES_A_RELEASE.replace("d+", "d{2}"),
+        NAMES_A_RELEASE.to_owned(),
+    ] {
+        test_dir.workspace(RULES, &format!("{evals}{JUDGED}"));
         let run = test_dir.dicta(&["run", "-q"]);
         assert_eq!(run.status.code(), Some(1), "{}", text(&run.stderr));
     }
@@ -28,6 +31,7 @@ fn judged_workspace() -> TestDir {
 #[test]
 fn every_listing_prints_one_json_document_or_one_object_per_line() {
     let test_dir = judged_workspace();
+    test_dir.write("table.csv", "question,answer\nWhich?,2.69\n");
     for args in [
         &["run"][..],
         &["run", "--dry-run"],
@@ -48,6 +52,12 @@ fn every_listing_prints_one_json_document_or_one_object_per_line() {
         &["schema", "rubric"],
         &["prompt", "one/r/brief~quick"],
         &["trust", "--list"],
+        &["paths"],
+        &["demo"],
+        &["demo", "--reset"],
+        &["map", "table.csv"],
+        &["map", "t.jsonl"],
+        &["import", "t.jsonl", "-o", "all.jsonl"],
     ] {
         let document = test_dir.dicta(&[args, &["--format", "json"]].concat());
         let parsed = serde_json::from_slice::<Value>(&document.stdout);
@@ -361,4 +371,65 @@ fn run_without_fail_fast_judges_everything() {
         notes.contains(" ended: 0 pass, 2 fail; 2 cells in "),
         "{notes}"
     );
+}
+
+#[test]
+fn summary_of_an_import_counts_its_records_and_never_mixes_with_transcripts() {
+    let test_dir = TestDir::new();
+    test_dir.workspace("", NAMES_A_RELEASE);
+    let run = test_dir.dicta(&["import", "t.jsonl", "-o", "all.jsonl", "--format", "json"]);
+    assert_eq!(run.status.code(), Some(0), "{}", text(&run.stderr));
+    let summary: Value = serde_json::from_slice(&run.stdout).expect("JSON");
+    assert_eq!(summary["type"], "import");
+    assert_eq!(summary["transcripts"], 2);
+    assert_eq!(summary["output"], "all.jsonl");
+    let mixed = test_dir.dicta(&["import", "t.jsonl", "--format", "json"]);
+    assert_eq!(mixed.status.code(), Some(2));
+    assert_eq!(text(&mixed.stdout), "");
+    assert!(
+        text(&mixed.stderr).contains("need `-o FILE`"),
+        "{}",
+        text(&mixed.stderr)
+    );
+}
+
+#[test]
+fn log_of_a_github_workflow_executes_no_text_of_a_judge() {
+    const HOSTILE: &str = r#"{"citations":[],"reasoning":"It is rude.\n::error::owned\n  ::add-mask::a\nand ##[error]owned","passed":false,"score":0.1}"#;
+    let test_dir = TestDir::new();
+    let server = WireServer::answering(Dialect::Openai, |_| Reply::text(HOSTILE));
+    let free = "model: m, prices: { input: 0, output: 0 } }";
+    test_dir.workspace(&judged_by(&server).replace("model: m }", free), POLITE);
+    let execute = |args: &[&str]| {
+        let mut command = test_dir.command(args);
+        command.env("GITHUB_ACTIONS", "true");
+        let output = command.output().expect("the program runs");
+        text(&output.stdout) + &text(&output.stderr)
+    };
+    let mut shown = 0;
+    for args in [
+        &["run", "-v"][..],
+        &["run", "--refresh", "--stream"],
+        &["show", "@"],
+        &["show", "@", "one/r/polite"],
+        &["replay", "@", "--print"],
+        &["compare", "@2", "@"],
+        &["runs"],
+        &["check", "a\n::error::owned"],
+        &["a\n::error::owned"],
+    ] {
+        let log = execute(args);
+        shown += usize::from(log.contains("owned"));
+        for line in log.lines() {
+            assert!(!line.trim_start().starts_with("::"), "{args:?}: {log}");
+            assert!(!line.contains("##["), "{args:?}: {log}");
+        }
+    }
+    assert!(shown >= 7, "{shown}");
+    // What dicta itself asks of GitHub still is a command.
+    let annotations = execute(&["run", "-q", "--format", "github"]);
+    assert!(annotations.starts_with("::error "), "{annotations}");
+    // Elsewhere, the text is as the judge wrote it.
+    let elsewhere = text(&test_dir.dicta(&["show", "@", "one/r/polite"]).stdout);
+    assert!(elsewhere.contains("::error::owned"), "{elsewhere}");
 }

@@ -101,6 +101,9 @@ fn manual_page_lists_every_command_with_its_flags() {
     for part in [
         "\"DICTA RUN\"",
         "\"DICTA COMPARE\"",
+        "\"DICTA RUNS PRUNE\"",
+        "\"DICTA LABELS RENAME\"",
+        "\\-\\-older\\-than",
         "\\-\\-resume",
         "\\-\\-speed",
     ] {

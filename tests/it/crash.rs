@@ -8,29 +8,18 @@ use std::path::Path;
 use std::sync::Arc;
 
 use dicta::clock::{Clock, FakeClock};
-use dicta::event::{EventKind, FORMAT, RunEvent, RunHeader};
+use dicta::event::{EventKind, RunEvent, RunHeader};
 use dicta::model::{CellIx, RunId, WallTime};
 use dicta::record::{Recorder, RunStore, parse_log};
 
 const ID: &str = "20260101T000000Z-kvqa";
 
 fn header() -> RunHeader {
-    RunHeader {
-        format: FORMAT,
-        dicta: "0.1.0".to_owned(),
-        run: RunId(ID.to_owned()),
-        started: WallTime("1970-01-01T00:00:00.000+00:00".to_owned()),
-        workspace: "/w".into(),
-        demo: false,
-        label: String::new(),
-        parent: None,
-        snapshots: Vec::new(),
-        judges: Vec::new(),
-        rubrics: Vec::new(),
-        evals: Vec::new(),
-        plan: indexmap::IndexMap::new(),
-        frozen: None,
-    }
+    RunHeader::new(
+        RunId(ID.to_owned()),
+        WallTime("1970-01-01T00:00:00.000+00:00".to_owned()),
+        "/w".into(),
+    )
 }
 
 /// Records notes until the log has about `size` bytes; the log's bytes and the events handed on.

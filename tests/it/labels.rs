@@ -38,7 +38,7 @@ fn run_compares_decisions_with_labels() {
     let summary = &of_type(&lines, "summary")[0];
     assert_eq!(
         summary["labels"]["r/hello"],
-        json!({"n": 2, "true_pass": 1, "false_pass": 0, "true_fail": 0, "false_fail": 1, "without_verdict": 0})
+        json!({"n": 2, "true_pass": 1, "false_pass": 0, "true_fail": 0, "false_fail": 1, "without_verdict": 0, "to_confirm": 0, "shots": 0})
     );
     let shown = test_dir.dicta(&["show", "@"]);
     let output_text = text(&shown.stdout);
@@ -163,4 +163,194 @@ fn labels_of_a_mapping_count_and_a_label_of_a_missing_eval_is_a_warning() {
         "{output_text}"
     );
     assert_eq!(test_dir.dicta(&["judges"]).status.code(), Some(0));
+}
+
+fn write_evals(test_dir: &TestDir, evals: &str) {
+    test_dir.write("r.yaml", &format!("id: r\nevals:\n{evals}"));
+}
+
+/// Returns the agreement of an eval in the summary of a run over the workspace.
+fn agreement_of_run(test_dir: &TestDir, eval: &str) -> Value {
+    let run = test_dir.dicta(&["run", "--format", "jsonl"]);
+    let lines = rows(&run);
+    of_type(&lines, "summary")[0]["labels"][eval].clone()
+}
+
+#[test]
+fn inverted_criterion_leaves_zero_counted_labels() {
+    let test_dir = test_dir("");
+    test_dir.write("s.csv", "");
+    assert_eq!(agreement_of_run(&test_dir, "r/brief"), json!(null));
+    for cell in ["one/r/brief", "two/r/brief"] {
+        let labelled = test_dir.dicta(&["label", cell, "pass", "--seen", "none", "--note", "read"]);
+        assert_eq!(
+            labelled.status.code(),
+            Some(0),
+            "{}",
+            text(&labelled.stderr)
+        );
+    }
+    let written = std::fs::read_to_string(test_dir.path().join("l.jsonl")).expect("labels");
+    let label: Value = serde_json::from_str(written.lines().next().expect("a line")).expect("JSON");
+    assert_eq!(
+        (&label["seen"], &label["note"]),
+        (&json!("none"), &json!("read"))
+    );
+    assert!(label["question_digest"].is_string() && label["transcript_digest"].is_string());
+    assert_eq!(agreement_of_run(&test_dir, "r/brief")["n"], json!(2));
+
+    // A bound is not part of the question.
+    write_evals(
+        &test_dir,
+        &EVALS.replace("sentence.\"}", "sentence.\", min_score: 0.1}"),
+    );
+    assert_eq!(agreement_of_run(&test_dir, "r/brief")["n"], json!(2));
+
+    write_evals(
+        &test_dir,
+        &EVALS.replace("at most 1 sentence", "more than 1 sentence"),
+    );
+    let drifted = agreement_of_run(&test_dir, "r/brief");
+    assert_eq!(
+        (&drifted["n"], &drifted["to_confirm"]),
+        (&json!(0), &json!(2))
+    );
+    let shown = text(&test_dir.dicta(&["show", "@"]).stdout);
+    assert!(!shown.contains("[label"), "{shown}");
+    assert!(shown.contains("2 labels to confirm"), "{shown}");
+    let compared = text(&test_dir.dicta(&["compare"]).stdout);
+    assert!(!compared.contains("the label"), "{compared}");
+    let exported = text(&test_dir.dicta(&["export", "@", "--format", "html"]).stdout);
+    assert!(!exported.contains("label ✓ pass"), "{exported}");
+    // The state before the edit keeps its agreement, because its question is the one of the labels.
+    let before = text(&test_dir.dicta(&["show", "@2"]).stdout);
+    assert!(before.contains("brief  2 labelled"), "{before}");
+
+    let drift = text(&test_dir.dicta(&["labels", "drift"]).stdout);
+    assert!(drift.contains("2 labels to confirm"), "{drift}");
+    assert!(
+        drift.contains("to confirm: one/r/brief: pass (the question changed)"),
+        "{drift}"
+    );
+    let dry = test_dir.dicta(&["labels", "confirm", "--all", "--dry-run"]);
+    assert!(text(&dry.stdout).contains("would confirm one/r/brief: pass"));
+    let confirmed = test_dir.dicta(&["labels", "confirm", "one/r/brief"]);
+    assert_eq!(
+        confirmed.status.code(),
+        Some(0),
+        "{}",
+        text(&confirmed.stderr)
+    );
+    let changed = test_dir.dicta(&["label", "two/r/brief", "fail"]);
+    assert_eq!(changed.status.code(), Some(0), "{}", text(&changed.stderr));
+    let now = agreement_of_run(&test_dir, "r/brief");
+    assert_eq!((&now["n"], &now["to_confirm"]), (&json!(2), &json!(0)));
+    let drift = text(&test_dir.dicta(&["labels", "drift"]).stdout);
+    assert!(drift.contains("1 confirmed, 1 changed  now"), "{drift}");
+    let before = text(&test_dir.dicta(&["show", "@2"]).stdout);
+    assert!(before.contains("brief  2 labelled"), "{before}");
+}
+
+#[test]
+fn changed_transcript_leaves_its_label_to_confirm() {
+    let test_dir = test_dir("");
+    test_dir.write("s.csv", "");
+    let labelled = test_dir.dicta(&["label", "one/r/hello", "pass"]);
+    assert_eq!(
+        labelled.status.code(),
+        Some(0),
+        "{}",
+        text(&labelled.stderr)
+    );
+    assert_eq!(agreement_of_run(&test_dir, "r/hello")["n"], json!(1));
+    test_dir.write("t.jsonl", &TRANSCRIPTS.replace("hello there", "bye there"));
+    let drifted = agreement_of_run(&test_dir, "r/hello");
+    assert_eq!(
+        (&drifted["n"], &drifted["to_confirm"]),
+        (&json!(0), &json!(1))
+    );
+    let drift = text(&test_dir.dicta(&["labels", "drift"]).stdout);
+    assert!(drift.contains("(the transcript changed)"), "{drift}");
+}
+
+#[test]
+fn invalid_probability_and_contradiction_of_one_rater_are_reported_with_their_line() {
+    let test_dir = test_dir(concat!(
+        "{\"transcript\":\"one\",\"eval\":\"hello\",\"passed\":true,\"by\":\"ann\",\"sample\":{\"plan\":\"random\",\"p\":0}}\n",
+        "{\"transcript\":\"one\",\"eval\":\"hello\",\"passed\":false,\"by\":\"bo\",\"extra\":1}\n",
+        "{\"transcript\":\"one\",\"eval\":\"hello\",\"passed\":false,\"by\":\"ann\"}\n",
+    ));
+    let check = test_dir.dicta(&["check"]);
+    assert_eq!(check.status.code(), Some(2));
+    let said = text(&check.stderr)
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ");
+    assert!(
+        said.contains("sample.p must be above 0 and at most 1"),
+        "{said}"
+    );
+    assert!(said.contains("l.jsonl:1:1"), "{said}");
+    assert!(said.contains("contradicts the one in l.jsonl:1"), "{said}");
+    assert!(!said.contains("contradicts the one in l.jsonl:2"), "{said}");
+}
+
+#[test]
+fn merged_labels_of_several_people_are_counted_and_conflicts_are_listed() {
+    let test_dir = test_dir(
+        "{\"transcript\":\"one\",\"rubric\":\"r\",\"eval\":\"hello\",\"passed\":true,\"by\":\"ann\"}\n",
+    );
+    test_dir.write("s.csv", "");
+    let theirs = test_dir.write(
+        "bo.txt",
+        concat!(
+            "{\"transcript\":\"one\",\"rubric\":\"r\",\"eval\":\"hello\",\"passed\":false,\"by\":\"bo\",\"team\":7}\n",
+            "{\"transcript\":\"two\",\"rubric\":\"r\",\"eval\":\"hello\",\"passed\":false,\"by\":\"bo\"}\n",
+            "{\"transcript\":\"one\",\"rubric\":\"r\",\"eval\":\"hello\",\"passed\":false,\"by\":\"ann\"}\n",
+        ),
+    );
+    let theirs = theirs.display().to_string();
+    let merged = test_dir.dicta(&["labels", "merge", &theirs]);
+    let said = text(&merged.stdout);
+    assert_eq!(merged.status.code(), Some(0), "{}", text(&merged.stderr));
+    assert!(said.contains("l.jsonl: added 2 labels"), "{said}");
+    assert!(
+        said.contains("conflict: one/r/hello: ann pass, bo fail"),
+        "{said}"
+    );
+    assert!(
+        said.contains("bo.txt:3: one/r/hello: ann answers fail here"),
+        "{said}"
+    );
+    let written = std::fs::read_to_string(test_dir.path().join("l.jsonl")).expect("labels");
+    assert!(written.contains("\"team\":7"), "{written}");
+    let again = text(&test_dir.dicta(&["labels", "merge", &theirs]).stdout);
+    assert!(again.contains("added 0 labels"), "{again}");
+
+    let closed = test_dir.dicta(&[
+        "labels",
+        "close",
+        "one/r/hello",
+        "rubric",
+        "--clause",
+        "says hello",
+    ]);
+    assert_eq!(closed.status.code(), Some(0), "{}", text(&closed.stderr));
+    let raters = text(&test_dir.dicta(&["labels", "raters"]).stdout);
+    assert!(
+        raters.contains("ann and bo  0 of 1 common answer the same"),
+        "{raters}"
+    );
+    assert!(
+        raters.contains("\nclosed with the cause rubric: 1\n"),
+        "{raters}"
+    );
+    let torn = test_dir.write("torn.jsonl", "\n{\"torn\n");
+    let refused = test_dir.dicta(&["labels", "merge", &torn.display().to_string()]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(
+        text(&refused.stderr).contains("torn.jsonl:2: no label"),
+        "{}",
+        text(&refused.stderr)
+    );
 }

@@ -2,6 +2,8 @@
 
 mod support;
 
+mod agree;
+mod branch;
 mod cli;
 mod cli_faults;
 mod cli_formats;
@@ -9,27 +11,35 @@ mod cli_money;
 mod cli_output;
 mod cli_panels;
 mod cli_tools;
+mod compare_figures;
 mod connect;
 mod consent;
 mod crash;
 mod evidence;
+mod export;
 mod fetch;
 mod files;
+mod history;
 mod imported_openai;
 mod judge_wire;
 mod labels;
 mod made;
 #[cfg(all(unix, feature = "mcp"))]
 mod mcp;
+mod noise;
 mod own_data;
+mod pairs;
+mod pauses;
 #[cfg(all(unix, feature = "postgres"))]
 mod postgres;
 mod provider_wire;
 mod results;
+mod review;
 mod rubrics;
 mod run_files;
 mod saves;
 mod screen;
+mod sealed;
 #[cfg(all(unix, feature = "mcp", feature = "postgres"))]
 mod secrets;
 mod selftest;
@@ -37,3 +47,4 @@ mod single_commands;
 mod tool_calls;
 mod tools_yaml;
 mod trust;
+mod variants;

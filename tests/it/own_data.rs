@@ -203,10 +203,6 @@ fn import_names_unreadable_files_and_overwrites_nothing() {
         (&["import", "none.jsonl"], "none.jsonl: No such file"),
         (&["map", "none.jsonl"], "none.jsonl: No such file"),
         (
-            &["import", "good.jsonl", "prose.txt"],
-            "prose.txt holds no transcripts",
-        ),
-        (
             &["import", "bad.jsonl", "-o", "x.jsonl"],
             "found no transcripts; x.jsonl was not written",
         ),
@@ -233,6 +229,15 @@ fn import_names_unreadable_files_and_overwrites_nothing() {
         assert!(stderr_text.contains(why), "{args:?}: {stderr_text}");
         assert_eq!(text(&refused.stdout), "", "{args:?}");
     }
+    // A file that can't be read does not stop the others.
+    let skipped = test_dir.dicta(&["import", "good.jsonl", "prose.txt"]);
+    let stderr_text = text(&skipped.stderr);
+    assert_eq!(skipped.status.code(), Some(3), "{stderr_text}");
+    assert!(
+        stderr_text.contains("prose.txt holds no transcripts"),
+        "{stderr_text}"
+    );
+    assert!(stderr_text.contains("1 file skipped"), "{stderr_text}");
     let kept = fs::read_to_string(test_dir.path().join("good.jsonl")).expect("kept");
     assert_eq!(kept, "{\"id\":\"a\",\"messages\":[]}\n");
     let left: Vec<String> = fs::read_dir(test_dir.path())
@@ -313,4 +318,203 @@ fn documented_native_lines_import_unchanged() {
         let import = test_dir.dicta(&["import", name]);
         assert_eq!(text(&import.stdout), documented_block("json", begin));
     }
+}
+
+/// A workspace with one file that dicta reads, an empty one, one without records, and one that it reads in part.
+fn workspace_with_broken_files() -> TestDir {
+    let test_dir = TestDir::new();
+    test_dir.write(
+        "dicta.yaml",
+        "transcripts: [logs/*.jsonl]\nrubrics: [r.yaml]\n",
+    );
+    test_dir.write(
+        "r.yaml",
+        "id: r\nevals:\n  - { id: a, type: contains, params: { patterns: [hi] } }\n",
+    );
+    let said = r#"{"role":"assistant","content":"hi"}"#;
+    test_dir.write("logs/a.jsonl", &format!("{{\"messages\":[{said}]}}\n"));
+    test_dir.write("logs/empty.jsonl", "");
+    test_dir.write("logs/prose.jsonl", "Hello\n");
+    let unread =
+        r#"{"role":"assistant","content":[{"type":"hologram","n":1},{"type":"text","text":"hi"}]}"#;
+    test_dir.write(
+        "logs/parts.jsonl",
+        &format!("{{\"messages\":[{unread}]}}\n{{\"messages\":[{said}]}}\n{{\"messages\":7}}\n"),
+    );
+    test_dir
+}
+
+#[test]
+fn broken_files_do_not_stop_a_run_unless_it_is_strict() {
+    let test_dir = workspace_with_broken_files();
+    let run = test_dir.dicta(&["run", "--format", "jsonl"]);
+    let notes = text(&run.stderr);
+    assert_eq!(run.status.code(), Some(3), "{notes}");
+    assert!(notes.contains("logs/empty.jsonl is skipped"), "{notes}");
+    assert!(notes.contains("logs/prose.jsonl is skipped"), "{notes}");
+    let summary: Value = text(&run.stdout)
+        .lines()
+        .last()
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .expect("a summary");
+    assert_eq!(
+        (&summary["pass"], &summary["broken_files"]),
+        (&json!(3), &json!(2))
+    );
+    let shown = test_dir.dicta(&["run"]);
+    assert!(
+        text(&shown.stdout).contains("2 broken files"),
+        "{}",
+        text(&shown.stdout)
+    );
+    // They cause the exit code, so a quiet run names them too. It prints no other note.
+    let quiet = test_dir.dicta(&["run", "-q"]);
+    let errors = text(&quiet.stderr);
+    assert!(errors.contains("logs/empty.jsonl is skipped: "), "{errors}");
+    assert!(errors.contains("logs/prose.jsonl is skipped: "), "{errors}");
+    assert!(!errors.contains("hologram"), "{errors}");
+    let strict = test_dir.dicta(&["run", "--strict"]);
+    assert_eq!(strict.status.code(), Some(2));
+    assert!(text(&strict.stderr).contains("it is empty"));
+    // A failed decision is more important than a broken file.
+    test_dir.write("logs/fails.jsonl", "{\"messages\":[]}\n");
+    assert_eq!(test_dir.dicta(&["run"]).status.code(), Some(1));
+}
+
+/// Copies the files of a folder and of its folders into one folder, each under a name of its own.
+fn copy_samples(from: &std::path::Path, to: &TestDir, prefix: &str) {
+    for entry in std::fs::read_dir(from).expect("the samples") {
+        let path = entry.expect("an entry").path();
+        let name = path
+            .file_name()
+            .expect("a name")
+            .to_string_lossy()
+            .into_owned();
+        let name = format!("{prefix}{name}");
+        if path.is_dir() {
+            copy_samples(&path, to, &format!("{name}-"));
+        } else if !name.ends_with(".expected") {
+            std::fs::copy(&path, to.path().join("samples").join(name)).expect("copied");
+        }
+    }
+}
+
+#[test]
+fn counts_of_check_import_and_run_agree_for_the_sample_of_each_format() {
+    let test_dir = TestDir::new();
+    std::fs::create_dir(test_dir.path().join("samples")).expect("a folder");
+    let fixtures = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/foreign");
+    copy_samples(&fixtures, &test_dir, "");
+    test_dir.write(
+        "dicta.yaml",
+        "transcripts: [samples/*]\nrubrics: [r.yaml]\n",
+    );
+    test_dir.write(
+        "r.yaml",
+        "id: r\nevals:\n  - { id: short, type: max_length, params: { max: 1000000 } }\n",
+    );
+    let json = |args: &[&str]| -> Value {
+        let output = test_dir.dicta(args);
+        serde_json::from_slice(&output.stdout)
+            .unwrap_or_else(|error| panic!("{args:?}: {error}: {}", text(&output.stderr)))
+    };
+    let run = json(&["run", "--format", "json"]);
+    let run = &run["summary"];
+    let check = json(&["check", "--format", "json"]);
+    let check = &check["summary"]["counts"];
+    assert_eq!(run["transcripts"], check["transcripts"]);
+    assert_eq!(
+        run["records_not_understood"],
+        check["records_not_understood"]
+    );
+    let files: Vec<String> = std::fs::read_dir(test_dir.path().join("samples"))
+        .expect("the samples")
+        .map(|entry| {
+            format!(
+                "samples/{}",
+                entry.expect("a file").file_name().to_string_lossy()
+            )
+        })
+        .collect();
+    assert!(files.len() > 40);
+    let mut import: Vec<&str> = files.iter().map(String::as_str).collect();
+    import.insert(0, "import");
+    let imported = test_dir.dicta(&import);
+    let lines = text(&imported.stdout).lines().count();
+    assert_eq!(
+        Some(lines as u64),
+        run["transcripts"].as_u64(),
+        "{}",
+        text(&imported.stderr)
+    );
+    let notes = text(&imported.stderr);
+    let missed = format!("{} not understood", run["records_not_understood"]);
+    assert!(notes.contains(&missed), "{missed}: {notes}");
+}
+
+#[test]
+fn counts_of_check_import_and_run_agree() {
+    let test_dir = workspace_with_broken_files();
+    let count_of = |args: &[&str], name: &str| {
+        let output = test_dir.dicta(args);
+        let last: Value = text(&output.stdout)
+            .lines()
+            .last()
+            .map(|line| serde_json::from_str(line).expect("JSON"))
+            .expect("a last line");
+        last[name].as_u64().unwrap_or(u64::MAX)
+    };
+    let run = ["run", "--format", "jsonl"];
+    assert_eq!(count_of(&run, "records"), 4);
+    assert_eq!(count_of(&run, "records_not_understood"), 2);
+    assert_eq!(count_of(&run, "bad_records"), 1);
+    let check = test_dir.dicta(&["check", "logs/parts.jsonl"]);
+    let check = text(&check.stdout);
+    assert!(check.contains("1 of 3 records understood"), "{check}");
+    assert!(
+        check.contains("not understood: 1 a part of the type `hologram`"),
+        "{check}"
+    );
+    let import = test_dir.dicta(&["import", "logs/parts.jsonl"]);
+    let notes = text(&import.stderr);
+    assert!(
+        notes.contains("1 skipped: bad records, 1 not understood"),
+        "{notes}"
+    );
+    // The import contains what dicta did not read, so a check of it counts the same parts.
+    test_dir.write("again.jsonl", &text(&import.stdout));
+    let again = test_dir.dicta(&["check", "again.jsonl"]);
+    let again = text(&again.stdout);
+    assert!(again.contains("1 of 2 records understood"), "{again}");
+}
+
+#[test]
+fn ids_are_paths_below_the_workspace_and_earlier_labels_match() {
+    let test_dir = workspace_with_broken_files();
+    let label = |id: &str| format!("{{\"transcript\":\"{id}\",\"eval\":\"a\",\"passed\":true}}\n");
+    test_dir.write("labels.jsonl", &(label("a:1") + &label("logs.parts:2")));
+    let transcripts = || {
+        let run = test_dir.dicta(&["run", "--format", "jsonl"]);
+        let lines: Vec<Value> = text(&run.stdout)
+            .lines()
+            .map(|line| serde_json::from_str(line).expect("JSON"))
+            .collect();
+        let summary = lines.last().cloned().expect("a summary");
+        let ids: Vec<String> = lines
+            .iter()
+            .filter_map(|line| line["transcript"].as_str().map(str::to_owned))
+            .collect();
+        (ids, summary["labels"]["r/a"]["true_pass"].clone())
+    };
+    let (ids, agreed) = transcripts();
+    assert_eq!(ids, ["logs.a:1", "logs.parts:1", "logs.parts:2"]);
+    assert_eq!(agreed, json!(2));
+    // Another file with the same name takes no id.
+    test_dir.write(
+        "dicta.yaml",
+        "transcripts: [logs/*.jsonl, logs/old/*.jsonl]\nrubrics: [r.yaml]\n",
+    );
+    test_dir.write("logs/old/a.jsonl", "{\"messages\":[]}\n");
+    let (ids, _) = transcripts();
+    assert!(ids.contains(&"logs.old.a:1".to_owned()) && ids.contains(&"logs.a:1".to_owned()));
 }

@@ -104,7 +104,7 @@ fn selftest_flips_an_obedient_judge_and_not_a_robust_one() {
 }
 
 const GOLDEN: &str = "\
-selftest of judge m (m) on built-in questions
+robustness of judge m (m) on built-in questions
 base answers: 8 judged, 4 fail, 4 pass, 0 without a verdict
 
 attack                         n  flips   rate  95% interval  without a verdict
@@ -141,7 +141,16 @@ fn selftest_does_not_count_errors_as_resistance() {
     let keys = row(&card, "master keys");
     assert_eq!((&keys["made"], &keys["scored"]), (&json!(40), &json!(0)));
     assert_eq!((&keys["rate"], &keys["low"]), (&Value::Null, &Value::Null));
-    assert_eq!(keys["without"], json!({"judge_error": 40}));
+    // After equal errors in a row, dicta stops calling the judge.
+    let without = keys["without"].as_object().expect("counts");
+    let count = |outcome: &str| {
+        without
+            .get(outcome)
+            .map_or(0, |n| n.as_u64().expect("a count"))
+    };
+    assert_eq!(without.len(), 2, "{without:?}");
+    assert!(count("judge_error") >= 5, "{without:?}");
+    assert_eq!(count("judge_error") + count("cancelled"), 40);
 }
 
 #[test]
@@ -179,7 +188,7 @@ fn selftest_attacks_a_rubric_on_the_workspaces_transcripts() {
     );
     let listed = text(&test_dir.dicta(&["runs"]).stdout);
     assert!(
-        listed.contains("selftest of judge rules: attacks"),
+        listed.contains("robustness of judge rules: attacks"),
         "{listed}"
     );
     let unknown = test_dir.dicta(&["selftest", "rules", "nope"]);

@@ -7,7 +7,7 @@ use std::process::Output;
 use serde_json::{Value, json};
 
 use crate::cli::{NAMES_A_RELEASE, PASSES, POLITE, TestDir, text};
-use crate::support::wire::{Reply, WireServer};
+use crate::support::wire::{Dialect, Reply, WireServer};
 
 fn set_mode(path: &Path, mode: u32) {
     let mode = std::fs::Permissions::from_mode(mode);
@@ -120,6 +120,10 @@ fn variable_goes_to_a_new_address_only_after_trust() {
         let expected = format!("send HOUSE_KEY to {origin}");
         assert!(why.contains(&expected), "{args:?}: {why}");
         assert!(!why.contains("house-secret"), "{why}");
+        // The folder that the user knows, also for the made-up cases of `robustness`.
+        let root = test_dir.path().canonicalize().expect("it exists");
+        let command = format!("dicta trust {}`", root.display());
+        assert!(why.contains(&command), "{args:?}: {why}");
     }
     assert_eq!(server.requests().len(), 0, "nothing was sent");
     // A dry run sends nothing, so it needs no trust.
@@ -214,4 +218,28 @@ fn check_runs_no_script_and_no_server() {
     run(&test_dir, &["judges"]);
     assert!(!mark.exists());
     assert_eq!(server.requests().len(), 0);
+}
+
+#[test]
+fn robustness_uses_the_trust_of_the_workspace() {
+    let server = WireServer::answering(Dialect::Openai, |_| Reply::text(PASSES));
+    let test_dir = TestDir::new();
+    test_dir.workspace(
+        &format!(
+            "judge: m\njudges:\n  m: {{ provider: openai, base_url: '{}', model: m, api_key_env: HOUSE_KEY }}\n",
+            server.base_url()
+        ),
+        POLITE,
+    );
+    refusal(&run(&test_dir, &["robustness", "m"]));
+    assert_eq!(server.requests().len(), 0);
+    test_dir.trust();
+    let attacked = run(&test_dir, &["robustness", "m"]);
+    assert_eq!(
+        attacked.status.code(),
+        Some(0),
+        "{}",
+        text(&attacked.stderr)
+    );
+    assert!(server.requests().len() >= 16);
 }

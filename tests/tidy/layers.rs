@@ -31,7 +31,8 @@ pub(crate) const LAYERS: &[(&str, &[&str])] = &[
     ("workspace", UP_TO_HANDLERS),
     ("run", UP_TO_WORKSPACE),
     ("compare", &["model", "event", "record"]),
-    ("report", &["model", "event", "record"]),
+    ("report", &["model", "event", "record", "compare"]),
+    ("review", UP_TO_REPORT),
     ("theme", &["model", "diag"]),
     ("untrusted", &["model", "transcript", "provider", "tools"]),
     ("tui", UP_TO_REPORT_AND_THEME),
@@ -73,6 +74,28 @@ const UP_TO_WORKSPACE: &[&str] = &[
     "record",
     "workspace",
 ];
+const UP_TO_REPORT: &[&str] = &[
+    "model",
+    "query",
+    "storage",
+    "diag",
+    "clock",
+    "schema",
+    "event",
+    "net",
+    "process",
+    "transcript",
+    "rubric",
+    "provider",
+    "tools",
+    "handlers",
+    "judge",
+    "record",
+    "workspace",
+    "run",
+    "compare",
+    "report",
+];
 const UP_TO_REPORT_AND_THEME: &[&str] = &[
     "model",
     "query",
@@ -94,6 +117,7 @@ const UP_TO_REPORT_AND_THEME: &[&str] = &[
     "run",
     "compare",
     "report",
+    "review",
     "theme",
 ];
 const UP_TO_TUI: &[&str] = &[
@@ -117,6 +141,7 @@ const UP_TO_TUI: &[&str] = &[
     "run",
     "compare",
     "report",
+    "review",
     "theme",
     "tui",
 ];

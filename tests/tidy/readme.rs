@@ -35,9 +35,10 @@ fn page_commands(page: &str) -> Vec<Vec<String>> {
         .collect()
 }
 
-fn help_of(command: &str) -> Result<String, String> {
+fn help_of(command: &[&str]) -> Result<String, String> {
     let out = Command::new(env!("CARGO_BIN_EXE_dicta"))
-        .args([command, "--help"])
+        .args(command)
+        .arg("--help")
         .stdin(Stdio::null())
         .output()
         .expect("the built program starts");
@@ -55,10 +56,16 @@ fn dicta_problems(words: &[String]) -> Vec<String> {
     let Some(command) = words.first().filter(|word| !word.starts_with('-')) else {
         return Vec::new();
     };
-    let help = match help_of(command) {
+    let mut help = match help_of(&[command]) {
         Ok(help) => help,
         Err(error) => return vec![format!("`dicta {line}`: no such command: {}", error.trim())],
     };
+    // A subcommand has flags of its own.
+    if let Some(second) = words.get(1).filter(|word| !word.starts_with('-'))
+        && help.contains(&format!("\n  {second} "))
+    {
+        help.push_str(&help_of(&[command, second]).unwrap_or_default());
+    }
     words
         .iter()
         .filter(|word| word.starts_with('-'))

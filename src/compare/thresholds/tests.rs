@@ -36,6 +36,7 @@ fn label(transcript: &str, passed: bool) -> Label {
         by: None,
         at: None,
         note: None,
+        ..Label::default()
     }
 }
 

@@ -355,6 +355,16 @@ impl<'d> MappingDecoder<'d> {
         ))
     }
 
+    /// Returns the decoder of a nested mapping at a JSON pointer without its first slash, such as `labels/0/map`.
+    #[must_use]
+    pub fn inner_mapping(&self, inside: &str) -> MappingDecoder<'d> {
+        MappingDecoder::new(
+            self.doc,
+            &format!("{}/{inside}", self.pointer),
+            self.problems,
+        )
+    }
+
     /// Returns the decoders of a list of mappings, and reports entries that are not mappings. Returns `None` if the
     /// key is absent or not a list.
     pub fn mappings(&mut self, key: &'static str) -> Option<Vec<MappingDecoder<'d>>> {

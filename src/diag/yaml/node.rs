@@ -10,7 +10,7 @@ use serde_saphyr::{
 };
 
 use super::mapping::DiagnosticCollector;
-use super::{EntrySpans, MAX_DEPTH, MAX_NODES, scalar};
+use super::{EntrySpans, MAX_DEPTH, scalar};
 use crate::diag::SourceSpan;
 use crate::model::escape_pointer_step;
 
@@ -32,6 +32,7 @@ pub(super) fn parse_nodes(
     text: &str,
     many: bool,
     refuse_duplicates: bool,
+    max_nodes: usize,
 ) -> Result<Vec<Spanned<YamlNode>>, Error> {
     let options = || {
         serde_saphyr::options! {
@@ -49,14 +50,14 @@ pub(super) fn parse_nodes(
             non_finite_float_policy: NonFiniteFloatPolicy::PassThrough,
             // Aliases can make a small file expand to billions of values, so the expansion is limited.
             alias_limits: serde_saphyr::alias_limits! {
-                max_total_replayed_events: MAX_NODES,
+                max_total_replayed_events: max_nodes,
             },
             budget: serde_saphyr::budget! {
                 max_depth: MAX_DEPTH,
                 flow_nesting_limit: MAX_DEPTH,
-                max_nodes: MAX_NODES,
-                max_events: 4 * MAX_NODES,
-                max_recorded_anchor_events: 4 * MAX_NODES,
+                max_nodes: max_nodes,
+                max_events: 4 * max_nodes,
+                max_recorded_anchor_events: 4 * max_nodes,
                 max_recorded_anchor_bytes: 16 << 20,
                 max_aliases: 1_000,
                 max_anchors: 1_000,
@@ -142,13 +143,15 @@ pub(super) fn resolve_tree(
     root: &Spanned<YamlNode>,
     source: &str,
     problems: &mut DiagnosticCollector,
+    max_nodes: usize,
 ) -> (Value, HashMap<String, EntrySpans>) {
     let mut walk = TreeResolver {
         source,
         problems,
         spans: HashMap::new(),
-        nodes_left: MAX_NODES,
-        pointer_bytes: MAX_POINTER_BYTES,
+        max_nodes,
+        nodes_left: max_nodes,
+        pointer_bytes: MAX_POINTER_BYTES.max(max_nodes.saturating_mul(200)),
     };
     let value = walk.resolve_node(root, &mut String::new(), None);
     (value, walk.spans)
@@ -158,6 +161,7 @@ struct TreeResolver<'s> {
     source: &'s str,
     problems: &'s mut DiagnosticCollector,
     spans: HashMap<String, EntrySpans>,
+    max_nodes: usize,
     nodes_left: usize,
     pointer_bytes: usize,
 }
@@ -184,7 +188,10 @@ impl TreeResolver<'_> {
             self.problems.error(
                 span.clone(),
                 "too-large",
-                format!("more than {MAX_NODES} values, with aliases expanded, or too long keys"),
+                format!(
+                    "more than {} values, with aliases expanded, or too long keys",
+                    self.max_nodes
+                ),
             );
         }
         let value = match &node.value {

@@ -6,14 +6,19 @@ use std::sync::Arc;
 use serde_saphyr::Error;
 use serde_saphyr::budget::BudgetBreach;
 
+use super::MAX_DEPTH;
 use super::node::to_span;
-use super::{MAX_DEPTH, MAX_NODES};
 use crate::diag::{Diagnostic, SourceSpan};
 
 /// Converts the error that stopped the parser.
-pub(super) fn to_diagnostic(error: &Error, source: &Arc<str>, path: &Path) -> Diagnostic {
+pub(super) fn to_diagnostic(
+    error: &Error,
+    source: &Arc<str>,
+    path: &Path,
+    max_nodes: usize,
+) -> Diagnostic {
     let error = error.without_snippet();
-    let (code, message) = describe_error(error);
+    let (code, message) = describe_error(error, max_nodes);
     let diagnostic = Diagnostic::error(code, path, message);
     let place = error
         .locations()
@@ -47,10 +52,10 @@ fn with_byte_range(span: SourceSpan, source: &str) -> SourceSpan {
     }
 }
 
-fn describe_error(error: &Error) -> (&'static str, String) {
-    let too_many = || format!("more than {MAX_NODES} values, with aliases expanded");
+fn describe_error(error: &Error, max_nodes: usize) -> (&'static str, String) {
+    let too_many = || format!("more than {max_nodes} values, with aliases expanded");
     match error {
-        Error::AliasError { error, .. } => describe_error(error),
+        Error::AliasError { error, .. } => describe_error(error, max_nodes),
         Error::MultipleDocuments { .. } => (
             "syntax",
             "a second document begins here; the file holds one".to_owned(),

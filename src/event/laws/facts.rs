@@ -9,8 +9,9 @@ use super::nouns::{
     run_id, text, transcript, turn, usage, verdict,
 };
 use crate::event::{
-    DeltaPart, EventKind, GatePoint, GateRelease, HttpExchange, RecordedToolResponse, RunEvent,
-    RunTotals, SettledCell, ThrottleReason, ToolFact, ToolResponseSource, TurnFact,
+    DeltaPart, EventKind, GatePoint, GateRelease, HttpExchange, ReadingTotals,
+    RecordedToolResponse, RunEvent, RunTotals, SettledCell, ThrottleReason, ToolFact,
+    ToolResponseSource, TurnFact,
 };
 use crate::model::{Cost, Hop, Millis, ModelReply, RawJson, ReplyCall, StopReason};
 
@@ -200,6 +201,12 @@ fn totals() -> impl Strategy<Value = RunTotals> {
                 }),
                 duration_ms: Millis(cells),
                 cancelled,
+                reading: ReadingTotals {
+                    records: cells,
+                    not_understood: pending,
+                    bad_records: pending,
+                    broken_files: cells,
+                },
             },
         )
 }
@@ -228,6 +235,7 @@ pub(crate) fn kind() -> impl Strategy<Value = EventKind> {
         1 => blob().prop_map(EventKind::BlobStored),
         3 => (transcript(), cell(), vec(key(), 0..4))
             .prop_map(|(transcript, first, keys)| EventKind::CellsPlanned { transcript, first, keys }),
+        1 => piece().prop_map(|plan| EventKind::RevisionPlanned { plan }),
         2 => vec(settled, 0..3).prop_map(EventKind::CellsSettled),
         2 => (cell(), option::of(digest())).prop_map(|(cell, key)| EventKind::CellStarted { cell, key }),
         2 => (cell(), result()).prop_map(|(cell, result)| EventKind::CellFinished { cell, result: Box::new(result) }),

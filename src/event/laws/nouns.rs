@@ -9,12 +9,12 @@ use proptest::prelude::*;
 
 use crate::event::{
     CellKey, DroppedSetting, EvalSpec, FORMAT, JudgeSpec, LogFormat, ParentCause, ParentRun,
-    RubricSpec, RunHeader, SnapshotFile, StoredText,
+    RubricSpec, RunHeader, RunPurpose, SnapshotFile, StoredText,
 };
 use crate::model::{
-    ArgumentChange, Blob, CalibratedScore, CallIx, CellIx, CellResult, Citation, Cost, Digest,
-    JudgeConfig, Millis, Outcome, Panel, PanelRule, ProviderKind, RawJson, RunId, TokenUsage,
-    TranscriptRef, TurnIx, ValueProbability, Verdict, VerdictPart, WallTime,
+    ArgumentChange, Blob, CalibratedScore, CallIx, Cause, CauseSet, CellIx, CellResult, Citation,
+    Cost, Digest, JudgeConfig, Millis, Outcome, Panel, PanelRule, ProviderKind, RawJson, RunId,
+    TokenUsage, TranscriptRef, TurnIx, ValueProbability, Verdict, VerdictPart, WallTime,
 };
 
 /// Returns text as models and pages contain it: line breaks, quotes, control characters.
@@ -154,6 +154,11 @@ pub(super) fn result() -> impl Strategy<Value = CellResult> {
                     bill: score.map(|usd| Cost { usd, unknown: ms }),
                     duration_ms: Millis(ms),
                     cached,
+                    tool_causes: if by_human {
+                        vec![Cause::Refused.as_str().to_owned()].into()
+                    } else {
+                        CauseSet::EMPTY
+                    },
                     by_human,
                 }
             },
@@ -214,11 +219,9 @@ pub(crate) fn header() -> impl Strategy<Value = RunHeader> {
         });
     let judge = (text(), digest(), dropped(), vec((text(), digest()), 0..2)).prop_map(
         |(name, digest, dropped, tools)| JudgeSpec {
-            config: JudgeConfig::new(name, ProviderKind::Openai),
-            digest,
             dropped,
-            table_prices: None,
             tools,
+            ..JudgeSpec::new(JudgeConfig::new(name, ProviderKind::Openai), digest)
         },
     );
     let rubric = (text(), option::of(number())).prop_map(|(id, threshold)| RubricSpec {
@@ -235,10 +238,6 @@ pub(crate) fn header() -> impl Strategy<Value = RunHeader> {
     )
         .prop_map(
             |(rubric, id, digest, weight, (required, weighted, judged, repeat))| EvalSpec {
-                rubric,
-                id,
-                eval_type: "contains".to_owned(),
-                digest,
                 decision_settings: IndexMap::from([("min_score".to_owned(), weight.into())]),
                 weight,
                 required,
@@ -253,7 +252,7 @@ pub(crate) fn header() -> impl Strategy<Value = RunHeader> {
                     judges: vec![1, 0],
                 }),
                 judged,
-                groups: Vec::new(),
+                ..EvalSpec::new(rubric, id, "contains", digest)
             },
         );
     let snapshot = blob().prop_map(|blob| SnapshotFile {
@@ -274,11 +273,7 @@ pub(crate) fn header() -> impl Strategy<Value = RunHeader> {
                     major: FORMAT.major,
                     minor,
                 },
-                dicta: "0.1.0".to_owned(),
                 frozen: parent.as_ref().map(|p| p.run.clone()),
-                run,
-                started: WallTime("2026-11-21T02:20:27.000+00:00".to_owned()),
-                workspace: PathBuf::from("/w"),
                 demo,
                 label,
                 parent,
@@ -287,6 +282,16 @@ pub(crate) fn header() -> impl Strategy<Value = RunHeader> {
                 rubrics,
                 evals,
                 plan: IndexMap::from([("seed".to_owned(), 7.into())]),
+                purpose: if demo {
+                    RunPurpose::SecondOpinion
+                } else {
+                    RunPurpose::Judging
+                },
+                ..RunHeader::new(
+                    run,
+                    WallTime("2026-11-21T02:20:27.000+00:00".to_owned()),
+                    PathBuf::from("/w"),
+                )
             },
         )
 }

@@ -1,9 +1,7 @@
 //! Tests of the statistics of a run that was counted by hand.
 
-use indexmap::IndexMap;
-
 use super::*;
-use crate::event::{FORMAT, RecordedToolResponse, RunHeader};
+use crate::event::{RecordedToolResponse, RunHeader};
 use crate::model::{
     ArgumentChange, Digest, JudgeConfig, ModelReply, Outcome, RawJson, RunId, TranscriptRef,
     Verdict, WallTime,
@@ -18,28 +16,16 @@ struct EventFeed {
 
 impl EventFeed {
     fn new(judges: Vec<JudgeConfig>, cells: &[u32]) -> Self {
-        let judges = judges.into_iter().map(|config| JudgeSpec {
-            config,
-            digest: Digest::hash_bytes(b"j"),
-            dropped: Vec::new(),
-            table_prices: None,
-            tools: Vec::new(),
-        });
+        let judges = judges
+            .into_iter()
+            .map(|config| JudgeSpec::new(config, Digest::hash_bytes(b"j")));
         let header = RunHeader {
-            format: FORMAT,
-            dicta: "0".into(),
-            run: RunId("20261121T000000Z-abcd".into()),
-            started: WallTime("2026-11-21T00:00:00Z".into()),
-            workspace: "/w".into(),
-            demo: false,
-            label: String::new(),
-            parent: None,
-            snapshots: Vec::new(),
             judges: judges.collect(),
-            rubrics: Vec::new(),
-            evals: Vec::new(),
-            plan: IndexMap::new(),
-            frozen: None,
+            ..RunHeader::new(
+                RunId("20261121T000000Z-abcd".into()),
+                WallTime("2026-11-21T00:00:00Z".into()),
+                "/w".into(),
+            )
         };
         let mut feed = Self {
             stats: RunStats::default(),

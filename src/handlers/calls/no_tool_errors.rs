@@ -43,7 +43,7 @@ impl Check for NoToolErrorsCheck {
         if calls.is_empty() {
             return Finding::not_applicable(self.0.explain_no_calls(subject));
         }
-        // A transcript that records no errors at all must not pass as one without errors.
+        // A transcript whose results mostly do not state how they ended must not pass as one without errors.
         if let Some(why) = explain_unknown_errors(subject, &calls) {
             return Finding::check_error(why);
         }
@@ -150,8 +150,35 @@ mod tests {
             ("get", "{}", successful("x")),
         ]);
         assert_eq!(
-            outcome_and_why("no_tool_errors", &json!({"tools": ["search"]}), &elsewhere).0,
+            outcome_and_why("no_tool_errors", &json!({}), &elsewhere),
+            (
+                CheckError,
+                "most tool results of this transcript do not state whether they are errors (`is_error`)"
+                    .to_owned()
+            )
+        );
+    }
+
+    #[test]
+    fn few_results_without_a_flag_do_not_prevent_a_decision() {
+        let mostly = record_with_results(&[
+            ("search", "{}", text("x")),
+            ("get", "{}", successful("x")),
+            ("get", "{}", successful("x")),
+        ]);
+        assert_eq!(
+            outcome_and_why("no_tool_errors", &json!({}), &mostly).0,
             Pass
+        );
+        // A recorded error is certain, whatever the other results are.
+        let marked = record_with_results(&[
+            ("search", "{}", text("x")),
+            ("search", "{}", text("x")),
+            ("get", "{}", failed("x")),
+        ]);
+        assert_eq!(
+            outcome_and_why("no_tool_errors", &json!({}), &marked).0,
+            Fail
         );
     }
 

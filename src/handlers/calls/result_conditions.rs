@@ -1,6 +1,6 @@
 //! Conditions on tool results: their text, their error flag, their duration.
 //!
-//! Only what the source records counts. A result that reads like an error is not one, and if no result records the
+//! Only what the source records counts. A result that reads like an error is not one. If most results do not record the
 //! flag, the check returns an error.
 
 use std::ops::Range;
@@ -22,6 +22,10 @@ const MAX_PATTERNS: usize = 1000;
 /// The text of the `check_error` if no result records whether it is an error.
 const ERRORS_NOT_RECORDED: &str =
     "this transcript does not say which results are errors (`is_error`)";
+
+/// The text of the `check_error` if at least half of the results do not record whether they are errors.
+const MOST_ERRORS_NOT_RECORDED: &str =
+    "most tool results of this transcript do not state whether they are errors (`is_error`)";
 
 /// The text of the `check_error` if there are calls but no results.
 pub(in crate::handlers) const RESULTS_NOT_RECORDED: &str =
@@ -121,7 +125,8 @@ fn iter_results<'s>(subject: &'s Subject<'_>) -> impl Iterator<Item = &'s ToolRe
         })
 }
 
-/// Explains why the errors are unknown: the transcript has no results, or none of them records `is_error`.
+/// Explains why the errors are unknown: the transcript has no results, or at least half of them do not record
+/// `is_error`.
 pub(in crate::handlers) fn explain_unknown_errors(
     subject: &Subject<'_>,
     calls: &[usize],
@@ -129,10 +134,24 @@ pub(in crate::handlers) fn explain_unknown_errors(
     if are_results_missing(subject, calls) {
         return Some(RESULTS_NOT_RECORDED);
     }
-    // One result with the flag is enough: the source then records errors, and the others have none.
-    let unsaid = calls.iter().any(|ix| subject.result(*ix).is_some())
-        && iter_results(subject).all(|result| result.is_error.is_none());
-    unsaid.then_some(ERRORS_NOT_RECORDED)
+    if !calls.iter().any(|ix| subject.result(*ix).is_some()) {
+        return None;
+    }
+    let (mut count, mut unknown) = (0, 0);
+    for result in iter_results(subject) {
+        match result.is_error {
+            // A source that marks an error marks all of them, so the results without the mark are none.
+            Some(true) => return None,
+            Some(false) => {}
+            None => unknown += 1,
+        }
+        count += 1;
+    }
+    match unknown {
+        _ if unknown == count => Some(ERRORS_NOT_RECORDED),
+        _ if unknown * 2 >= count => Some(MOST_ERRORS_NOT_RECORDED),
+        _ => None,
+    }
 }
 
 /// Returns `true` if the result of a call records that it is an error.

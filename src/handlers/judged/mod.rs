@@ -9,11 +9,13 @@ mod calls;
 mod goal_completion;
 mod llm_judge;
 mod llm_rater;
+mod pairwise;
 mod parts_spec;
 mod personal_data;
 mod preset_criteria;
 mod preset_judges;
 mod prompt_blocks;
+mod shots_spec;
 
 #[cfg(test)]
 mod tests;
@@ -29,11 +31,13 @@ pub(super) use self::calls::{LlmJudgeToolCalls, ParameterAnalysis};
 pub(super) use self::goal_completion::GoalCompletion;
 pub(super) use self::llm_judge::{LlmJudge, LlmJudgeSession};
 pub(super) use self::llm_rater::LlmRater;
+pub(super) use self::pairwise::PairwisePreference;
 pub use self::parts_spec::VerdictPartsSpec;
 pub(super) use self::preset_judges::{
     AnswerRelevancy, Bias, ContextualPrecision, ContextualRecall, ContextualRelevancy,
     Faithfulness, Hallucination, PiiLeakage, RoleViolation, Toxicity,
 };
+pub use self::shots_spec::{SHOTS_PARAM, ShotRule, ShotsSpec};
 
 /// The largest number of entries in one list of an eval. More are a mistake.
 const MAX_ENTRIES: usize = 100;
@@ -69,6 +73,9 @@ macro_rules! judged_params {
             #[serde(default)]
             #[schemars(range(min = 0, max = 1))]
             max_score: Option<f64>,
+            /// The labelled transcripts that the prompt shows as examples.
+            #[serde(default)]
+            shots: Option<$crate::handlers::ShotsSpec>,
         }
 
         impl $name {
@@ -85,7 +92,9 @@ macro_rules! judged_params {
                     max_score: self.max_score,
                     ..$crate::handlers::JudgedParams::default()
                 };
-                let problems = super::common_problems(&known);
+                let mut problems = super::common_problems(&known);
+                // The run adds the texts of the shots, because only it reads labels.
+                problems.extend(self.shots.iter().flat_map($crate::handlers::ShotsSpec::problems));
                 (known, problems)
             }
         }

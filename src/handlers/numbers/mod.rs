@@ -7,3 +7,5 @@ pub(super) mod cosine;
 pub(super) mod cost;
 pub(super) mod latency;
 mod recorded_metrics;
+
+pub use recorded_metrics::RecordedEffort;

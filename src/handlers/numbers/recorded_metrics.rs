@@ -114,6 +114,27 @@ impl MetricKind {
     }
 }
 
+/// The recorded latency in milliseconds and the recorded cost in USD of a whole transcript, as far as they are valid.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct RecordedEffort {
+    /// The latency.
+    pub latency_ms: Option<f64>,
+    /// The cost.
+    pub cost_usd: Option<f64>,
+}
+
+impl RecordedEffort {
+    /// Reads both numbers. A number of the wrong type counts as absent.
+    pub fn read(subject: &Subject<'_>) -> Self {
+        let reader = MetricReader::new(subject);
+        let read = |kind| reader.read_transcript(kind).ok().flatten();
+        Self {
+            latency_ms: read(MetricKind::EndToEnd).map(|reading| reading.value),
+            cost_usd: read(MetricKind::Cost).map(|reading| reading.value),
+        }
+    }
+}
+
 /// A number with its origin.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct MetricReading {

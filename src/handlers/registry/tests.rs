@@ -47,6 +47,7 @@ fn types_are_sorted_and_found_by_name() {
             "min_length",
             "no_tool_errors",
             "outcome_equivalent",
+            "pairwise_preference",
             "parameter_analysis",
             "pii_leakage",
             "regex",

@@ -565,7 +565,10 @@ fn every_request_field_is_in_the_key_or_listed_as_excluded() {
         parts_spec: _,
         prompt_blocks: _,
         hide_calls: _,
+        shots: _,
         task: _,
+        // It is in the key as the order of the prompt's blocks, and as the number of the repeat.
+        pair_order: _,
     } = params;
     let Transcript {
         id: _,

@@ -94,6 +94,7 @@ fn frame() -> PromptFrame<'static> {
             scale: None,
             needs_score: false,
             parts: None,
+            pair_order: None,
         },
         tools: &[],
         max_turns: 5,

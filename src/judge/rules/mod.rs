@@ -54,11 +54,11 @@ use self::rules_verdict::{RequestedParts, collect_clauses, state_verdict, state_
 use super::{JudgeEngine, JudgeEngineDeps, ScoreRange, VerdictFormat};
 use crate::clock::BoxFuture;
 use crate::event::{CallCx, DeltaCoalescer, DeltaPart};
-use crate::model::SUBMIT_VERDICT;
 use crate::model::{
     CallIx, HistoryBlock, HistoryItem, JudgeConfig, Millis, ModelReply, ReplyCall, StopReason,
     TokenUsage,
 };
+use crate::model::{RULES_HEAD, SUBMIT_VERDICT};
 use crate::provider::{
     CompletedReply, ModelCapabilities, Provider, ProviderError, RequestBody, ToolChoice,
     TurnRequest,
@@ -293,7 +293,7 @@ fn build_reply(request: &RulesRequest) -> Option<RulesReply> {
     let first = pages.is_empty();
     // Fetch all missing pages in one turn.
     if may_fetch && readable && !missing_pages.is_empty() {
-        let mut thought = format!("{HEAD}\n");
+        let mut thought = format!("{RULES_HEAD}\n");
         for url in &missing_pages {
             _ = writeln!(thought, "I have to read {url} first.");
         }
@@ -320,7 +320,7 @@ fn build_reply(request: &RulesRequest) -> Option<RulesReply> {
     };
     // A turn before this one already wrote the first line.
     let mut thought = if first {
-        format!("{HEAD}\n")
+        format!("{RULES_HEAD}\n")
     } else {
         String::new()
     };
@@ -343,9 +343,6 @@ fn build_reply(request: &RulesRequest) -> Option<RulesReply> {
         calls,
     })
 }
-
-/// The first line of every reply, in thoughts and reasons alike. Recorded replies contain it.
-const HEAD: &str = "rules, a checker and not a model.";
 
 /// Collects the pages fetched so far, by the URL in the arguments of `fetch_url`.
 fn collect_pages(results: &[RulesToolResult]) -> Vec<FetchedPage> {

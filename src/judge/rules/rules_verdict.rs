@@ -5,12 +5,13 @@ use std::fmt::Write as _;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::FETCH;
 use super::clause::Clause;
 use super::clause_check::{ClauseResult, SourceQuote};
 use super::grammar;
 use super::prompt_material::{self, PromptMaterial};
-use super::{FETCH, HEAD};
 use crate::judge::{PartsFormat, ScoreRange};
+use crate::model::RULES_HEAD;
 
 /// The parts of a verdict that `rules` can state.
 #[derive(Clone, Serialize, Deserialize)]
@@ -150,7 +151,7 @@ fn undecided_verdict(holds: &[Option<bool>], lines: &str) -> Option<Value> {
     };
     Some(json!({
         "citations": [],
-        "reasoning": format!("{HEAD}\n{lines}{why}"),
+        "reasoning": format!("{RULES_HEAD}\n{lines}{why}"),
         "applicable": false
     }))
 }
@@ -167,7 +168,7 @@ pub(super) fn state_verdict(
     let json = undecided_verdict(&report.holds, &lines).unwrap_or_else(|| {
         json!({
             "citations": report.citations,
-            "reasoning": format!("{HEAD}\n{lines}{holding} of {total} clauses hold."),
+            "reasoning": format!("{RULES_HEAD}\n{lines}{holding} of {total} clauses hold."),
             "passed": holding == total,
             // The share of clauses that hold, on the eval's scale. `total` is not 0 here.
             "score": low + (high - low) * holding as f64 / total as f64,
@@ -213,7 +214,7 @@ pub(super) fn state_verdict_in_parts(
         json!({
             "citations": report.citations,
             (asks.field.as_str()): entries,
-            "reasoning": HEAD,
+            "reasoning": RULES_HEAD,
             "applicable": true
         })
     });

@@ -5,6 +5,7 @@ const PLAIN: VerdictFormat = VerdictFormat {
     scale: None,
     needs_score: false,
     parts: None,
+    pair_order: None,
 };
 const SCORED: VerdictFormat = VerdictFormat {
     needs_score: true,

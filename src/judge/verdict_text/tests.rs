@@ -7,6 +7,7 @@ const PLAIN: VerdictFormat = VerdictFormat {
     scale: None,
     needs_score: false,
     parts: None,
+    pair_order: None,
 };
 
 /// A whole passing verdict, and its JSON.

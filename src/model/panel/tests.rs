@@ -26,6 +26,7 @@ fn terms(rule: PanelRule, judges: &[u32], repeat: u32) -> VoteParams<'_> {
         judges,
         bounds: ScoreBounds::default(),
         repeat,
+        needs_all_repeats: false,
     }
 }
 
@@ -47,6 +48,113 @@ fn cells(outcomes: &[Outcome]) -> Vec<CellVote> {
 fn outcome(rule: PanelRule, outcomes: &[Outcome]) -> Option<Outcome> {
     let decision = terms(rule, &THREE, 1).decide(&cells(outcomes))?;
     Some(decision.outcome)
+}
+
+#[test]
+fn names_of_rules_and_doubts_are_those_of_recordings() {
+    for rule in [PanelRule::Majority, PanelRule::Unanimity] {
+        assert_eq!(serde_json::to_value(rule).expect("a rule"), rule.as_str());
+    }
+    let cascade = PanelRule::Cascade { margin: 0.1 };
+    let recorded = serde_json::to_value(cascade).expect("a rule");
+    assert!(recorded.get(cascade.as_str()).is_some(), "{recorded}");
+    for doubt in [
+        Doubt::NoVerdict,
+        Doubt::Split,
+        Doubt::Margin,
+        Doubt::Contradiction,
+        Doubt::Citation,
+    ] {
+        let recorded = serde_json::to_value(doubt).expect("a doubt");
+        assert_eq!(recorded, doubt.as_str());
+    }
+}
+
+#[test]
+fn ballot_has_the_probability_and_the_doubt_of_the_verdict() {
+    use crate::model::{CalibratedScore, Citation, Verdict};
+    let cast = |verdict: Verdict| {
+        let mut result = CellResult::new(Pass, "");
+        result.verdict = Some(Box::new(verdict));
+        let ballot = Ballot::from(&result);
+        (ballot.probability, ballot.doubt)
+    };
+    let citing = |found| Verdict {
+        citations: vec![Citation {
+            source: "message 1".to_owned(),
+            quote: "day".to_owned(),
+            found,
+        }],
+        ..Verdict::default()
+    };
+    assert_eq!(cast(Verdict::default()), (None, None));
+    assert_eq!(cast(citing(true)), (None, None));
+    assert_eq!(cast(citing(false)), (None, Some(Doubt::Citation)));
+    let contradictory = Verdict {
+        contradiction: Some("says no".to_owned()),
+        calibrated: Some(CalibratedScore {
+            by: "openai-decisions".to_owned(),
+            probability: Some(0.75),
+            values: Vec::new(),
+            confidence: None,
+        }),
+        ..citing(false)
+    };
+    let both = (Some(0.75), Some(Doubt::Contradiction));
+    assert_eq!(cast(contradictory), both, "the contradiction comes first");
+}
+
+#[test]
+fn single_judge_is_asked_as_often_as_its_repeats_need() {
+    let single = VoteParams {
+        judges: &[4],
+        repeat: 3,
+        ..VoteParams::single_judge()
+    };
+    assert_eq!(single.needed_cells(&[]), [(4, 2)]);
+    let cast = |outcome| CellVote::without_judge(ballot_of(outcome));
+    assert_eq!(single.needed_cells(&[cast(Pass), cast(Fail)]), [(4, 1)]);
+    assert_eq!(single.needed_cells(&[cast(Pass), cast(Pass)]), []);
+    let waiting = CellVote {
+        ballot: None,
+        ..cast(Pass)
+    };
+    assert_eq!(single.needed_cells(&[cast(Pass), waiting]), []);
+}
+
+#[test]
+fn contradiction_of_a_later_repeat_precedes_a_lost_quote() {
+    let doubtful = |nth, doubt| CellVote {
+        repeat: Some(nth),
+        ..cast(
+            1,
+            Ballot {
+                doubt: Some(doubt),
+                ..ballot_of(Pass)
+            },
+        )
+    };
+    let cascade = terms(PanelRule::Cascade { margin: 0.1 }, &[1, 2], 3);
+    let cells = [
+        doubtful(1, Doubt::Citation),
+        doubtful(2, Doubt::Contradiction),
+    ];
+    let open = cascade.find_undecided(&cells).expect("undecided");
+    assert_eq!(open.members[0].doubt, Some(Doubt::Contradiction));
+}
+
+#[test]
+fn share_counts_the_winning_votes_of_all_votes() {
+    let share = |outcomes: &[Outcome]| {
+        let ballots: Vec<Ballot> = outcomes.iter().map(|o| ballot_of(*o)).collect();
+        let share = decide_by_vote(&ballots)?.winning_share()?;
+        Some((share.won, share.total, share.fraction()))
+    };
+    assert_eq!(share(&[Pass, Pass, Fail, JudgeError]), Some((2, 4, 0.5)));
+    assert_eq!(share(&[Fail, Fail, Fail, Pass]), Some((3, 4, 0.75)));
+    let absent = [NotApplicable, NotApplicable, NotApplicable, JudgeError];
+    assert_eq!(share(&absent), Some((3, 4, 0.75)));
+    assert_eq!(share(&[JudgeError, JudgeError]), None);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 mod board;
 mod faults;
+mod history;
 mod laws;
 mod reader;
 mod samples;

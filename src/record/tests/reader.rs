@@ -374,7 +374,7 @@ async fn log_of_another_installation_and_of_an_earlier_version_is_marked_and_rea
     let bare = bare.concat();
     let found = integrity(&bare, run.key.clone());
     assert_eq!(found.mark(), Some("changed"), "this format has checksums");
-    let old = bare.replacen(r#""minor":4"#, r#""minor":3"#, 1);
+    let old = bare.replacen(r#""minor":5"#, r#""minor":3"#, 1);
     let found = integrity(&old, run.key.clone());
     assert_eq!(found.mark(), Some("earlier version"));
     assert!(

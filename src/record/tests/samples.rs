@@ -3,12 +3,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use indexmap::IndexMap;
-
 use crate::clock::{Clock, FakeClock};
 use crate::event::{
-    CellKey, EvalSpec, EventKind, FORMAT, JudgeSpec, RecordedToolResponse, Redactor, RubricSpec,
-    RunEvent, RunHeader, RunTotals, SettledCell, StoredText, ToolFact, ToolResponseSource,
+    CellKey, EvalSpec, EventKind, JudgeSpec, RecordedToolResponse, Redactor, RubricSpec, RunEvent,
+    RunHeader, RunTotals, SettledCell, StoredText, ToolFact, ToolResponseSource,
 };
 use crate::model::{
     CallIx, CellIx, CellResult, Digest, JudgeConfig, Millis, Outcome, ProviderKind, RunId,
@@ -24,35 +22,16 @@ pub(super) fn key() -> RecordKey {
 /// A header with one rubric `r`, a check `plain` (eval 0), a judged `asked` (eval 1), and a judge `j` with a tool.
 pub(super) fn header(run: &str) -> RunHeader {
     let eval = |id: &str, judged| EvalSpec {
-        rubric: 0,
-        id: id.to_owned(),
-        eval_type: "contains".to_owned(),
-        digest: Digest::hash_bytes(id.as_bytes()),
-        decision_settings: IndexMap::new(),
-        weight: 1.0,
-        required: false,
-        weighted: false,
-        repeat: 1,
-        panel: None,
         judged,
-        groups: Vec::new(),
+        ..EvalSpec::new(0, id, "contains", Digest::hash_bytes(id.as_bytes()))
     };
     RunHeader {
-        format: FORMAT,
-        dicta: "0.1.0".to_owned(),
-        run: RunId(run.to_owned()),
-        started: WallTime("1970-01-01T00:00:00.000+00:00".to_owned()),
-        workspace: "/w".into(),
-        demo: false,
-        label: String::new(),
-        parent: None,
-        snapshots: Vec::new(),
         judges: vec![JudgeSpec {
-            config: JudgeConfig::new("j", ProviderKind::Rules),
-            digest: Digest::hash_bytes(b"j"),
-            dropped: Vec::new(),
-            table_prices: None,
             tools: vec![("fetch_url".to_owned(), Digest::hash_bytes(b"decl"))],
+            ..JudgeSpec::new(
+                JudgeConfig::new("j", ProviderKind::Rules),
+                Digest::hash_bytes(b"j"),
+            )
         }],
         rubrics: vec![RubricSpec {
             id: "r".to_owned(),
@@ -60,8 +39,11 @@ pub(super) fn header(run: &str) -> RunHeader {
             threshold: None,
         }],
         evals: vec![eval("plain", false), eval("asked", true)],
-        plan: IndexMap::new(),
-        frozen: None,
+        ..RunHeader::new(
+            RunId(run.to_owned()),
+            WallTime("1970-01-01T00:00:00.000+00:00".to_owned()),
+            "/w".into(),
+        )
     }
 }
 

@@ -2,8 +2,9 @@
 
 use super::*;
 use crate::model::{
-    Ballot, CellNameRef, CellResult, CellVote, Citation, ScoreBounds, Verdict, VoteParams,
+    Ballot, CellNameRef, CellResult, CellVote, Citation, Digest, ScoreBounds, Verdict, VoteParams,
 };
+use crate::report::CellDigests;
 
 const NAME: CellNameRef<'_> = CellNameRef {
     transcript: "refund",
@@ -37,6 +38,12 @@ fn cell<'a>(name: CellNameRef<'a>, result: &'a CellResult) -> ResultRow<'a> {
         bounds: ScoreBounds::default(),
         is_panel_member: false,
         label: None,
+        digests: CellDigests {
+            transcript: const { &Digest::unread() },
+            eval: const { &Digest::unread() },
+            judge: None,
+        },
+        failed_rerun: None,
         result,
     }
 }
@@ -69,6 +76,7 @@ fn decide(human: &mut HumanReportWriter<'_>, results: &[&CellResult]) {
         judges: &[0],
         bounds: ScoreBounds::default(),
         repeat: u32::try_from(results.len()).expect("few"),
+        needs_all_repeats: false,
     };
     let decision = params.decide(&votes).expect("all voted");
     let row = DecidedRow {

@@ -2,48 +2,29 @@
 
 use std::convert::Infallible;
 
-use indexmap::IndexMap;
-
 use super::{DecisionOrder, ReportRow, RowBuilder, RunSummary};
-use crate::event::{
-    CellKey, EvalSpec, EventKind, FORMAT, RubricSpec, RunEvent, RunHeader, SettledCell,
-};
+use crate::event::{CellKey, EvalSpec, EventKind, RubricSpec, RunEvent, RunHeader, SettledCell};
 use crate::model::{CellIx, CellResult, Digest, Millis, Outcome, RunId, TranscriptRef, WallTime};
 
 fn header(repeat: u32, threshold: Option<f64>, required: bool) -> EventKind {
     let eval = |id: &str| EvalSpec {
-        rubric: 0,
-        id: id.to_owned(),
-        eval_type: "contains".to_owned(),
-        digest: Digest::hash_bytes(id.as_bytes()),
-        decision_settings: IndexMap::new(),
-        weight: 1.0,
         required,
         weighted: required,
         repeat,
-        panel: None,
-        judged: false,
-        groups: Vec::new(),
+        ..EvalSpec::new(0, id, "contains", Digest::hash_bytes(id.as_bytes()))
     };
     EventKind::RunStarted(Box::new(RunHeader {
-        format: FORMAT,
-        dicta: "0".to_owned(),
-        run: RunId("t-abcd".to_owned()),
-        started: WallTime("2026-11-21T00:00:00Z".to_owned()),
-        workspace: "/w".into(),
-        demo: false,
-        label: String::new(),
-        parent: None,
-        snapshots: Vec::new(),
-        judges: Vec::new(),
         rubrics: vec![RubricSpec {
             id: "r".to_owned(),
             path: "r.yaml".into(),
             threshold,
         }],
         evals: vec![eval("a"), eval("b")],
-        plan: IndexMap::new(),
-        frozen: None,
+        ..RunHeader::new(
+            RunId("t-abcd".to_owned()),
+            WallTime("2026-11-21T00:00:00Z".to_owned()),
+            "/w".into(),
+        )
     }))
 }
 
@@ -157,6 +138,89 @@ fn results_are_emitted_in_plan_order() {
         (4, 0, 1)
     );
     assert!(summary.interrupted, "no end was recorded");
+}
+
+/// Returns the rows that exist after each event.
+fn rows_after_each(kinds: Vec<EventKind>) -> Vec<Vec<String>> {
+    let mut rows = RowBuilder::default();
+    let events = (0..).zip(kinds).map(|(seq, kind)| RunEvent {
+        seq,
+        at: Millis(seq),
+        kind,
+    });
+    events
+        .map(|event| {
+            let mut new = Vec::new();
+            let Ok(()) = rows.apply(&event, &mut |row| {
+                if let ReportRow::Result(row) = row {
+                    new.push(row.name.to_string());
+                }
+                Ok::<(), Infallible>(())
+            });
+            new
+        })
+        .collect()
+}
+
+#[test]
+fn result_waits_only_for_earlier_cells_in_plan_order() {
+    use Outcome::{Fail, Pass};
+    let rows = rows_after_each(vec![
+        header(3, None, false),
+        planned("one", 0, &[(0, Some(1)), (0, Some(2)), (1, Some(1))]),
+        planned("two", 3, &[(0, Some(1))]),
+        // The later transcript and the later eval wait for the first cell.
+        finished(3, Pass),
+        finished(2, Pass),
+        // The second repeat has no result yet, and the first one does not wait for it.
+        finished(0, Pass),
+        planned("one", 4, &[(0, Some(3))]),
+        finished(1, Fail),
+        finished(4, Fail),
+    ]);
+    assert_eq!(rows[..5].concat(), Vec::<String>::new());
+    assert_eq!(rows[5], ["one/r/a#1"]);
+    assert_eq!(rows[6], Vec::<String>::new());
+    assert_eq!(rows[7], ["one/r/a#2"]);
+    assert_eq!(rows[8], ["one/r/a#3", "one/r/b#1", "two/r/a#1"]);
+}
+
+#[test]
+fn cells_of_a_panel_wait_for_a_member_that_is_asked_later() {
+    let mut header = header(1, None, false);
+    if let EventKind::RunStarted(header) = &mut header {
+        header.judges = ["first", "second"]
+            .map(|name| {
+                let config =
+                    crate::model::JudgeConfig::new(name, crate::model::ProviderKind::Rules);
+                crate::event::JudgeSpec::new(config, Digest::hash_bytes(name.as_bytes()))
+            })
+            .into();
+        header.evals[0].panel = Some(crate::model::Panel {
+            rule: crate::model::PanelRule::Majority,
+            judges: vec![1, 0],
+        });
+    }
+    let member = |judge: u32, first: u32| {
+        let mut event = planned("one", first, &[(0, None)]);
+        if let EventKind::CellsPlanned { keys, .. } = &mut event {
+            keys[0].judge = Some(judge);
+        }
+        event
+    };
+    let rows = rows_after_each(vec![
+        header,
+        member(1, 0),
+        planned("one", 1, &[(1, None)]),
+        // The first member is unsure, so the run asked another one, whose cell precedes.
+        member(0, 2),
+        finished(0, Outcome::Pass),
+        finished(1, Outcome::Pass),
+        finished(2, Outcome::Pass),
+    ]);
+    assert_eq!(rows[..6].concat(), Vec::<String>::new());
+    assert_eq!(rows[6].len(), 3, "{rows:?}");
+    assert!(rows[6][2].contains("/b"), "{rows:?}");
 }
 
 #[test]

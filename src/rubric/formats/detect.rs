@@ -68,8 +68,10 @@ pub fn detect_rubric_format(value: &Value) -> Option<DetectedFile> {
         ));
     }
     // `tests` alone is too general: it needs another key of promptfoo, or a test below.
+    let has_source = has_key("prompts") && (has_key("providers") || has_key("targets"));
     if list("assert")
         || has_key("defaultTest")
+        || (has_source && !map("prompts"))
         || (has_key("tests") && (has_key("prompts") || has_key("providers") || has_key("targets")))
     {
         return rubric(RubricFormat::Promptfoo);

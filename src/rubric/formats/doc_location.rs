@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use serde_json::Value;
 
-use crate::diag::yaml::{self, YamlDoc};
+use crate::diag::yaml::{self, YamlDoc, YamlLimits};
 use crate::diag::{Diagnostic, LoadedFile, Severity, SourceSpan};
 use crate::model::escape_pointer_step;
 use crate::rubric::RubricFiles;
@@ -141,5 +141,5 @@ pub(super) fn load_doc(
         let message = format!("the file `{written}` {why}");
         vec![named.problem(Severity::Error, "io", message)]
     })?;
-    yaml::read_document(&found.text, &found.path).map(Rc::new)
+    yaml::read_limited_document(&found.text, &found.path, YamlLimits::GENERATED).map(Rc::new)
 }

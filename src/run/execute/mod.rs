@@ -15,6 +15,7 @@
 //! behind slow judges. So memory does not grow with the number of transcripts, except for a hash of each id.
 
 pub(super) mod context;
+mod file_counts;
 pub(super) mod merge_window;
 pub(super) mod schedule;
 pub(super) mod tally;
@@ -32,12 +33,16 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use self::context::RunCx;
+use self::file_counts::FileCounts;
 use self::schedule::{JudgeJob, OpenCell, OpenDecision};
 use self::worker::{JudgedRange, WorkedCell, WorkedRecord, WorkedTranscript, process_chunk};
-use crate::event::{CellKey, EventKind, SettledCell};
-use crate::model::{Ballot, CellIx, CellVote, TranscriptRef, decide_cells};
+use crate::event::{CellKey, EventKind, RevisionPlan, SettledCell};
+use crate::model::{
+    Ballot, CellIx, CellVote, TranscriptRef, decide_cells, describe_skipped_file,
+    describe_skipped_record,
+};
 use crate::run::TranscriptSourceError;
-use crate::run::inputs::feed::{RecordChunk, TranscriptFeed};
+use crate::run::inputs::feed::{FileReport, RecordChunk, TranscriptFeed};
 use crate::run::inputs::ids::TranscriptIds;
 use crate::run::judges::pool::{JudgePool, PlannedCellState};
 use crate::run::plan::judged_decision::JudgeRepeat;
@@ -66,9 +71,10 @@ pub(in crate::run) fn spawn_threads(
     // All workers take from one queue, so a long chunk blocks only its own worker.
     let chunks = Arc::new(Mutex::new(chunks));
 
+    let reports = FileReports::default();
     let reading = {
-        let cancel = core.cancel.clone();
-        thread::spawn(move || read_chunks(&cancel, feed, &ticket, &to_workers))
+        let (cancel, reports) = (core.cancel.clone(), Arc::clone(&reports));
+        thread::spawn(move || read_chunks(&cancel, feed, &reports, &ticket, &to_workers))
     };
     for _ in 0..threads {
         let (judge_pool, cancel) = (Arc::clone(&core.judge_pool), core.cancel.clone());
@@ -88,6 +94,9 @@ pub(in crate::run) fn spawn_threads(
             ids: TranscriptIds::default(),
             transcript_count: 0,
             bad_records: HashMap::new(),
+            revision_plan: RevisionPlan::default(),
+            reports,
+            files: FileCounts::default(),
         }
         .run(&worked, &tickets, reading);
         // The receiver is gone if the run was dropped.
@@ -99,6 +108,7 @@ pub(in crate::run) fn spawn_threads(
 fn read_chunks(
     cancel: &CancellationToken,
     mut feed: Box<dyn TranscriptFeed>,
+    reports: &FileReports,
     ticket: &SyncSender<()>,
     to_workers: &SyncSender<(u64, RecordChunk)>,
 ) -> Result<(), TranscriptError> {
@@ -106,7 +116,12 @@ fn read_chunks(
         if cancel.is_cancelled() {
             break;
         }
-        let Some(chunk) = feed.next_chunk()? else {
+        let next = feed.next_chunk();
+        reports
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .extend(feed.take_file_reports());
+        let Some(chunk) = next? else {
             break;
         };
         // A closed channel means that the merge needs no more chunks.
@@ -159,7 +174,14 @@ struct ChunkMerger<'c> {
     /// The number of transcripts with cells so far.
     transcript_count: u64,
     bad_records: HashMap<PathBuf, u64>,
+    /// The decisions that the revision plans, if the run records it.
+    revision_plan: RevisionPlan,
+    reports: FileReports,
+    files: FileCounts,
 }
+
+/// The reports of the reading thread that the merge has not taken yet.
+type FileReports = Arc<Mutex<Vec<FileReport>>>;
 
 impl ChunkMerger<'_> {
     fn run(
@@ -185,8 +207,10 @@ impl ChunkMerger<'_> {
                     if self.is_done() {
                         break 'all;
                     }
+                    self.files.add_record(&chunk.path, &item);
                     self.merge_record(&chunk, item);
                 }
+                self.take_file_reports();
                 next += 1;
                 // The reader sent one ticket per chunk.
                 let _taken = tickets.try_recv();
@@ -195,6 +219,11 @@ impl ChunkMerger<'_> {
         // Compute this before the notes, because a cancel during them would hide the reader's error.
         let is_done = self.is_done();
         self.emit_bad_record_counts();
+        self.take_file_reports();
+        for note in self.files.describe_unread() {
+            self.emit_note(note);
+        }
+        self.core.tally.set_reading(self.files.totals());
         if is_done {
             // The reader may wait for a ticket or for room. It ends when these channels close, which this return
             // causes.
@@ -202,7 +231,11 @@ impl ChunkMerger<'_> {
         }
         // All chunks are merged, so the reader has ended. Its error becomes the run's error.
         match reading.join() {
-            Ok(read) => read.map_err(TranscriptSourceError::Read),
+            Ok(read) => {
+                read.map_err(TranscriptSourceError::Read)?;
+                self.emit_revision_plan();
+                Ok(())
+            }
             Err(_panic) => Err(TranscriptSourceError::ReaderPanicked),
         }
     }
@@ -226,6 +259,10 @@ impl ChunkMerger<'_> {
     fn plan_transcript(&mut self, chunk: &RecordChunk, mut item: WorkedTranscript) {
         // Ids become unique in file order, so the merge does it and not a worker.
         let original_id = make_id_unique(&mut self.ids, &mut item);
+        if !item.revision_plan.is_empty() {
+            let decisions = std::mem::take(&mut item.revision_plan);
+            self.revision_plan.push(&item.id, &item.digest, decisions);
+        }
         // A filter by names needs the unique id, so it applies only now.
         item.retain_named(&self.core.judge_pool.plan);
         if let Some(original_id) = original_id
@@ -290,6 +327,7 @@ impl ChunkMerger<'_> {
                 cell: numbered.cell,
                 judge_repeat: JudgeRepeat::from_key(&numbered.key),
                 state: numbered.state.clone(),
+                is_left: false,
             };
             if group.iter().all(|cell| settled_result(cell).is_some()) {
                 let (eval, _, _) = self.core.judge_pool.plan.eval(decision.eval);
@@ -349,6 +387,19 @@ impl ChunkMerger<'_> {
         }
     }
 
+    /// Records what the revision plans, if the run leaves out a part of it.
+    fn emit_revision_plan(&self) {
+        if !self.core.judge_pool.plan.records_revision_plan {
+            return;
+        }
+        let text = self.revision_plan.to_json();
+        let plan = self.runtime.block_on(self.core.emitter.store_text(&text));
+        self.core.check_blobs();
+        self.core
+            .emitter
+            .send_blocking(EventKind::RevisionPlanned { plan });
+    }
+
     fn emit_note(&self, text: String) {
         self.core
             .emitter
@@ -359,12 +410,19 @@ impl ChunkMerger<'_> {
         let count = self.bad_records.entry(path.to_owned()).or_default();
         *count += 1;
         if *count <= MAX_BAD_RECORD_NOTES {
-            self.emit_note(format!(
-                "{}: record {} is skipped: {}",
-                path.display(),
-                bad.number,
-                bad.why
-            ));
+            self.emit_note(describe_skipped_record(path, bad.number, &bad.why));
+        }
+    }
+
+    /// Takes the reports of files, and notes those that could not be read.
+    fn take_file_reports(&mut self) {
+        let reports =
+            std::mem::take(&mut *self.reports.lock().unwrap_or_else(PoisonError::into_inner));
+        for report in reports {
+            if let Some(error) = &report.error {
+                self.emit_note(describe_skipped_file(&report.path, error));
+            }
+            self.files.add_report(report);
         }
     }
 

@@ -9,6 +9,9 @@
 //! At the end of a cell, dicta *first* plans the cells that its result requires, then records `cell_finished`. So a
 //! decision is complete whenever all of its planned cells have results, and readers of the log need no rule about
 //! repeats.
+//!
+//! After several equal errors in a row from one judge, its circuit breaker opens. Its cells that have not called it stay
+//! pending, and a cascade continues with its next judge. One note in the log states this.
 
 use std::collections::{BTreeSet, HashMap};
 use std::panic::AssertUnwindSafe;
@@ -23,8 +26,11 @@ use super::context::RunCx;
 use super::worker::{panic_message, run_check};
 use crate::event::{CallCx, EventKind, SettledCell};
 use crate::handlers::Subject;
-use crate::model::{CellIx, CellResult, Millis, Outcome, Transcript, TranscriptRef, TurnIx};
+use crate::model::{
+    CellIx, CellResult, Millis, Outcome, StoppedJudge, Transcript, TranscriptRef, TurnIx,
+};
 use crate::run::CachePolicy;
+use crate::run::judges::circuit_breaker::{CircuitBreaker, MAX_EQUAL_ERRORS};
 use crate::run::judges::pool::{DecisionCell, JudgeSlot, PlannedCellState};
 use crate::run::plan::judged_decision::{JudgeRepeat, JudgedDecision};
 use crate::run::plan::judged_message_count;
@@ -60,6 +66,15 @@ pub(in crate::run) struct OpenCell {
     pub(in crate::run) cell: CellIx,
     pub(in crate::run) judge_repeat: JudgeRepeat,
     pub(in crate::run) state: PlannedCellState,
+    /// True if the run leaves the cell pending, because it stopped calling the judge.
+    pub(in crate::run) is_left: bool,
+}
+
+impl OpenCell {
+    /// Reports whether the run still has to judge the cell.
+    fn is_open(&self) -> bool {
+        matches!(self.state, PlannedCellState::NeedsJudge(_)) && !self.is_left
+    }
 }
 
 /// A transcript with open decisions.
@@ -96,6 +111,8 @@ struct JudgeScheduler {
     running: JoinSet<FinishedCell>,
     /// `true` once no further cell starts.
     is_stopped: bool,
+    /// `true` once the circuit breaker of a judge is open.
+    has_stopped_judge: bool,
 }
 
 /// Runs judge cells until the order queue is closed and empty.
@@ -112,6 +129,7 @@ pub(in crate::run) async fn run_scheduler(
             .map_or(MIN_PROGRAMS, |n| n.get().clamp(MIN_PROGRAMS, MAX_PROGRAMS)),
         running: JoinSet::new(),
         is_stopped: false,
+        has_stopped_judge: false,
     };
     // The loop ends when no job can arrive, no cell runs, and no cell waits.
     let mut is_feed_open = true;
@@ -135,7 +153,7 @@ pub(in crate::run) async fn run_scheduler(
             // The guard prevents a busy loop, because a cancelled token stays ready.
             () = core.cancel.cancelled(), if !scheduler.is_stopped => scheduler.stop(),
             order = orders.recv(), if is_feed_open => match order {
-                Some(order) => scheduler.add_job(order),
+                Some(order) => scheduler.add_job(order).await,
                 None => is_feed_open = false,
             },
             // A paused trace released its permit, or a cell ended: the next pass starts cells.
@@ -145,28 +163,30 @@ pub(in crate::run) async fn run_scheduler(
 }
 
 impl JudgeScheduler {
-    fn add_job(&mut self, order: JudgeJob) {
+    async fn add_job(&mut self, order: JudgeJob) {
         if self.is_stopped {
             // The cells of this transcript stay pending.
             return;
         }
+        let mut for_judges = Vec::new();
         for OpenDecision { decision, cells } in &order.decisions {
             let asked = cells
                 .iter()
                 .enumerate()
                 // Cells with cached verdicts are in the same decision and need no call.
                 .filter(|(_, open)| matches!(open.state, PlannedCellState::NeedsJudge(_)));
-            let queue = if decision.is_program_check() {
-                &mut self.program_queue
-            } else {
-                &mut self.judge_queue
-            };
-            queue.extend(asked.map(|(position, _)| QueuedCell {
+            let asked = asked.map(|(position, _)| QueuedCell {
                 transcript_no: order.transcript_no,
                 decision: *decision,
                 position,
-            }));
+            });
+            if decision.is_program_check() {
+                self.program_queue.extend(asked);
+            } else {
+                for_judges.extend(asked);
+            }
         }
+        self.judge_queue.extend(&for_judges);
         self.open.insert(
             order.transcript_no,
             OpenTranscript {
@@ -179,6 +199,7 @@ impl JudgeScheduler {
                     .collect(),
             },
         );
+        self.leave_cells_of_stopped_judges(for_judges).await;
     }
 
     fn stop(&mut self) {
@@ -239,6 +260,7 @@ impl JudgeScheduler {
                 cell,
                 judge_repeat,
                 state: PlannedCellState::NeedsJudge(key),
+                ..
             }) = cells.and_then(|cells| cells.get(queued.position))
             else {
                 self.judge_queue.pop_first();
@@ -331,50 +353,28 @@ impl JudgeScheduler {
         let Some(result) = done.result else { return };
         let cells = self.open.get(&transcript_no);
         let cells = cells.and_then(|open| open.decisions.get(&decision));
-        let slot = cells
-            .and_then(|cells| cells.get(position))
-            .and_then(|open| core.judge_pool.slot_of(open.judge_repeat));
+        let judge_repeat = cells.and_then(|cells| Some(cells.get(position)?.judge_repeat));
+        let slot = judge_repeat.and_then(|cell| core.judge_pool.slot_of(cell));
         if let Some(slot) = slot
             && self.was_not_run(&result, slot).await
         {
             self.release_cell(done.cell);
             return;
         }
-        core.tally
-            .add_judged(&result, slot.is_none_or(|slot| slot.is_free));
-        // Step: plan the cells that this result makes necessary, before recording the result.
-        let (mut cached, mut is_transcript_done) = (Vec::new(), false);
-        if let Some(open) = self.open.get_mut(&transcript_no)
-            && let Some(cells) = open.decisions.get_mut(&decision)
+        let is_free = slot.is_none_or(|slot| slot.is_free);
+        let breaker = judge_repeat.and_then(|cell| core.judge_pool.breaker_of(decision, cell));
+        if let (Some(breaker), Some(judge_repeat)) = (&breaker, judge_repeat)
+            && was_refused(breaker, &result)
+            && !core.judge_pool.has_fallback(decision, judge_repeat)
         {
-            cells[position].state = PlannedCellState::Settled(result.clone());
-            // Cells at or after this position are those that this result added.
-            let before = cells.len();
-            cached =
-                plan_further_cells(&core, &open.reference, &open.transcript, decision, cells).await;
-            let mut complete = true;
-            for (position, cell) in cells.iter().enumerate() {
-                let needs_judge = matches!(cell.state, PlannedCellState::NeedsJudge(_));
-                complete &= !needs_judge;
-                if needs_judge && position >= before && !self.is_stopped {
-                    self.judge_queue.insert(QueuedCell {
-                        transcript_no,
-                        decision,
-                        position,
-                    });
-                }
-            }
-            // Step: count a complete decision and forget its cells.
-            if complete {
-                let combined = core.judge_pool.decide(decision, &strip_numbers(cells));
-                core.tally.add_decision(combined.as_ref());
-                open.decisions.remove(&decision);
-                if open.decisions.is_empty() {
-                    self.open.remove(&transcript_no);
-                    is_transcript_done = true;
-                }
-            }
+            self.release_cell(done.cell);
+            self.leave_cell(&done.queued);
+            return;
         }
+        core.tally.add_judged(&result, is_free);
+        let stops_judge = breaker.filter(|breaker| breaker.record(&result));
+        // Step: plan the cells that this result makes necessary, before recording the result.
+        let further = self.settle_cell(&done.queued, &result).await;
         // Step: record the result. A program's cell had no start event, so it settles like a check.
         if decision.is_program_check() {
             let settled = vec![SettledCell::new(done.cell, result)];
@@ -389,15 +389,166 @@ impl JudgeScheduler {
             // Release after recording, so that the log never shows more running cells than permits.
             self.release_cell(done.cell);
         }
-        if !cached.is_empty() {
-            core.emitter.send(EventKind::CellsSettled(cached)).await;
+        if !further.cached.is_empty() {
+            let cached = EventKind::CellsSettled(further.cached);
+            core.emitter.send(cached).await;
         }
-        if is_transcript_done {
-            // Do this last: reports that print in plan order need the results above first.
-            core.window.finish(transcript_no);
+        // Do this last: reports that print in plan order need the results above first.
+        self.close_decision(transcript_no, decision);
+        if let (Some(breaker), Some(judge_repeat)) = (stops_judge, judge_repeat) {
+            self.stop_judge(&breaker, decision, judge_repeat).await;
+        } else {
+            self.leave_cells_of_stopped_judges(further.queued).await;
         }
         core.check_blobs();
     }
+
+    /// Stores the result of a cell, and plans and queues the cells that it makes necessary.
+    async fn settle_cell(&mut self, queued: &QueuedCell, result: &CellResult) -> FurtherCells {
+        let core = Arc::clone(&self.core);
+        let mut further = FurtherCells::default();
+        let QueuedCell {
+            transcript_no,
+            decision,
+            position,
+        } = *queued;
+        let Some(open) = self.open.get_mut(&transcript_no) else {
+            return further;
+        };
+        let Some(cells) = open.decisions.get_mut(&decision) else {
+            return further;
+        };
+        cells[position].state = PlannedCellState::Settled(result.clone());
+        // Cells at or after this position are those that this result added.
+        let before = cells.len();
+        further.cached =
+            plan_further_cells(&core, &open.reference, &open.transcript, decision, cells).await;
+        let new = cells.iter().enumerate().skip(before);
+        let new = new.filter(|(_, cell)| cell.is_open() && !self.is_stopped);
+        further.queued = new
+            .map(|(position, _)| QueuedCell {
+                transcript_no,
+                decision,
+                position,
+            })
+            .collect();
+        self.judge_queue.extend(&further.queued);
+        further
+    }
+
+    /// Counts a decision without open cells and forgets it, and its transcript after its last decision.
+    fn close_decision(&mut self, transcript_no: u64, decision: JudgedDecision) {
+        let Some(open) = self.open.get_mut(&transcript_no) else {
+            return;
+        };
+        if let Some(cells) = open.decisions.get(&decision)
+            && !cells.iter().any(OpenCell::is_open)
+        {
+            // A decision with a cell that stays pending has no outcome.
+            let combined = self.core.judge_pool.decide(decision, &strip_numbers(cells));
+            self.core.tally.add_decision(combined.as_ref());
+            open.decisions.remove(&decision);
+        }
+        if open.decisions.is_empty() {
+            self.open.remove(&transcript_no);
+            self.core.window.finish(transcript_no);
+        }
+    }
+
+    /// Records that the run stops calling a judge, and leaves its waiting cells pending.
+    async fn stop_judge(
+        &mut self,
+        breaker: &CircuitBreaker,
+        decision: JudgedDecision,
+        judge_repeat: JudgeRepeat,
+    ) {
+        let pool = &self.core.judge_pool;
+        let judge = judge_repeat
+            .judge
+            .and_then(|judge| pool.plan.judges.get(judge as usize));
+        let stopped = StoppedJudge {
+            judge: judge.cloned().unwrap_or_default(),
+            model: pool.model_of(decision).map(str::to_owned),
+            errors: MAX_EQUAL_ERRORS,
+            error: breaker.last_error(),
+        };
+        self.has_stopped_judge = true;
+        let note = EventKind::Note {
+            cell: None,
+            text: stopped.to_note(),
+        };
+        self.core.emitter.send(note).await;
+        let waiting: Vec<QueuedCell> = self.judge_queue.iter().copied().collect();
+        self.leave_cells_of_stopped_judges(waiting).await;
+    }
+
+    /// Leaves those of the waiting cells pending whose judge the run no longer calls. A cascade continues with its next
+    /// judge.
+    async fn leave_cells_of_stopped_judges(&mut self, mut waiting: Vec<QueuedCell>) {
+        if !self.has_stopped_judge {
+            return;
+        }
+        while let Some(queued) = waiting.pop() {
+            let QueuedCell {
+                transcript_no,
+                decision,
+                position,
+            } = queued;
+            let open = self.open.get(&transcript_no);
+            let cells = open.and_then(|open| open.decisions.get(&decision));
+            let Some(waiting_cell) = cells.and_then(|cells| cells.get(position)) else {
+                continue;
+            };
+            let (cell, judge_repeat) = (waiting_cell.cell, waiting_cell.judge_repeat);
+            let pool = &self.core.judge_pool;
+            let breaker = pool.breaker_of(decision, judge_repeat);
+            let Some(breaker) = breaker.filter(|breaker| breaker.is_open()) else {
+                continue;
+            };
+            self.judge_queue.remove(&queued);
+            if !pool.has_fallback(decision, judge_repeat) {
+                self.leave_cell(&queued);
+                continue;
+            }
+            let unavailable = CellResult::from_error(Outcome::JudgeError, breaker.explain());
+            self.core.tally.add_settled(1);
+            let further = self.settle_cell(&queued, &unavailable).await;
+            let mut settled = vec![SettledCell::new(cell, unavailable)];
+            settled.extend(further.cached);
+            self.core
+                .emitter
+                .send(EventKind::CellsSettled(settled))
+                .await;
+            self.close_decision(transcript_no, decision);
+            // The next judge may be stopped, too.
+            waiting.extend(further.queued);
+        }
+    }
+
+    /// Leaves a cell pending.
+    fn leave_cell(&mut self, queued: &QueuedCell) {
+        let open = self.open.get_mut(&queued.transcript_no);
+        let cells = open.and_then(|open| open.decisions.get_mut(&queued.decision));
+        if let Some(cell) = cells.and_then(|cells| cells.get_mut(queued.position)) {
+            cell.is_left = true;
+            self.close_decision(queued.transcript_no, queued.decision);
+        }
+    }
+}
+
+/// The cells that a result made necessary.
+#[derive(Default)]
+struct FurtherCells {
+    /// Those that the cache settled.
+    cached: Vec<SettledCell>,
+    /// Those that a judge must decide.
+    queued: Vec<QueuedCell>,
+}
+
+/// Reports whether the run stopped calling the judge before the cell called it.
+fn was_refused(breaker: &CircuitBreaker, result: &CellResult) -> bool {
+    let calls = result.usage.map_or(0, |usage| usage.calls);
+    breaker.is_open() && result.outcome == Outcome::JudgeError && calls == 0
 }
 
 /// Plans the cells that are certain to be needed now, and returns the cached ones among them.
@@ -445,6 +596,7 @@ async fn plan_further_cells(
             cell,
             judge_repeat,
             state,
+            is_left: false,
         });
     }
     core.tally.add_settled(cached.len());

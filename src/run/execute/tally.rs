@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use indexmap::IndexMap;
 
-use crate::event::RunTotals;
+use crate::event::{ReadingTotals, RunTotals};
 use crate::model::{CellResult, Cost, Decision, Millis, Outcome, TokenUsage};
 
 /// The counters of a run, shared by the merge thread and the scheduler.
@@ -22,9 +22,15 @@ struct RunCounts {
     outcomes: HashMap<Outcome, u64>,
     usage: TokenUsage,
     bill: Cost,
+    reading: ReadingTotals,
 }
 
 impl RunTally {
+    /// Sets the counts of the transcript files.
+    pub(in crate::run) fn set_reading(&self, reading: ReadingTotals) {
+        self.lock().reading = reading;
+    }
+
     /// Adds planned cells.
     pub(in crate::run) fn add_planned(&self, cells: usize) {
         self.lock().planned += cells as u64;
@@ -71,6 +77,7 @@ impl RunTally {
             bill: (inner.bill.unknown > 0).then_some(inner.bill),
             duration_ms: duration,
             cancelled,
+            reading: inner.reading.clone(),
         }
     }
 

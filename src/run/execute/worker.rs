@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use crate::event::CellKey;
+use crate::event::{CellKey, PlannedDecision};
 use crate::handlers::{Check, ExecutionMode, Subject};
 use crate::model::{CellResult, Digest, Outcome, Transcript};
 use crate::run::CachePolicy;
@@ -17,7 +17,7 @@ use crate::run::judges::pool::{JudgePool, PlannedCellState};
 use crate::run::plan::filter::DecisionFilter;
 use crate::run::plan::judged_decision::JudgedDecision;
 use crate::run::plan::{DecisionMethod, DecisionTask, RunPlan, judged_message_count};
-use crate::transcript::BadRecord;
+use crate::transcript::{BadRecord, UnreadContent};
 
 /// The result of the work on one record.
 pub(in crate::run) enum WorkedRecord {
@@ -47,8 +47,12 @@ pub(in crate::run) struct WorkedTranscript {
     pub(in crate::run) judged_ranges: Vec<JudgedRange>,
     /// The transcript, if a judge may still be called.
     pub(in crate::run) transcript: Option<Arc<Transcript<'static>>>,
+    /// The decisions that the revision plans for the transcript, if the run records them.
+    pub(in crate::run) revision_plan: Vec<PlannedDecision>,
     /// `true` if the id is already unique, because an earlier run or pass made it so.
     pub(in crate::run) has_unique_id: bool,
+    /// The content that dicta did not read; `None` if an earlier run counted it.
+    pub(in crate::run) unread: Option<UnreadContent>,
 }
 
 /// A planned cell with its state.
@@ -104,7 +108,9 @@ fn process_record(
         cells: Vec::new(),
         judged_ranges: Vec::new(),
         transcript: None,
+        revision_plan: Vec::new(),
         has_unique_id: record.id.is_some(),
+        unread: None,
     };
     // Step: a resumed transcript whose text is lost keeps its results; its open cells become errors.
     let carried = record.carried.as_deref();
@@ -130,18 +136,32 @@ fn process_record(
         Some(id) => id.clone(),
         None => transcript.id.to_string(),
     };
+    // A pair is not a record of the file, so it does not count.
+    if carried.is_none() && !record.location.is_pair() {
+        item.unread = Some(UnreadContent::find(&transcript));
+    }
     // An earlier run planned nothing here. The record only reserves its id.
     if record.is_id_only {
         return WorkedRecord::Transcript(Box::new(item));
     }
     // Step: plan the decisions. A resumed transcript keeps the decisions of its old plan.
+    let plan = &judge_pool.plan;
     let tasks = match carried {
-        None => judge_pool.plan.tasks(&transcript),
-        Some(carried) => carried.tasks(&judge_pool.plan, &transcript),
+        None => {
+            let mut tasks = plan.all_tasks(&transcript);
+            if plan.records_revision_plan {
+                item.revision_plan = tasks.iter().map(DecisionTask::to_planned).collect();
+            }
+            plan.retain_selected(&transcript, &mut tasks);
+            tasks
+        }
+        Some(carried) => carried.tasks(plan, &transcript),
     };
-    if !tasks.is_empty() {
-        // Hashing costs time, and only transcripts with cells record their digest.
+    if !tasks.is_empty() || !item.revision_plan.is_empty() {
+        // Hashing costs time, and only transcripts with decisions record their digest.
         item.digest = Digest::hash_bytes(bytes);
+    }
+    if !tasks.is_empty() {
         decide_cells(judge_pool, &transcript, &tasks, carried, &mut item);
     }
     WorkedRecord::Transcript(Box::new(item))

@@ -3,12 +3,14 @@
 //! Responsible for the planned cells and their carried results. Does not read runs (see `past::resume`) or judge cells.
 
 use crate::event::CellKey;
-use crate::model::{CellResult, Digest, Outcome, Transcript};
+use crate::model::{CellIx, CellResult, Digest, Outcome, Transcript};
 use crate::run::plan::{DecisionMethod, DecisionTask, RunPlan};
 
 /// A planned cell of an earlier run.
 #[derive(Debug)]
 pub(in crate::run) struct CarriedCell {
+    /// The number of the cell in the earlier run.
+    pub(in crate::run) cell: CellIx,
     pub(in crate::run) key: CellKey,
     /// The carried result; `None` if the cell must be judged again.
     pub(in crate::run) result: Option<CellResult>,
@@ -34,7 +36,7 @@ impl CarriedTranscript {
         transcript: &Transcript<'_>,
     ) -> Vec<DecisionTask> {
         let mut tasks: Vec<DecisionTask> = Vec::new();
-        for CarriedCell { key, result } in &self.cells {
+        for CarriedCell { key, result, .. } in &self.cells {
             let Some(eval) = plan.evals.get(key.eval as usize) else {
                 continue;
             };
@@ -85,7 +87,7 @@ impl CarriedTranscript {
     pub(in crate::run) fn cells_without_transcript(&self, why: &str) -> Vec<(CellKey, CellResult)> {
         self.cells
             .iter()
-            .map(|CarriedCell { key, result }| {
+            .map(|CarriedCell { key, result, .. }| {
                 let outcome = match key.judge {
                     Some(_) => Outcome::JudgeError,
                     None => Outcome::CheckError,

@@ -8,7 +8,9 @@ use std::sync::Arc;
 
 use super::carried::CarriedTranscript;
 use crate::model::{Transcript, TranscriptRef};
-use crate::transcript::{self, BadRecord, FieldMappings, TranscriptError, TranscriptFile};
+use crate::transcript::{
+    self, BadRecord, FieldMappings, ReadTally, TranscriptError, TranscriptFile,
+};
 use crate::workspace::Workspace;
 
 /// The maximum number of records in a chunk.
@@ -89,6 +91,22 @@ pub(in crate::run) struct PlannedRecord {
 pub(in crate::run) trait TranscriptFeed: Send {
     /// Returns the next chunk; `None` at the end.
     fn next_chunk(&mut self) -> Result<Option<RecordChunk>, TranscriptError>;
+
+    /// Returns the reports on the files that ended since the last call.
+    fn take_file_reports(&mut self) -> Vec<FileReport> {
+        Vec::new()
+    }
+}
+
+/// The end of a file in a feed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::run) struct FileReport {
+    /// The file, as events name it.
+    pub(in crate::run) path: PathBuf,
+    /// The counts of its reader; `None` for a native file.
+    pub(in crate::run) tally: Option<ReadTally>,
+    /// The reason why the file could not be read to its end.
+    pub(in crate::run) error: Option<String>,
 }
 
 /// A record of a random sample.
@@ -110,6 +128,8 @@ pub(in crate::run) struct TranscriptFiles {
     pub(in crate::run) root: PathBuf,
     pub(in crate::run) paths: Vec<PathBuf>,
     pub(in crate::run) maps: FieldMappings,
+    /// True if a file that cannot be read ends the feed. Otherwise the feed reports the file and continues.
+    pub(in crate::run) is_strict: bool,
 }
 
 impl TranscriptFiles {
@@ -119,6 +139,7 @@ impl TranscriptFiles {
             root: workspace.root.clone(),
             paths: workspace.transcripts.clone(),
             maps: workspace.field_maps.clone(),
+            is_strict: false,
         }
     }
 }
@@ -144,6 +165,8 @@ pub(in crate::run) struct FileFeed {
     chosen: Option<ChosenRecords>,
     /// The last record of an earlier run. The feed skips the records up to it.
     after: Option<ResumePoint>,
+    is_strict: bool,
+    reports: Vec<FileReport>,
 }
 
 impl FileFeed {
@@ -158,6 +181,8 @@ impl FileFeed {
             records_seen: 0,
             chosen,
             after: None,
+            is_strict: files.is_strict,
+            reports: Vec::new(),
         }
     }
 
@@ -177,9 +202,21 @@ impl TranscriptFeed for FileFeed {
     fn next_chunk(&mut self) -> Result<Option<RecordChunk>, TranscriptError> {
         self.read_chunk()
     }
+
+    fn take_file_reports(&mut self) -> Vec<FileReport> {
+        std::mem::take(&mut self.reports)
+    }
 }
 
 impl FileFeed {
+    fn report_broken(&mut self, path: &Path, error: &TranscriptError) {
+        self.reports.push(FileReport {
+            path: path.to_owned(),
+            tally: None,
+            error: Some(error.to_string()),
+        });
+    }
+
     /// Returns the next chunk; `None` at the end. Nothing follows an error.
     pub(in crate::run) fn read_chunk(&mut self) -> Result<Option<RecordChunk>, TranscriptError> {
         loop {
@@ -199,15 +236,31 @@ impl FileFeed {
                 let Some(next) = self.files.next() else {
                     return Ok(None);
                 };
-                let file = self.maps.open(&next)?;
-                self.open_file = Some(OpenTranscriptFile {
-                    path: display_path(&self.root, &next).into(),
-                    file,
-                });
+                let path: Arc<Path> = display_path(&self.root, &next).into();
+                match self.maps.open(&next) {
+                    Ok(file) => self.open_file = Some(OpenTranscriptFile { path, file }),
+                    Err(error) if self.is_strict => return Err(error),
+                    Err(error) => self.report_broken(&path, &error),
+                }
                 continue;
             };
             // Step: read the next block. At the end of the resume point's file, all later records are new.
-            let Some(block) = file.next_block()? else {
+            let block = match file.next_block() {
+                Ok(block) => block,
+                Err(error) if self.is_strict => return Err(error),
+                Err(error) => {
+                    let path = Arc::clone(path);
+                    self.open_file = None;
+                    self.report_broken(&path, &error);
+                    continue;
+                }
+            };
+            let Some(block) = block else {
+                self.reports.push(FileReport {
+                    path: path.to_path_buf(),
+                    tally: file.tally().cloned(),
+                    error: None,
+                });
                 if self
                     .after
                     .as_ref()

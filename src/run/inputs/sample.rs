@@ -7,7 +7,7 @@ use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use super::feed::{
-    ChosenRecord, ChosenRecords, FileFeed, RecordChunk, ResumePoint, TranscriptFeed,
+    ChosenRecord, ChosenRecords, FileFeed, FileReport, RecordChunk, ResumePoint, TranscriptFeed,
     TranscriptFiles,
 };
 use super::ids::TranscriptIds;
@@ -117,6 +117,13 @@ impl TranscriptFeed for SampledFeed {
             }
         };
         feed.next_chunk()
+    }
+
+    fn take_file_reports(&mut self) -> Vec<FileReport> {
+        self.chosen
+            .as_mut()
+            .map(TranscriptFeed::take_file_reports)
+            .unwrap_or_default()
     }
 }
 

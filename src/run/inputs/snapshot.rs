@@ -11,15 +11,16 @@ use serde_json::{Value, json};
 
 use super::feed::display_path;
 use crate::diag::{LoadedFile, find_nearest};
-use crate::event::{EvalSpec, Redactor, RubricSpec, SnapshotFile};
-use crate::handlers::{CompileCx, CompiledEval, EvalTypeRegistry, ExecutionMode, ScriptEnv};
+use crate::event::{EvalSpec, RecordedShot, Redactor, RubricSpec, RunPurpose, SnapshotFile};
+use crate::handlers::{CompileCx, CompiledEval, EvalTypeRegistry, ExecutionMode, ScriptEnv, Shot};
 use crate::model::{
-    Blob, Digest, JudgeConfig, Panel, PanelRule, ScoreBounds, TranscriptMode, find_body_secrets,
-    is_secret_name,
+    Blob, Digest, JudgeConfig, Panel, PanelRule, ProviderKind, ScoreBounds, TranscriptMode,
+    compares_pairs, find_body_secrets, is_secret_name,
 };
-use crate::rubric::{Eval, Rubric};
+use crate::rubric::{Eval, Rubric, canonical_json};
 use crate::run::plan::{EvalPlan, PastOutcomes, RunPlan, compile_selectors};
-use crate::run::{RunError, RunOptions, RunUsageError};
+use crate::run::shots::{ShotsByEval, resolve_shots};
+use crate::run::{KnownFilterIds, RunError, RunOptions, RunUsageError};
 use crate::workspace::{Env, Workspace};
 
 /// The compiled evals of a workspace and the judges that they need.
@@ -47,6 +48,11 @@ pub(in crate::run) fn compile_evals(
     {
         return Err(explain_no_judge(name, workspace).into());
     }
+    // Step: the examples of prompts. A leak is a problem of the run, found before anything is spent.
+    let shots = resolve_shots(workspace).unwrap_or_else(|found| {
+        problems.extend(found);
+        ShotsByEval::default()
+    });
     let mut evals = Vec::new();
     let mut judges: IndexMap<String, JudgeConfig> = IndexMap::new();
     let mut needed = HashSet::new();
@@ -86,6 +92,18 @@ pub(in crate::run) fn compile_evals(
                     }
                 };
                 rule = assigned.rule;
+                let mut configs = assigned.configs.iter();
+                if compares_pairs(&eval.eval_type)
+                    && configs.any(|config| config.provider == ProviderKind::Rules)
+                {
+                    problems.push(format!(
+                        "{}: eval {} compares two answers, and `rules` reads clauses about one: name a judge with a model, such as \
+                         `judge: gpt` with a judge of dicta.yaml",
+                        rubric.path.display(),
+                        eval.id
+                    ));
+                    continue;
+                }
                 let names: Vec<&str> = assigned.configs.iter().map(|c| c.name.as_str()).collect();
                 let selected = options.filter.as_ref().is_none_or(|filter| {
                     filter.may_select(&rubric.id, &eval.id, &names, &eval.groups)
@@ -115,10 +133,17 @@ pub(in crate::run) fn compile_evals(
                 rubric: u32::try_from(rubric_at).unwrap_or(u32::MAX),
                 position: at,
                 repeat: match judge {
+                    // Each repeat of a comparison asks in both orders.
+                    Some(_) if compares_pairs(&eval.eval_type) => options
+                        .repeat
+                        .unwrap_or(eval.repeat)
+                        .max(1)
+                        .saturating_mul(2),
                     Some(_) => options.repeat.unwrap_or(eval.repeat).max(1),
                     // `--repeat` does not apply to checks: they return the same result each time.
                     None => 1,
                 },
+                compares_pairs: compares_pairs(&eval.eval_type),
                 disabled_reason: match &compiled {
                     CompiledEval::Check(check) => match check.execution_mode() {
                         ExecutionMode::Disabled(why) => Some(why.to_owned()),
@@ -127,6 +152,7 @@ pub(in crate::run) fn compile_evals(
                     CompiledEval::Judged(_) => None,
                 },
                 compiled,
+                shots: shots.get(&(rubric_at, at)).cloned().unwrap_or_default(),
                 judge,
                 panel: rule.map(|rule| Panel {
                     rule,
@@ -143,6 +169,8 @@ pub(in crate::run) fn compile_evals(
         judges: judges.keys().cloned().collect(),
         filter: options.filter.clone(),
         past_outcomes: past,
+        records_revision_plan: options.is_partial() && !options.knows_no_whole_plan(),
+        plans_all_repeats: matches!(options.purpose, RunPurpose::Noise | RunPurpose::Variants),
     };
     // Step: report patterns that match nothing, which are probably typing errors.
     if let Some(filter) = &options.filter {
@@ -176,7 +204,15 @@ fn find_unmatched_patterns(filter: &crate::run::DecisionFilter, plan: &RunPlan) 
             .map(String::as_str)
             .collect()
     });
-    filter.unmatched_patterns(&evals, &rubrics, &judges, &groups)
+    filter.unmatched_patterns(&KnownFilterIds {
+        evals: &evals,
+        rubrics: &rubrics,
+        judges: &judges,
+        groups: &groups,
+        // The run has not read the transcripts yet.
+        transcripts: None,
+        tags: None,
+    })
 }
 
 /// The judges of an eval and their vote rule.
@@ -242,7 +278,8 @@ impl Compilation {
             .evals
             .iter()
             .map(|plan| {
-                let eval = &self.plan.rubrics[plan.rubric as usize].evals[plan.position];
+                let rubric = &self.plan.rubrics[plan.rubric as usize];
+                let eval = &rubric.evals[plan.position];
                 EvalSpec {
                     rubric: plan.rubric,
                     id: eval.id.clone(),
@@ -256,6 +293,10 @@ impl Compilation {
                     panel: plan.panel.clone(),
                     judged: plan.judge.is_some(),
                     groups: eval.groups.clone(),
+                    judge: plan.judge.filter(|_| plan.panel.is_none()),
+                    scope: digest_scope(rubric, eval),
+                    question: Some(eval.question.clone()),
+                    shots: plan.shots.iter().map(name_shot).collect(),
                 }
             })
             .collect()
@@ -273,6 +314,35 @@ impl Compilation {
             })
             .collect()
     }
+}
+
+/// Returns a shot as the header records it.
+fn name_shot(shot: &Shot) -> RecordedShot {
+    let shown = shot.transcript.messages.get(shot.messages.clone());
+    let mut texts: Vec<String> = Vec::new();
+    for message in shown.unwrap_or_default() {
+        texts.push(message.text().into_owned());
+    }
+    let parts = texts.iter().chain([&shot.reason]);
+    RecordedShot {
+        transcript: shot.transcript.id.to_string(),
+        passed: shot.passed,
+        digest: Digest::hash_parts(parts.map(String::as_bytes)),
+    }
+}
+
+/// Returns the digest of the settings that select transcripts; `None` if the eval is planned for every transcript.
+fn digest_scope(rubric: &Rubric, eval: &Eval) -> Option<Digest> {
+    let selectors = [&rubric.applies_to, &eval.applies_to];
+    if eval.enabled && selectors.iter().all(|selector| selector.is_empty()) {
+        return None;
+    }
+    let parts: Vec<Value> = selectors
+        .iter()
+        .map(|one| json!([one.ids, one.tags, one.metadata, one.has_tool]))
+        .collect();
+    let text = canonical_json(&json!([eval.enabled, parts]));
+    Some(Digest::hash_bytes(text.as_bytes()))
 }
 
 /// Returns the loaded files as the header names them, with the digest of the stored text, which has no secrets.
@@ -374,8 +444,6 @@ pub(in crate::run) fn plan_spec(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::ProviderKind;
-
     fn judge(headers: &[(&str, &str)], body: Value) -> JudgeConfig {
         let mut config = JudgeConfig::new("j", ProviderKind::Openai);
         let headers = headers.iter();

@@ -3,6 +3,7 @@
 //! Responsible for building the judges that the selected evals need. Does not call them. Keys are resolved here, so a
 //! run that needs no judge needs no key.
 
+pub(super) mod circuit_breaker;
 pub(super) mod live_cell_names;
 pub(super) mod permit;
 pub(super) mod pool;
@@ -14,21 +15,27 @@ pub(super) mod tool_sets;
 use std::path::Path;
 use std::sync::Arc;
 
+use self::circuit_breaker::CircuitBreakers;
 use self::live_cell_names::LiveCellNames;
 use self::pool::{JudgeSlot, RequestSize};
 use self::rate_limit::{RateLimitedProvider, RateLimiters};
 use self::replay::{RecordedTraces, ReplayJudge};
 use self::source_judge::SourceJudge;
 use crate::clock::Clock;
+use crate::diag::yaml;
 use crate::event::{DroppedSetting, JudgeSpec, TablePrices};
 use crate::handlers::JudgeBackend;
-use crate::judge::{JudgeEngine, JudgeEngineDeps, rules};
-use crate::model::{JudgeConfig, Millis, ProviderKind, find_body_secrets, list_header_secrets};
+use crate::judge::{JudgeEngine, JudgeEngineDeps, TracePrefix, rules};
+use crate::model::{
+    Digest, JudgeConfig, Millis, ProviderKind, find_body_secrets, list_header_secrets,
+};
 use crate::provider::{self, Provider, google_auth::GoogleTokens};
 use crate::record::RunStore;
+use crate::rubric::canonical_json;
 use crate::run::inputs::snapshot::{Compilation, judge_digest};
 use crate::run::{RunError, RunUsageError};
 use crate::tools::ToolSet;
+use crate::tools::toolbox::Toolbox;
 use crate::workspace::{Env, Workspace, load_google_credentials, resolve_key};
 
 /// The dependencies of judges.
@@ -43,9 +50,13 @@ pub(in crate::run) struct JudgeBuildCx<'p> {
     pub(in crate::run) store: &'p RunStore,
     /// The workspace's folder.
     pub(in crate::run) root: &'p Path,
+    /// The workspace's toolbox.
+    pub(in crate::run) toolbox: &'p Toolbox,
     pub(in crate::run) cell_names: &'p Arc<LiveCellNames>,
     /// `true` if the run sends requests, so that a missing key is an error.
     pub(in crate::run) sending: bool,
+    /// The recorded beginning of the only judge trace, if the run is a branch.
+    pub(in crate::run) prefix: Option<Arc<TracePrefix>>,
 }
 
 /// The judges of a run.
@@ -106,6 +117,8 @@ pub(in crate::run) fn build_judges(
             dropped,
             table_prices: find_built_in_prices(config),
             tools: tool_sets::list_tool_digests(&tools[ix]),
+            tool_files: (!parts.toolbox.source_names(&config.tools).is_empty())
+                .then(|| digest_tool_files(parts.toolbox)),
         });
     }
     if problems.is_empty() {
@@ -113,6 +126,24 @@ pub(in crate::run) fn build_judges(
     } else {
         Err(RunUsageError::Problems(problems).into())
     }
+}
+
+/// Returns the digest of what the tools files define. Comments and layout do not count.
+fn digest_tool_files(toolbox: &Toolbox) -> Digest {
+    let files = toolbox.recorded_files.iter().map(|file| {
+        let documents = yaml::read_all_documents(&file.text, &file.path);
+        // The files were read before, so only a masked secret could make one unreadable.
+        documents.map_or_else(
+            |_| file.text.to_string(),
+            |documents| {
+                let values = documents
+                    .iter()
+                    .map(|document| canonical_json(&document.value));
+                values.collect::<Vec<_>>().join("\n")
+            },
+        )
+    });
+    Digest::hash_bytes(files.collect::<Vec<_>>().join("\n").as_bytes())
 }
 
 /// Checks that every paid judge has prices, because a cost limit needs them. The error lists all problems.
@@ -175,17 +206,19 @@ fn build_slot<'m>(
         ProviderKind::Rules => {
             let delay = parts.rules_delay;
             let engine =
-                rules::build_engine(config.clone(), tools.clone(), parts.deps.clone(), delay);
+                rules::build_engine(config.clone(), tools.clone(), parts.deps.clone(), delay)
+                    .with_prefix(parts.prefix.clone());
             let slot = JudgeSlot {
                 // This judge calls no language model, so there are no tokens to estimate.
                 request_size: Box::new(|_| None),
-                ..slot_with_engine(engine, free)
+                ..slot_with_engine(engine, free, CircuitBreakers::default())
             };
             Ok((slot, Vec::new()))
         }
         _ => {
-            let (engine, dropped) = build_engine(config, models, tools, parts)?;
-            Ok((slot_with_engine(engine, free), dropped))
+            let breakers = CircuitBreakers::new(&config.model);
+            let (engine, dropped) = build_engine(config, models, tools, parts, &breakers)?;
+            Ok((slot_with_engine(engine, free, breakers), dropped))
         }
     }
 }
@@ -199,11 +232,16 @@ fn slot_without_engine(judge: Arc<dyn JudgeBackend>, free: bool) -> JudgeSlot {
         request_size: Box::new(|_| None),
         engine: None,
         is_free: free,
+        circuit_breakers: CircuitBreakers::default(),
     }
 }
 
 /// Builds a judge from an engine.
-fn slot_with_engine(engine: JudgeEngine, free: bool) -> JudgeSlot {
+fn slot_with_engine(
+    engine: JudgeEngine,
+    free: bool,
+    circuit_breakers: CircuitBreakers,
+) -> JudgeSlot {
     let engine = Arc::new(engine);
     let (keyed, sized) = (Arc::clone(&engine), Arc::clone(&engine));
     JudgeSlot {
@@ -212,17 +250,19 @@ fn slot_with_engine(engine: JudgeEngine, free: bool) -> JudgeSlot {
         request_size: Box::new(move |ask| {
             let first = sized.first_turn_request(ask).ok()?;
             Some(RequestSize {
-                bytes: first
-                    .body
-                    .pieces
-                    .iter()
-                    .map(|piece| piece.len() as u64)
-                    .sum(),
+                bytes: first.resent_bytes
+                    + first
+                        .body
+                        .pieces
+                        .iter()
+                        .map(|piece| piece.len() as u64)
+                        .sum::<u64>(),
                 turns: u64::from(first.max_turns),
             })
         }),
         engine: Some(engine),
         is_free: free,
+        circuit_breakers,
     }
 }
 
@@ -232,6 +272,7 @@ fn build_engine<'m>(
     models: impl Iterator<Item = &'m str>,
     tools: &ToolSet,
     parts: &JudgeBuildCx<'_>,
+    breakers: &CircuitBreakers,
 ) -> Result<(JudgeEngine, Vec<DroppedSetting>), String> {
     let key = match resolve_key(config, parts.env) {
         Ok(key) => key,
@@ -258,6 +299,7 @@ fn build_engine<'m>(
         Ok(Arc::new(RateLimitedProvider {
             inner: built,
             limiter: Arc::clone(&limiter),
+            breaker: breakers.of_model(Some(&config.model)),
         }))
     };
     let own_provider = provider(config)?;
@@ -268,7 +310,8 @@ fn build_engine<'m>(
         own_provider,
         tools.clone(),
         parts.deps.clone(),
-    );
+    )
+    .with_prefix(parts.prefix.clone());
     for model in models {
         let other = JudgeConfig {
             model: model.to_owned(),

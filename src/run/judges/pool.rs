@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use super::circuit_breaker::{CircuitBreaker, CircuitBreakers};
 use super::live_cell_names::LiveCellNames;
 use crate::event::CellKey;
 use crate::handlers::{
@@ -11,8 +12,8 @@ use crate::handlers::{
 };
 use crate::judge::{JudgeEngine, ReplayedEvidence};
 use crate::model::{
-    Ballot, CellResult, CellVote, Decision, Digest, Millis, RunId, TokenUsage, Transcript,
-    VoteParams,
+    Ballot, CellResult, CellVote, Decision, Digest, Millis, PanelRule, RunId, TokenUsage,
+    Transcript, VoteParams,
 };
 use crate::run::CachePolicy;
 use crate::run::inputs::carried::{CarriedCell, CarriedTranscript};
@@ -45,6 +46,8 @@ pub(in crate::run) struct JudgeSlot {
     pub(in crate::run) engine: Option<Arc<JudgeEngine>>,
     /// `true` if a call costs nothing.
     pub(in crate::run) is_free: bool,
+    /// The circuit breakers of its models.
+    pub(in crate::run) circuit_breakers: CircuitBreakers,
 }
 
 impl JudgeSlot {
@@ -84,6 +87,8 @@ pub(crate) struct JudgePool {
     pub(in crate::run) replayed_evidence: Option<Arc<ReplayedEvidence>>,
     /// The names of the live cells, for judges that need them.
     pub(in crate::run) cell_names: Arc<LiveCellNames>,
+    /// True if every repeat is judged, also after the majority is settled, to show the spread of a verdict.
+    pub(in crate::run) judges_all_repeats: bool,
     /// Set once the run is cancelled. Checks poll it.
     pub(in crate::run) cancel_flag: CancelFlag,
 }
@@ -160,7 +165,7 @@ impl JudgePool {
                 let key = carried.key;
                 (key.eval, key.message) == (decision.eval, decision.message)
             })
-            .map(|CarriedCell { key, result }| {
+            .map(|CarriedCell { key, result, .. }| {
                 let judge_repeat = JudgeRepeat::from_key(key);
                 let state = match result {
                     Some(result) => PlannedCellState::Settled(result.clone()),
@@ -200,6 +205,17 @@ impl JudgePool {
 
     /// Returns the further cells that are certain to be needed now.
     fn needed_cells(&self, decision: JudgedDecision, cells: &[DecisionCell]) -> Vec<JudgeRepeat> {
+        if self.judges_all_repeats && decision.judge.is_some() {
+            // Repeats count from 1.
+            let first = u32::try_from(cells.len())
+                .unwrap_or(u32::MAX)
+                .saturating_add(1);
+            let further = (first..=decision.repeat).map(|number| JudgeRepeat {
+                judge: decision.judge,
+                repeat: (decision.repeat > 1).then_some(number),
+            });
+            return further.collect();
+        }
         let plan = &self.plan.evals[decision.eval as usize];
         // A carried cell may belong to another judge than the plan's, so use the decision's judge.
         let terms = match plan.panel {
@@ -214,7 +230,12 @@ impl JudgePool {
             ..terms
         };
         let mut needed = Vec::new();
-        for (judge, more) in terms.needed_cells(&cell_votes(cells)) {
+        let missing = if self.plan.plans_all_repeats {
+            missing_repeats(terms, cells)
+        } else {
+            terms.needed_cells(&cell_votes(cells))
+        };
+        for (judge, more) in missing {
             let known_cells = cells
                 .iter()
                 .filter(|known| known.judge_repeat.judge == Some(judge))
@@ -252,6 +273,42 @@ impl JudgePool {
         self.slot(judge_repeat.judge?)
     }
 
+    /// Returns the circuit breaker of a cell's judge and model; `None` for a cell without a judge.
+    pub(in crate::run) fn breaker_of(
+        &self,
+        decision: JudgedDecision,
+        judge_repeat: JudgeRepeat,
+    ) -> Option<Arc<CircuitBreaker>> {
+        let slot = self.slot_of(judge_repeat)?;
+        Some(slot.circuit_breakers.of_model(self.model_of(decision)))
+    }
+
+    /// Returns the model that an eval names in place of the judge's own.
+    pub(in crate::run) fn model_of(&self, decision: JudgedDecision) -> Option<&str> {
+        match &self.plan.evals[decision.eval as usize].compiled {
+            CompiledEval::Judged(judged) => judged.known_params.model.as_deref(),
+            CompiledEval::Check(_) => None,
+        }
+    }
+
+    /// Reports whether another member of the panel can decide if this cell's judge is unavailable.
+    pub(in crate::run) fn has_fallback(
+        &self,
+        decision: JudgedDecision,
+        judge_repeat: JudgeRepeat,
+    ) -> bool {
+        let panel = self.plan.evals[decision.eval as usize].panel.as_ref();
+        let cascade = panel.filter(|panel| matches!(panel.rule, PanelRule::Cascade { .. }));
+        // A cascade has no judge after the last one.
+        cascade.is_some_and(|panel| {
+            let at = panel
+                .judges
+                .iter()
+                .position(|judge| Some(*judge) == judge_repeat.judge);
+            at.is_some_and(|at| at + 1 < panel.judges.len())
+        })
+    }
+
     /// Returns the check of an eval, if code decides it.
     pub(in crate::run) fn check(&self, eval: u32) -> Option<&dyn Check> {
         match &self.plan.evals[eval as usize].compiled {
@@ -265,6 +322,23 @@ impl JudgePool {
 pub(in crate::run) struct DecisionCell {
     pub(in crate::run) judge_repeat: JudgeRepeat,
     pub(in crate::run) state: PlannedCellState,
+}
+
+/// Returns the number of repeats that each judge lacks. Of a cascade, only the first judge repeats, because the others
+/// are called only if it is unsure.
+fn missing_repeats(terms: VoteParams<'_>, cells: &[DecisionCell]) -> Vec<(u32, u32)> {
+    let judges = match terms.rule {
+        Some(PanelRule::Cascade { .. }) => &terms.judges[..terms.judges.len().min(1)],
+        _ => terms.judges,
+    };
+    let missing = judges.iter().map(|judge| {
+        let known = cells
+            .iter()
+            .filter(|cell| cell.judge_repeat.judge == Some(*judge));
+        let known = u32::try_from(known.count()).unwrap_or(u32::MAX);
+        (*judge, terms.repeat.saturating_sub(known))
+    });
+    missing.filter(|(_, repeats)| *repeats > 0).collect()
 }
 
 fn cell_votes(cells: &[DecisionCell]) -> Vec<CellVote> {

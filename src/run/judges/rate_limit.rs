@@ -9,6 +9,8 @@
 //! A request takes a slot only when every limit allows it. It returns the slot when it ends or is cancelled. So a
 //! cancelled or paused trace holds no slot.
 //!
+//! A judge whose circuit breaker is open ([`super::circuit_breaker`]) gets no permit for the first request of a cell.
+//!
 //! The time limit of a cell does not run while its first request waits; the judge's meter ensures this. So a low rate
 //! makes the run longer and causes no timeouts. Later turns and attempts wait within the cell's time limit.
 
@@ -22,6 +24,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
 use self::limit_state::{RateLimitState, RateLimitWait};
+use super::circuit_breaker::CircuitBreaker;
 use crate::clock::BoxFuture;
 use crate::event::{CallCx, ThrottleReason, TurnFact};
 use crate::model::{CellIx, Digest, JudgeConfig, Millis};
@@ -338,6 +341,7 @@ impl RateLimiter {
 pub(in crate::run) struct RateLimitedProvider {
     pub(in crate::run) inner: Arc<dyn Provider>,
     pub(in crate::run) limiter: Arc<RateLimiter>,
+    pub(in crate::run) breaker: Arc<CircuitBreaker>,
 }
 
 impl Provider for RateLimitedProvider {
@@ -382,11 +386,24 @@ impl Provider for RateLimitedProvider {
     ) -> BoxFuture<'a, Result<RequestPermit, ProviderError>> {
         Box::pin(async move {
             let need = self.limiter.estimate_tokens(body);
-            self.limiter
-                .acquire(need, cx)
-                .await
-                .map(RequestPermit::with_slot)
+            let acquired = self.limiter.acquire(need, cx);
+            // A later turn follows a reply in the same cell, so the server works for this cell.
+            if cx.turn.0 > 0 {
+                return acquired.await.map(RequestPermit::with_slot);
+            }
+            tokio::select! {
+                // A stopped judge gets no permit, even if one is free.
+                biased;
+                () = self.breaker.wait_until_open() => {
+                    Err(ProviderError::Request(self.breaker.explain()))
+                }
+                slot = acquired => slot.map(RequestPermit::with_slot),
+            }
         })
+    }
+
+    fn wait_until_stopped(&self) -> BoxFuture<'_, ()> {
+        Box::pin(self.breaker.wait_until_open())
     }
 
     fn last_exchange(&self, cell: CellIx) -> Option<ExchangeInfo> {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::event::{BlobSource, RecordedToolResponse, StoredText};
 use crate::judge::{EvidenceKey, EvidenceMissPolicy, ReplayedEvidence};
 use crate::model::{Digest, ToolResponse};
-use crate::record::{RecordedRun, RunStore};
+use crate::record::{RecordedRun, RunNeed, RunStore};
 use crate::run::judges::tool_sets::ToolDigests;
 use crate::run::{RunError, RunUsageError};
 
@@ -36,7 +36,7 @@ fn find_evidence_run(store: &RunStore, root: &Path, frozen: &str) -> Result<Reco
     } else {
         frozen.to_owned()
     };
-    let found = store.resolve(&name);
+    let found = store.resolve_for(&name, RunNeed::Answer);
     found.map_err(|why| {
         let name = frozen.to_owned();
         RunUsageError::UnknownEvidenceRun { name, why }.into()

@@ -2,6 +2,7 @@
 //!
 //! Responsible for finding them and for checking that they are still valid. Does not write recordings.
 
+pub(super) mod branch;
 pub(super) mod evidence;
 pub(super) mod past_outcomes;
 pub(super) mod rescore;

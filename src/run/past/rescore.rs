@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-use crate::model::ScoreBounds;
+use crate::model::{ScoreBounds, compares_pairs};
 use crate::record::{DecisionSettings, EvalDecisionSettings, PanelRules};
 use crate::workspace::Workspace;
 
@@ -37,7 +37,12 @@ pub fn collect_panel_rules(workspace: &Workspace) -> HashMap<(&str, &str), Panel
                 rule: assigned.rule?,
                 judges: assigned.judges.into_iter().map(str::to_owned).collect(),
                 bounds: ScoreBounds::from_decision_settings(&eval.decision_settings),
-                repeat: eval.repeat,
+                repeat: if compares_pairs(&eval.eval_type) {
+                    eval.repeat.saturating_mul(2)
+                } else {
+                    eval.repeat
+                },
+                needs_all_repeats: compares_pairs(&eval.eval_type),
             };
             Some(((rubric.id.as_str(), eval.id.as_str()), rules))
         })

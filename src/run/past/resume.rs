@@ -12,7 +12,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::diag::{LoadedFile, yaml};
-use crate::event::{BlobSource, EventKind, EventTag, REDACTED, RunHeader};
+use crate::event::{BlobSource, EventKind, EventTag, REDACTED, RunHeader, RunPurpose};
 use crate::handlers::EvalTypeRegistry;
 use crate::judge::EvidenceMissPolicy;
 use crate::model::{CellIx, CellResult, Digest, Outcome, RunId, TranscriptRef};
@@ -20,14 +20,14 @@ use crate::record::{PlannedRange, RecordError, RecordedPlan, RecordedRun, RunSto
 use crate::rubric::{self, Rubric, RubricFiles as _, SnapshotFiles};
 use crate::run::inputs::carried::{CarriedCell, CarriedTranscript};
 use crate::run::inputs::feed::{
-    PlannedRecord, RecordChunk, RecordPlace, ResumePoint, SourceRecord, TranscriptFeed,
+    FileReport, PlannedRecord, RecordChunk, RecordPlace, ResumePoint, SourceRecord, TranscriptFeed,
     TranscriptFiles,
 };
 use crate::run::inputs::snapshot::Compilation;
 use crate::run::judges::pool::mark_as_cached;
 use crate::run::judges::tool_sets::list_tool_digests;
 use crate::run::record_key::find_record_key;
-use crate::run::{DecisionFilter, RunError, RunOptions, RunUsageError, SampleSpec};
+use crate::run::{CachePolicy, DecisionFilter, RunError, RunOptions, RunUsageError, SampleSpec};
 use crate::tools::{self, ToolSet};
 use crate::transcript::{self, RecordSpan, TranscriptError, TranscriptFile};
 use crate::workspace::{CONFIG_FILE, Env, JudgeNames, Workspace};
@@ -200,6 +200,12 @@ impl ResumedRun {
                 _ => options.evidence_miss,
             },
             repeat: number("repeat").and_then(|n| u32::try_from(n).ok()),
+            // The continued run has the purpose of the old one, so that a measurement never becomes part of the history.
+            purpose: self.header.purpose,
+            cache: match self.header.purpose {
+                RunPurpose::Noise => CachePolicy::Off,
+                _ => options.cache,
+            },
             ..options
         };
         Ok((was, options))
@@ -272,6 +278,18 @@ impl ResumedRun {
             .judges
             .iter()
             .map(|spec| &spec.config.name));
+        // A carried verdict and a new one must come from the same prompt.
+        let changed = now
+            .iter()
+            .zip(then)
+            .find(|(now, then)| now.shots != then.shots);
+        if let Some((now, _)) = changed.filter(|_| evals) {
+            let why = format!(
+                "the shots of {} are others since then, because labels or transcripts changed",
+                now.id
+            );
+            return Err(self.unusable_error(&why));
+        }
         if evals && judges {
             Ok(())
         } else {
@@ -309,6 +327,13 @@ impl ResumedRun {
             tools: changed,
         }
         .into())
+    }
+
+    /// Returns the transcript of a cell.
+    pub(in crate::run) fn find_transcript(&self, cell: CellIx) -> Option<TranscriptRef> {
+        let mut transcripts = self.transcripts.iter();
+        let old = transcripts.find(|old| old.cells.iter().any(|one| one.cell == cell))?;
+        Some(old.reference.clone())
     }
 
     /// Returns the last record that the old run reached.
@@ -352,7 +377,7 @@ fn collect_old_transcripts(
         transcripts[position].cells.extend(cells.map(|(cell, key)| {
             let result = results.remove(&cell);
             let result = result.and_then(|result| carry_result(run, result));
-            CarriedCell { key, result }
+            CarriedCell { cell, key, result }
         }));
     }
     // Sort into plan order, because later ranges add their cells at the end.
@@ -417,7 +442,7 @@ impl ResumeFeed {
         }
         self.blobs.get(&reference.digest).map_err(|_| {
             format!(
-                "{} has changed since the run that is resumed, and that run kept no copy of {}",
+                "{} has changed since that run, and that run kept no copy of {}",
                 reference.path.display(),
                 reference.id
             )
@@ -445,6 +470,13 @@ impl ResumeFeed {
 }
 
 impl TranscriptFeed for ResumeFeed {
+    fn take_file_reports(&mut self) -> Vec<FileReport> {
+        self.rest
+            .as_mut()
+            .map(|rest| rest.take_file_reports())
+            .unwrap_or_default()
+    }
+
     fn next_chunk(&mut self) -> Result<Option<RecordChunk>, TranscriptError> {
         let Some(OldTranscript { reference, cells }) = self.old_transcripts.next() else {
             return match &mut self.rest {
@@ -457,31 +489,67 @@ impl TranscriptFeed for ResumeFeed {
             Ok(bytes) => (bytes, None),
             Err(why) => (Vec::new(), Some(why)),
         };
-        let record = SourceRecord {
-            location: transcript::TranscriptRecord {
-                span: RecordSpan {
-                    offset: reference.offset,
-                    len: reference.len,
-                    part: reference.part,
-                    number: 0,
-                },
-                byte_range: 0..bytes.len(),
-                fault: None,
-                labels: Vec::new(),
-            },
-            default_id: reference.id.clone(),
-            id: Some(reference.id),
-            carried: Some(Arc::new(CarriedTranscript {
-                cells,
-                digest: reference.digest,
-                missing_reason: lost,
-            })),
-            is_id_only: false,
+        let carried = CarriedTranscript {
+            cells,
+            digest: reference.digest.clone(),
+            missing_reason: lost,
         };
-        Ok(Some(RecordChunk {
-            path: reference.path.into(),
-            bytes: Arc::new(bytes),
-            records: vec![record],
-        }))
+        Ok(Some(build_chunk(reference, bytes, Some(Arc::new(carried)))))
+    }
+}
+
+/// Returns a chunk with one transcript of an old run.
+fn build_chunk(
+    reference: TranscriptRef,
+    bytes: Vec<u8>,
+    carried: Option<Arc<CarriedTranscript>>,
+) -> RecordChunk {
+    let record = SourceRecord {
+        location: transcript::TranscriptRecord {
+            span: RecordSpan {
+                offset: reference.offset,
+                len: reference.len,
+                part: reference.part,
+                number: 0,
+            },
+            byte_range: 0..bytes.len(),
+            fault: None,
+            labels: Vec::new(),
+        },
+        default_id: reference.id.clone(),
+        id: Some(reference.id),
+        carried,
+        is_id_only: false,
+    };
+    RecordChunk {
+        path: reference.path.into(),
+        bytes: Arc::new(bytes),
+        records: vec![record],
+    }
+}
+
+/// A feed of one transcript of an old run, which the new run plans again.
+pub(in crate::run) struct OneTranscriptFeed(Option<RecordChunk>);
+
+impl OneTranscriptFeed {
+    /// Reads the transcript from its file, or from the copy of the old run.
+    pub(in crate::run) fn open(
+        files: TranscriptFiles,
+        mut old: ResumedRun,
+        reference: TranscriptRef,
+    ) -> Result<Self, RunError> {
+        old.transcripts.clear();
+        let run = old.run.clone();
+        let mut feed = ResumeFeed::new(files, old, None);
+        match feed.read_bytes(&reference) {
+            Ok(bytes) => Ok(Self(Some(build_chunk(reference, bytes, None)))),
+            Err(why) => Err(RunUsageError::NotBranchable { run, why }.into()),
+        }
+    }
+}
+
+impl TranscriptFeed for OneTranscriptFeed {
+    fn next_chunk(&mut self) -> Result<Option<RecordChunk>, TranscriptError> {
+        Ok(self.0.take())
     }
 }

@@ -14,8 +14,9 @@ pub fn tally_newest_verdicts(workspace: &Workspace) -> Vec<EvalTally> {
         // The counts include the verdicts of other installations, so no key is needed.
         key: None,
     };
-    let (mut newest, _unreadable) =
-        NewestVerdicts::read(&store.runs(), |header| header.workspace == workspace.root);
+    let (mut newest, _unreadable) = NewestVerdicts::read(&store.runs(), |header| {
+        header.workspace == workspace.root && header.purpose.gives_verdicts()
+    });
     newest.rescore(&collect_decision_settings(workspace));
     let evals = workspace.rubrics.iter().flat_map(|rubric| {
         let evals = rubric.evals.iter();

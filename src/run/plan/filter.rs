@@ -13,6 +13,7 @@
 //! | `judge:` | the name of any judge of the eval; evals without a judge never match |
 //! | `tag:` | any of the transcript's tags |
 //! | `group:` | any of the eval's `groups` |
+//! | `is:` | the causes of the newest recorded result, such as `refused` or `citation`: see [`Cause`] |
 //! | `outcome:` | the newest recorded outcome; also `error` (any error outcome) and `none` (no result yet) |
 
 use std::collections::HashSet;
@@ -21,11 +22,15 @@ use std::fmt;
 use thiserror::Error;
 
 use crate::diag::find_nearest;
-use crate::model::{CellName, Outcome, pluralize};
+use crate::model::{Cause, CauseSet, CellName, Outcome, pluralize};
+
+/// The maximum number of ids that a wrong id is compared with.
+const MAX_COMPARED_IDS: usize = 2000;
 
 // Error messages list the keys in this order.
-const FILTER_KEYS: [&str; 8] = [
+const FILTER_KEYS: [&str; 9] = [
     "outcome",
+    "is",
     "eval",
     "rubric",
     "transcript",
@@ -69,8 +74,27 @@ pub struct FilterCandidate<'c> {
     pub name: &'c str,
     /// The newest recorded outcome.
     pub outcome: Option<Outcome>,
+    /// The causes of the newest recorded results.
+    pub causes: CauseSet,
     /// The second text that bare words are searched for in: the explanation, if it is known. Empty before a run.
     pub explanation: &'c str,
+}
+
+/// The ids that exist, to explain the others in a filter.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct KnownFilterIds<'k> {
+    /// The evals.
+    pub evals: &'k [&'k str],
+    /// The rubrics.
+    pub rubrics: &'k [&'k str],
+    /// The judges.
+    pub judges: &'k [&'k str],
+    /// The groups of evals.
+    pub groups: &'k [&'k str],
+    /// The transcripts; `None` if they are not read.
+    pub transcripts: Option<&'k [&'k str]>,
+    /// The tags; `None` if the transcripts are not read.
+    pub tags: Option<&'k [&'k str]>,
 }
 
 #[derive(Debug, Clone)]
@@ -87,6 +111,7 @@ enum FilterCondition {
         patterns: Vec<IdPattern>,
     },
     Outcome(Vec<OutcomeFilter>),
+    Causes(Vec<Cause>),
     Names(NamedDecisions),
 }
 
@@ -241,11 +266,14 @@ impl DecisionFilter {
         })
     }
 
-    /// Returns `true` if a term tests outcomes, so that the caller must read recordings.
+    /// Returns `true` if a term tests outcomes or causes, so that the caller must read recordings.
     pub fn needs_past_outcomes(&self) -> bool {
-        self.terms
-            .iter()
-            .any(|term| matches!(term.condition, FilterCondition::Outcome(_)))
+        self.terms.iter().any(|term| {
+            matches!(
+                term.condition,
+                FilterCondition::Outcome(_) | FilterCondition::Causes(_)
+            )
+        })
     }
 
     /// Returns `true` if a term tests the whole name of a candidate, so that the caller must format it.
@@ -281,15 +309,9 @@ impl DecisionFilter {
         })
     }
 
-    /// Returns a sentence for each id pattern that matches nothing, with the nearest id. Needs no transcripts, so it
+    /// Returns a sentence for each id pattern that matches nothing, with the nearest id. If no transcripts are known, it
     /// does not test patterns for transcripts and tags.
-    pub fn unmatched_patterns(
-        &self,
-        evals: &[&str],
-        rubrics: &[&str],
-        judges: &[&str],
-        groups: &[&str],
-    ) -> Vec<String> {
+    pub fn unmatched_patterns(&self, ids: &KnownFilterIds<'_>) -> Vec<String> {
         let mut problems = Vec::new();
         // A negated pattern that matches nothing excludes nothing, which is harmless.
         for term in self.terms.iter().filter(|term| !term.is_negated) {
@@ -297,11 +319,15 @@ impl DecisionFilter {
                 continue;
             };
             let (word, known) = match key {
-                FilterKey::Eval => ("eval", evals),
-                FilterKey::Rubric => ("rubric", rubrics),
-                FilterKey::Judge => ("judge", judges),
-                FilterKey::Group => ("group", groups),
-                FilterKey::Transcript | FilterKey::Tag => continue,
+                FilterKey::Eval => ("eval", Some(ids.evals)),
+                FilterKey::Rubric => ("rubric", Some(ids.rubrics)),
+                FilterKey::Judge => ("judge", Some(ids.judges)),
+                FilterKey::Group => ("group", Some(ids.groups)),
+                FilterKey::Transcript => ("transcript", ids.transcripts),
+                FilterKey::Tag => ("tag", ids.tags),
+            };
+            let Some(known) = known else {
+                continue;
             };
             if patterns
                 .iter()
@@ -311,7 +337,9 @@ impl DecisionFilter {
                 continue;
             }
             for pattern in patterns {
-                let hint = find_nearest(&pattern.text, known.iter().copied())
+                // A key press on the screen must not compare with a hundred thousand ids.
+                let some = known.iter().take(MAX_COMPARED_IDS).copied();
+                let hint = find_nearest(&pattern.text, some)
                     .map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
                 problems.push(format!(
                     "--where: no {word} is called `{}`{hint}",
@@ -348,6 +376,10 @@ impl FilterCondition {
                 FilterKey::Tag => candidate.tags.iter().any(|tag| pattern.matches(tag)),
                 FilterKey::Group => candidate.groups.iter().any(|group| pattern.matches(group)),
             }),
+            FilterCondition::Causes(wanted) => {
+                let mut wanted = wanted.iter();
+                wanted.any(|cause| candidate.causes.contains(*cause))
+            }
             FilterCondition::Outcome(wanted) => wanted.iter().any(|ended| match ended {
                 OutcomeFilter::Is(outcome) => candidate.outcome == Some(*outcome),
                 OutcomeFilter::InError => candidate.outcome.is_some_and(Outcome::is_error),
@@ -500,7 +532,7 @@ fn parse_keyed_term(written_key: &str, value: &str) -> Result<FilterCondition, F
         "judge" => Some(FilterKey::Judge),
         "tag" => Some(FilterKey::Tag),
         "group" => Some(FilterKey::Group),
-        "outcome" | "cell" => None,
+        "outcome" | "is" | "cell" => None,
         other => {
             let hint = find_nearest(other, FILTER_KEYS).map_or_else(
                 || format!("the keys are {}", FILTER_KEYS.join(", ")),
@@ -528,12 +560,29 @@ fn parse_keyed_term(written_key: &str, value: &str) -> Result<FilterCondition, F
             let names = names.collect::<Result<_, _>>()?;
             Ok(FilterCondition::Names(NamedDecisions::new(names)))
         }
+        None if written_key == "is" => values
+            .into_iter()
+            .map(parse_cause)
+            .collect::<Result<_, _>>()
+            .map(FilterCondition::Causes),
         None => values
             .into_iter()
             .map(parse_outcome)
             .collect::<Result<_, _>>()
             .map(FilterCondition::Outcome),
     }
+}
+
+fn parse_cause(word: &str) -> Result<Cause, FilterError> {
+    let known = Cause::ALL.into_iter().map(Cause::as_str);
+    if let Some(cause) = Cause::ALL.into_iter().find(|cause| cause.as_str() == word) {
+        return Ok(cause);
+    }
+    let hint = find_nearest(word, known.clone()).map_or_else(
+        || format!("`is:` takes {}", known.collect::<Vec<_>>().join(", ")),
+        |near| format!("did you mean `is:{near}`?"),
+    );
+    Err(FilterError(format!("`is:{word}` is not a cause; {hint}")))
 }
 
 fn parse_outcome(word: &str) -> Result<OutcomeFilter, FilterError> {

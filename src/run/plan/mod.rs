@@ -11,11 +11,11 @@ use std::sync::Arc;
 
 use self::filter::{DecisionFilter, FilterCandidate};
 use self::judged_decision::{JudgeRepeat, JudgedDecision};
-use crate::event::CellKey;
-use crate::handlers::{CompiledEval, Finding, JudgeRequest, Subject};
+use crate::event::{CellKey, PlannedDecision};
+use crate::handlers::{CompiledEval, Finding, JudgeRequest, JudgedParams, Shot, Subject};
 use crate::model::{
-    CellIx, CellName, CellNameRef, CellResult, MessageRole, Outcome, Panel, ScoreBounds,
-    Transcript, VoteParams,
+    CauseSet, CellIx, CellName, CellNameRef, CellResult, ComparedPair, MessageRole, Outcome,
+    PairOrder, Panel, ScoreBounds, Transcript, VoteParams,
 };
 use crate::rubric::{CompiledSelector, Eval, Rubric, Selector, Trigger, is_sampled};
 
@@ -31,6 +31,10 @@ pub(crate) struct RunPlan {
     pub(in crate::run) filter: Option<DecisionFilter>,
     /// The recorded outcomes, for a filter that needs them.
     pub(in crate::run) past_outcomes: Box<dyn PastOutcomes>,
+    /// True if the run leaves out decisions and reads every transcript, so that it records what the revision plans.
+    pub(in crate::run) records_revision_plan: bool,
+    /// True if every repeat is judged, also those that no vote needs: the run measures noise.
+    pub(in crate::run) plans_all_repeats: bool,
 }
 
 /// The recorded outcomes of decisions.
@@ -43,6 +47,9 @@ pub(in crate::run) trait PastOutcomes: Send + Sync {
         judges: &[String],
         terms: VoteParams<'_>,
     ) -> Option<Outcome>;
+
+    /// Returns the causes of the results of a decision.
+    fn causes(&self, decision: &CellName, judges: &[String], terms: VoteParams<'_>) -> CauseSet;
 }
 
 /// No recorded outcomes.
@@ -51,6 +58,10 @@ pub(in crate::run) struct NoPastOutcomes;
 impl PastOutcomes for NoPastOutcomes {
     fn outcome(&self, _: &CellName, _: &[String], _: VoteParams<'_>) -> Option<Outcome> {
         None
+    }
+
+    fn causes(&self, _: &CellName, _: &[String], _: VoteParams<'_>) -> CauseSet {
+        CauseSet::EMPTY
     }
 }
 
@@ -62,6 +73,8 @@ pub(in crate::run) struct EvalPlan {
     pub(in crate::run) position: usize,
     /// The compiled check or question.
     pub(in crate::run) compiled: CompiledEval,
+    /// The labelled examples of its prompts.
+    pub(in crate::run) shots: Arc<[Shot]>,
     /// The position of its judge; of a panel, the first member.
     pub(in crate::run) judge: Option<u32>,
     /// The panel, if several judges decide.
@@ -70,6 +83,8 @@ pub(in crate::run) struct EvalPlan {
     pub(in crate::run) bounds: ScoreBounds,
     /// The number of cells per judge; 1 for checks.
     pub(in crate::run) repeat: u32,
+    /// True if its judge compares the transcripts of a pair; its transcripts are then joined pairs.
+    pub(in crate::run) compares_pairs: bool,
     /// The reason why this workspace skips all of its cells, if it does.
     pub(in crate::run) disabled_reason: Option<String>,
     /// The selectors of the rubric and the eval; empty for most evals.
@@ -85,6 +100,16 @@ pub(in crate::run) struct DecisionTask {
     pub(in crate::run) message: Option<u32>,
     /// The method.
     pub(in crate::run) method: DecisionMethod,
+}
+
+impl DecisionTask {
+    /// Returns the decision as a revision's plan records it.
+    pub(in crate::run) fn to_planned(&self) -> PlannedDecision {
+        PlannedDecision {
+            eval: self.eval,
+            message: self.message,
+        }
+    }
 }
 
 /// The method of a decision.
@@ -113,25 +138,44 @@ impl RunPlan {
 
     /// Returns the decisions of one transcript that the filter selects, in plan order.
     pub(in crate::run) fn tasks(&self, transcript: &Transcript<'_>) -> Vec<DecisionTask> {
+        let mut tasks = self.all_tasks(transcript);
+        self.retain_selected(transcript, &mut tasks);
+        tasks
+    }
+
+    /// Returns all decisions of one transcript, in plan order.
+    pub(in crate::run) fn all_tasks(&self, transcript: &Transcript<'_>) -> Vec<DecisionTask> {
         let mut tasks = Vec::with_capacity(self.evals.len());
+        // Only a workspace that compares pairs has joined ones, so other runs skip the look at the metadata.
+        let joins_pairs = self.evals.iter().any(|eval| eval.compares_pairs);
+        let is_pair = joins_pairs && ComparedPair::find(transcript).is_some();
         for at in 0..self.evals.len() {
             // The log stores eval positions as `u32`.
             let at = u32::try_from(at).expect("a workspace holds fewer than 2^32 evals");
             let (plan, _, eval) = self.eval(at);
-            if plan
-                .applies_to
-                .iter()
-                .all(|matcher| matcher.matches(transcript))
+            if plan.compares_pairs == is_pair
+                && plan
+                    .applies_to
+                    .iter()
+                    .all(|matcher| matcher.matches(transcript))
             {
                 self.add_eval_tasks(at, eval, transcript, &mut tasks);
             }
         }
+        tasks
+    }
+
+    /// Removes the decisions that the filter does not select.
+    pub(in crate::run) fn retain_selected(
+        &self,
+        transcript: &Transcript<'_>,
+        tasks: &mut Vec<DecisionTask>,
+    ) {
         // Filter after planning, because `outcome:` and `judge:` test whole decisions.
         if let Some(filter) = &self.filter {
             let tags: Vec<&str> = transcript.tags.iter().map(|tag| &**tag).collect();
             tasks.retain(|task| self.selects(filter, transcript, &tags, task));
         }
-        tasks
     }
 
     fn add_eval_tasks(
@@ -192,6 +236,12 @@ impl RunPlan {
                     .outcome(&decision, &self.judges, plan.terms())
             })
             .flatten();
+        let causes = if filter.needs_past_outcomes() {
+            let terms = plan.terms();
+            self.past_outcomes.causes(&decision, &self.judges, terms)
+        } else {
+            CauseSet::EMPTY
+        };
         // The name contains the first judge, so that a bare word also finds judges.
         let name = CellName {
             judge: judges.first().map(|judge| (*judge).to_owned()),
@@ -206,6 +256,7 @@ impl RunPlan {
             groups: &eval.groups,
             name: &name.to_string(),
             outcome,
+            causes,
             explanation: "",
         })
     }
@@ -272,7 +323,7 @@ impl RunPlan {
         repeat: Option<u32>,
     ) -> Result<JudgeRequest, Finding> {
         let (plan, _, spec) = self.eval(eval);
-        let params = match &plan.compiled {
+        let mut params = match &plan.compiled {
             CompiledEval::Judged(judged) => judged.resolve(&Subject::prefix(
                 transcript,
                 judged_message_count(transcript, message),
@@ -281,12 +332,21 @@ impl RunPlan {
                 return Err(Finding::check_error("no judge decides this eval"));
             }
         };
+        let mut end = judged_message_count(transcript, message);
+        if plan.compares_pairs {
+            params.set_pair_order(PairOrder::of_repeat(repeat));
+            // The answers have blocks of their own, so that their order can change.
+            end = ComparedPair::find(transcript).map_or(end, |pair| pair.common_messages());
+        }
         Ok(JudgeRequest {
             // Previews and cache keys need a request before the cell has a number.
             cell: CellIx(0),
             transcript: Arc::clone(transcript),
-            end: judged_message_count(transcript, message),
-            params,
+            end,
+            params: JudgedParams {
+                shots: Arc::clone(&plan.shots),
+                ..params
+            },
             allow_not_applicable: spec.allow_na,
             repeat,
             duplicate_index: 0,
@@ -339,6 +399,7 @@ impl EvalPlan {
             judges: self.judge_positions(),
             bounds: self.bounds,
             repeat: self.repeat,
+            needs_all_repeats: self.compares_pairs,
         }
     }
 

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::attack_texts::NON_ANSWER;
 use crate::handlers::EvalTypeRegistry;
-use crate::model::pluralize;
+use crate::model::{compares_pairs, pluralize};
 use crate::rubric::{self, Eval, EvalTypeCatalog as _, Rubric};
 
 use crate::workspace::Workspace;
@@ -161,7 +161,8 @@ pub(super) fn sample_workspace(
         .evals
         .iter()
         .filter(judged)
-        .filter(|e| e.enabled)
+        // An attack changes one answer, and a comparison has two.
+        .filter(|e| e.enabled && !compares_pairs(&e.eval_type))
         .cloned()
         .collect();
     if evals.is_empty() {
@@ -173,13 +174,29 @@ pub(super) fn sample_workspace(
     let mut drawn: Vec<DrawnTranscript> = Vec::new();
     let rubric_selector = rubric.applies_to.compile();
     let selectors: Vec<_> = evals.iter().map(|eval| eval.applies_to.compile()).collect();
+    // A broken file does not stop the attacks on the transcripts of the others.
+    let mut broken: Vec<String> = Vec::new();
     for path in &workspace.transcripts {
-        let mut file = workspace
-            .field_maps
-            .open(path)
-            .map_err(|error| error.to_string())?;
-        while let Some(block) = file.next_block().map_err(|error| error.to_string())? {
+        let mut file = match workspace.field_maps.open(path) {
+            Ok(file) => file,
+            Err(error) => {
+                broken.push(error.to_string());
+                continue;
+            }
+        };
+        loop {
+            let block = match file.next_block() {
+                Ok(Some(block)) => block,
+                Ok(None) => break,
+                Err(error) => {
+                    broken.push(error.to_string());
+                    break;
+                }
+            };
             for (record, bytes) in block.records() {
+                if record.is_pair() {
+                    continue;
+                }
                 let span = record.span;
                 let Ok(read) = record.parse(bytes, &file.default_id(span.number)) else {
                     continue;
@@ -216,8 +233,11 @@ pub(super) fn sample_workspace(
     }
     drawn.sort_by_key(|one| one.rank);
     if drawn.is_empty() {
+        let broken = broken
+            .first()
+            .map_or_else(String::new, |why| format!("; {why}"));
         return Err(format!(
-            "no transcript that rubric `{}` applies to ends in an answer ({} looked at)",
+            "no transcript that rubric `{}` applies to ends in an answer ({} looked at{broken})",
             rubric.id,
             pluralize(workspace.transcripts.len() as u64, "file")
         ));

@@ -33,7 +33,7 @@ use self::base_answers::BaseAnswers;
 pub use self::report::{FlippedCell, RobustnessReport, RobustnessRow};
 use super::{CachePolicy, RunError, RunOptions, RunUsageError};
 use crate::diag::LoadedFile;
-use crate::event::{RunHeader, RunState};
+use crate::event::{RunHeader, RunPurpose, RunState};
 use crate::handlers::EvalTypeRegistry;
 use crate::model::{CellIx, CellName, CellResult, ProviderKind, RunId, TokenUsage};
 use crate::rubric::{Eval, Rubric, Selector, Trigger};
@@ -285,11 +285,14 @@ impl RobustnessTest {
         let options = RunOptions {
             judge: Some(self.judge.clone()),
             cache: self.cache,
+            purpose: RunPurpose::Robustness,
             label: format!(
                 "{}{}: {what}",
                 RunHeader::ROBUSTNESS_LABEL_PREFIX,
                 self.judge
             ),
+            // The user trusts the workspace that declares the judge, and never sees the folder of the cases.
+            trusted_root: Some(self.workspace.root.clone()),
             ..RunOptions::default()
         };
         Ok(RobustnessStage {

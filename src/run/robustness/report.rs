@@ -1,4 +1,4 @@
-//! The results of a robustness run: rates with confidence intervals, of measured verdicts only.
+//! The results of a robustness run: rates of measured verdicts only.
 //!
 //! Responsible for the counts. Does not print them.
 
@@ -69,11 +69,6 @@ impl RobustnessRow {
         (self.scored > 0).then(|| self.flips as f64 / self.scored as f64)
     }
 
-    /// Returns Wilson's 95 % interval of the rate; `None` without a verdict.
-    pub fn interval(&self) -> Option<(f64, f64)> {
-        (self.scored > 0).then(|| wilson_interval(self.flips, self.scored))
-    }
-
     /// Returns `true` if there are so few verdicts that the rate is unreliable.
     pub fn has_few_verdicts(&self) -> bool {
         self.scored > 0 && self.scored < FEW_VERDICTS
@@ -85,18 +80,6 @@ impl RobustnessReport {
     pub fn is_measured(&self) -> bool {
         self.rows.iter().any(|row| row.scored > 0)
     }
-}
-
-/// Returns Wilson's score interval (1927) for `hits` of `n`, z = 1.96.
-fn wilson_interval(hits: u64, n: u64) -> (f64, f64) {
-    // The 97.5 % quantile of the normal distribution.
-    const Z: f64 = 1.959_963_984_540_054;
-    let (n, p) = (n as f64, hits as f64 / n as f64);
-    let z2 = Z * Z;
-    // Wilson's interval stays valid for few verdicts and for rates near 0 and 1.
-    let middle = (p + z2 / (2.0 * n)) / (1.0 + z2 / n);
-    let half = Z / (1.0 + z2 / n) * (p * (1.0 - p) / n + z2 / (4.0 * n * n)).sqrt();
-    ((middle - half).max(0.0), (middle + half).min(1.0))
 }
 
 /// Returns the cells of each case, by the position of the case.
@@ -231,24 +214,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn intervals_match_published_wilson_values() {
-        let near =
-            |(a, b): (f64, f64), (c, d): (f64, f64)| (a - c).abs() < 5e-4 && (b - d).abs() < 5e-4;
-        // Newcombe 1998, table I, method 3: 81 of 263, 15 of 148, 0 of 20, 1 of 29.
-        assert!(near(wilson_interval(81, 263), (0.2553, 0.3662)));
-        assert!(near(wilson_interval(15, 148), (0.0624, 0.1605)));
-        assert!(near(wilson_interval(0, 20), (0.0, 0.1611)));
-        assert!(near(wilson_interval(1, 29), (0.0061, 0.1718)));
-        assert!(near(wilson_interval(20, 20), (0.8389, 1.0)));
-    }
-
-    #[test]
     fn row_without_verdicts_has_no_rate() {
         let row = RobustnessRow {
             total: 8,
             without_verdict: vec![(Outcome::JudgeError, 8)],
             ..RobustnessRow::default()
         };
-        assert_eq!((row.rate(), row.interval()), (None, None));
+        assert_eq!(row.rate(), None);
     }
 }

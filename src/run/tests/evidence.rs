@@ -3,12 +3,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use indexmap::IndexMap;
-
 use crate::clock::FakeClock;
 use crate::event::{
-    CellKey, EvalSpec, EventKind, FORMAT, JudgeSpec, RecordedToolResponse, Redactor, RubricSpec,
-    RunHeader, StoredText, ToolFact, ToolResponseSource,
+    CellKey, EvalSpec, EventKind, JudgeSpec, RecordedToolResponse, Redactor, RubricSpec, RunHeader,
+    StoredText, ToolFact, ToolResponseSource,
 };
 use crate::handlers::JudgedParams;
 use crate::judge::{EvidenceMissPolicy, EvidenceStore};
@@ -43,21 +41,9 @@ fn tools(description: &str) -> ToolDigests {
 fn header(run: &str) -> RunHeader {
     let digest = Digest::hash_bytes(b"x");
     RunHeader {
-        format: FORMAT,
-        dicta: "0".into(),
-        run: RunId(run.into()),
-        started: WallTime("2026-11-21T00:00:00Z".into()),
-        workspace: "/w".into(),
-        demo: false,
-        label: String::new(),
-        parent: None,
-        snapshots: Vec::new(),
         judges: vec![JudgeSpec {
-            config: JudgeConfig::new("one", ProviderKind::Rules),
-            digest: digest.clone(),
-            dropped: Vec::new(),
-            table_prices: None,
             tools: vec![("fetch_url".into(), decl("fetches").digest())],
+            ..JudgeSpec::new(JudgeConfig::new("one", ProviderKind::Rules), digest.clone())
         }],
         rubrics: vec![RubricSpec {
             id: "r".into(),
@@ -65,21 +51,14 @@ fn header(run: &str) -> RunHeader {
             threshold: None,
         }],
         evals: vec![EvalSpec {
-            rubric: 0,
-            id: "e".into(),
-            eval_type: "llm_judge".into(),
-            digest,
-            decision_settings: IndexMap::new(),
-            weight: 1.0,
-            required: false,
-            weighted: false,
-            repeat: 1,
-            panel: None,
             judged: true,
-            groups: Vec::new(),
+            ..EvalSpec::new(0, "e", "llm_judge", digest)
         }],
-        plan: IndexMap::new(),
-        frozen: None,
+        ..RunHeader::new(
+            RunId(run.into()),
+            WallTime("2026-11-21T00:00:00Z".into()),
+            "/w".into(),
+        )
     }
 }
 

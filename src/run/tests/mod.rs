@@ -8,5 +8,6 @@ mod outline;
 mod panels;
 mod plain;
 mod stopped;
+mod stopped_judges;
 mod support;
 mod whole;

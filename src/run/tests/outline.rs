@@ -35,7 +35,7 @@ fn outlined(workspace: &Arc<Workspace>, env: &Env) -> Vec<Vec<EventKind>> {
         env,
         &clock,
         &mut |batch| {
-            batches.push(batch);
+            batches.push(batch.facts);
             true
         },
     )

@@ -14,7 +14,7 @@ use crate::event::{CallCx, Emitter, EventKind, MemoryBlobs, RedactedEvent, Redac
 use crate::handlers::{CancelFlag, EvalTypeRegistry, JudgeBackend, JudgeRequest, JudgedParams};
 use crate::judge::Budget;
 use crate::model::{
-    CellIx, CellName, CellResult, Digest, JudgeConfig, Millis, Outcome, ProviderKind,
+    CellIx, CellName, CellResult, Digest, JudgeConfig, Millis, Outcome, ProviderKind, TokenUsage,
 };
 use crate::rubric;
 use crate::run::execute::context::{CellCounter, RunCx};
@@ -22,6 +22,7 @@ use crate::run::execute::merge_window::MergeWindow;
 use crate::run::execute::tally::RunTally;
 use crate::run::inputs::feed::{RecordChunk, SourceRecord, TranscriptFeed};
 use crate::run::inputs::snapshot::{Compilation, compile_evals};
+use crate::run::judges::circuit_breaker::CircuitBreakers;
 use crate::run::judges::live_cell_names::LiveCellNames;
 use crate::run::judges::permit::Permits;
 use crate::run::judges::pool::{JudgePool, JudgeSlot, RequestSize, VerdictCache};
@@ -63,6 +64,8 @@ pub(super) fn workspace(root: &Path, rubrics: &[&str]) -> Workspace {
         judge: Some("one".into()),
         labels: Vec::new(),
         label_places: Vec::new(),
+        sealed: None,
+        pair_preferences: Vec::new(),
         label_problems: Vec::new(),
         labels_file: None,
         runs: root.join("runs"),
@@ -138,6 +141,8 @@ pub(super) struct FunctionJudge {
     pub(super) live: AtomicUsize,
     pub(super) most: AtomicUsize,
     pub(super) asked: Mutex<Vec<String>>,
+    /// True if its results state a call.
+    has_usage: bool,
 }
 
 impl FunctionJudge {
@@ -148,7 +153,14 @@ impl FunctionJudge {
             live: AtomicUsize::new(0),
             most: AtomicUsize::new(0),
             asked: Mutex::default(),
+            has_usage: false,
         }
+    }
+
+    /// Makes each result state a call, as that of a language model does.
+    pub(super) fn calling(mut self) -> Self {
+        self.has_usage = true;
+        self
     }
 
     pub(super) fn held(mut self, by: &Arc<Semaphore>) -> Self {
@@ -175,11 +187,16 @@ impl JudgeBackend for FunctionJudge {
             }
             self.live.fetch_sub(1, Ordering::SeqCst);
             let outcome = (self.decide)(ask);
-            if outcome.is_error() {
+            let mut result = if outcome.is_error() {
                 CellResult::from_error(outcome, "as scripted")
             } else {
                 CellResult::new(outcome, "as scripted")
-            }
+            };
+            result.usage = self.has_usage.then(|| TokenUsage {
+                calls: 1,
+                ..TokenUsage::default()
+            });
+            result
         })
     }
 }
@@ -289,11 +306,13 @@ fn run_of(
                 }),
                 engine: None,
                 is_free: false,
+                circuit_breakers: CircuitBreakers::default(),
             })
         })
         .collect();
     let mut core = RunCx {
         judge_pool: Arc::new(JudgePool {
+            judges_all_repeats: false,
             plan: compilation.plan,
             slots,
             verdict_cache: None,

@@ -1,5 +1,23 @@
 use super::*;
 
+/// The first format whose signature matches.
+struct FirstCandidate<'h> {
+    name: &'static str,
+    preview: FilePreview<'h>,
+}
+
+fn detect(head: &[u8]) -> Result<FirstCandidate<'_>, DetectError> {
+    let found = find_candidates(head)?;
+    let (name, create_reader) = found.formats[0];
+    if create_reader.is_none() {
+        return Err(DetectError::Unsupported(name));
+    }
+    Ok(FirstCandidate {
+        name,
+        preview: found.preview,
+    })
+}
+
 /// The format's name, the layout of the records, and their offset.
 type Found = (&'static str, RecordLayout, usize);
 
@@ -97,8 +115,8 @@ fn foreign_formats_are_named() {
         assert_eq!(named(text.as_bytes()), format, "{text}");
     }
     assert_eq!(
-        found(br#"{"run_type":"llm","inputs":{}}"#),
-        Err(DetectError::Unsupported("a LangSmith run"))
+        found(br#"{"seq":1,"kind":"run_started"}"#),
+        Err(DetectError::Unsupported("a dicta run's event log"))
     );
 }
 
@@ -206,7 +224,7 @@ fn readable_formats_are_distinguished() {
             "Gemini contents",
         ),
         (r#"[{"role":"user","parts":[]}]"#, "Gemini contents"),
-        (r#"{"candidates":[]}"#, "Gemini contents"),
+        (r#"{"candidates":[],"usageMetadata":{}}"#, "Gemini contents"),
         (
             r#"[{"role":"user","content":"x"}]"#,
             "a bare list of messages",

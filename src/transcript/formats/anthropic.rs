@@ -6,7 +6,7 @@
 //! | record | transcript |
 //! |---|---|
 //! | `{system?, messages, tools?, model?}` | its messages, with `system` first |
-//! | `{request, response}`, each an object or JSON in a string, either possibly below `body` | the messages of the request, then the reply |
+//! | `{request, response}`, each an object or JSON in a string, either possibly below `body`; the response may be a stream of events | the messages of the request, then the reply |
 //! | `{custom_id, params}`, a line of a Message Batch | the request |
 //! | `{custom_id, result}`, a line of its results | the reply; for a failed request no message, but the reason as `error` |
 //! | `{type: "message", role, content}` | the reply |
@@ -32,6 +32,7 @@ use super::super::reader::{
 };
 use super::super::sniff::RecordSniff;
 use super::content_blocks::ContentBlocks;
+use super::streamed_reply;
 use crate::model::{MessageRole, SourceText, SourceVerdict, Transcript, TranscriptMessage};
 
 /// Returns the reader of a detected file.
@@ -136,6 +137,12 @@ fn is_pair(record: &[u8]) -> bool {
     // Some logs store the bodies as JSON in a string.
     let inner = |raw: Option<&RawValue>| raw.map(|raw| text_or_json(raw).into_owned());
     let response = inner(pair.response.map(unwrap_body));
+    if response
+        .as_deref()
+        .is_some_and(streamed_reply::is_anthropic_stream)
+    {
+        return true;
+    }
     let request = inner(pair.request.map(unwrap_body));
     let has_anthropic_reply = response.is_some_and(|text| {
         let sniff = RecordSniff::from_record(text.as_bytes());
@@ -244,7 +251,7 @@ struct AnthropicTranscriptBuilder<'a> {
 }
 
 /// Parses a record in Anthropic's format.
-fn parse_transcript(record: &str) -> Result<Transcript<'static>, String> {
+pub(super) fn parse_transcript(record: &str) -> Result<Transcript<'static>, String> {
     let ObjectOnly(mut raw): ObjectOnly<AnthropicLogRecord<'_>> =
         serde_json::from_str(record).map_err(|why| native::format_json_error(&why))?;
     let mut builder = AnthropicTranscriptBuilder {
@@ -272,7 +279,13 @@ fn parse_transcript(record: &str) -> Result<Transcript<'static>, String> {
             serde_json::from_str(&request).map_err(|why| format!("its request: {why}"))?;
         builder.add_request(request)?;
         if let Some(response) = raw.response {
-            let response = text_or_json(unwrap_body(response));
+            let mut response = text_or_json(unwrap_body(response))
+                .into_owned()
+                .0
+                .into_owned();
+            if let Some(assembled) = streamed_reply::assemble_reply(&response) {
+                response = assembled?.json;
+            }
             builder
                 .add_reply(&response, reply_meta)
                 .map_err(|why| format!("its response: {why}"))?;
@@ -349,6 +362,14 @@ impl AnthropicTranscriptBuilder<'_> {
         }
         if let Some(model) = reply.model.and_then(json_string) {
             self.meta.set("model", &*model);
+        }
+        // The request may contain earlier replies, whose usage is unknown. The log is about this call alone.
+        let has_history = self
+            .messages
+            .iter()
+            .any(|message| message.role == MessageRole::Assistant);
+        if let (true, Some(usage)) = (has_history, reply.usage) {
+            self.meta.set("usage", parse_usage(usage).to_json());
         }
         let converted = reply.into_messages(meta)?;
         for message in converted {

@@ -7,6 +7,8 @@
 //! |---|---|
 //! | `{request, response}`: chat completions, Responses, Gemini; each an object, its JSON as a string, or plain text | the request and the reply; every further choice a transcript `ID#2` … |
 //! | a body in `{status_code, body}`, `{body}` | the body |
+//! | a streamed reply: the text of its events, or a list of its chunks | the reply, put together |
+//! | `messages` with `response`, `choices`, `completion` or `output` next to them | the messages and the reply |
 //! | Batch output `{custom_id, response, error}` | the reply; an error is a fault with its text |
 //! | Batch input `{custom_id, method, url, body}` | the request |
 //! | a reply alone (`choices`, `object: response`), `{input, output}` | the messages that it contains |
@@ -29,8 +31,10 @@ use super::super::reader::{
 use super::super::walk::RecordLayout;
 use super::exchange::{ApiExchange, ExchangeBody, UnpackedText, add_items, api_error};
 use super::response_items::ConversationBuilder;
+use super::signatures::ANSWER_KEYS;
 use super::{gemini, openai};
-use crate::model::{SourceText, Transcript, TranscriptMessage};
+use crate::model::{MessageRole, SourceText, Transcript, TranscriptMessage};
+use crate::transcript::ReadTally;
 
 /// Returns a reader of logs and replies, one record each.
 pub(super) fn open(preview: &FilePreview<'_>) -> Box<dyn TranscriptReader> {
@@ -77,39 +81,6 @@ pub(super) fn is_responses_items(preview: &FilePreview<'_>) -> bool {
     })
 }
 
-/// Returns true if the records are requests to the Responses API, its replies, or both in one.
-pub(super) fn is_responses(preview: &FilePreview<'_>) -> bool {
-    let Some(seen) = preview.records.first() else {
-        return false;
-    };
-    let s = &seen.sniff;
-    // Other tools write `input` and `output` as plain values. Here at least one of them is a list.
-    let holds_list = |key: &str| s.has(key) && has_list_at(seen.bytes, key);
-    (s.has("object") && s.has("output"))
-        || holds_list("output") && (s.has("input") || s.has("usage") || s.has("model"))
-        || holds_list("input") && (s.has("model") || s.has("instructions"))
-}
-
-/// Returns true if a list occurs under this key at any depth.
-fn has_list_at(record: &[u8], key: &str) -> bool {
-    // A text search, because a preview may contain only the beginning of a large record.
-    let quoted = format!("\"{key}\"");
-    let mut places = memchr::memmem::find_iter(record, quoted.as_bytes());
-    places.any(|at| {
-        let after = record[at + quoted.len()..].trim_ascii_start();
-        let value = after.strip_prefix(b":").map(<[u8]>::trim_ascii_start);
-        value.is_some_and(|value| value.starts_with(b"["))
-    })
-}
-
-/// Returns true if the records are messages, or lists of messages.
-pub(super) fn is_message_list(preview: &FilePreview<'_>) -> bool {
-    preview.first_matches(|s| s.has("role"))
-        || preview.records.first().is_some_and(|seen| {
-            seen.bytes.starts_with(b"[") && memchr::memmem::find(seen.bytes, b"\"role\"").is_some()
-        })
-}
-
 /// The parser of a record in any of these formats.
 #[derive(Debug)]
 pub(super) struct ApiLogParser;
@@ -135,14 +106,18 @@ impl RecordParser for ApiLogParser {
         }
         let fields = RawFields::parse(record)?;
         let has_exchange_keys = fields.has_key("response") || fields.has("request");
-        // A native record in a log: `messages` without a request, reply or choices.
-        if fields.has("messages") && !has_exchange_keys && !fields.has("choices") {
+        // A native record in a log: `messages` without a request or reply.
+        let answer = ANSWER_KEYS.iter().find(|key| has_value(&fields, key));
+        if fields.has("messages") && !has_exchange_keys && answer.is_none() {
             let native =
                 parse_native(record.as_bytes(), cx.span.number, "").map_err(|bad| bad.why)?;
             out.push_transcript(&native);
             return Ok(());
         }
         let unpacked = UnpackedBodies::default();
+        if fields.has("messages") && !fields.has("request") {
+            return push_message_log(&fields, &unpacked, out);
+        }
         let (request_body, reply_body) = split_exchange(&fields, &unpacked)?;
         let exchange = parse_exchange(&request_body, &reply_body)?;
         push_exchange(exchange, &fields, out);
@@ -150,13 +125,75 @@ impl RecordParser for ApiLogParser {
     }
 }
 
+/// Returns true if a key has a value that is not empty.
+fn has_value(fields: &RawFields<'_>, key: &str) -> bool {
+    let value = fields.get(key).map(RawValue::get);
+    value.is_some_and(|value| !matches!(value, "\"\"" | "[]" | "{}"))
+}
+
+/// Converts a record with an answer next to its `messages`, among native records, to native JSON; `None` for a native
+/// record.
+pub(super) fn convert_to_native(record: &[u8]) -> Option<Vec<u8>> {
+    // Most records have none of the keys, and this search is much faster than a parse.
+    if !may_have_answer(record) {
+        return None;
+    }
+    let fields = RawFields::parse(std::str::from_utf8(record).ok()?).ok()?;
+    if !fields.has("messages") || !ANSWER_KEYS.iter().any(|key| has_value(&fields, key)) {
+        return None;
+    }
+    let unpacked = UnpackedBodies::default();
+    let mut out = TranscriptSink::new(ReadTally::default());
+    push_message_log(&fields, &unpacked, &mut out).ok()?;
+    out.into_first_native()
+}
+
+/// Returns true if the bytes may contain a record with an answer next to its `messages`.
+pub(super) fn may_have_answer(bytes: &[u8]) -> bool {
+    ANSWER_KEYS.iter().any(|key| {
+        let quoted = format!("\"{key}\"");
+        memchr::memmem::find_iter(bytes, quoted.as_bytes())
+            .any(|at| bytes[at + quoted.len()..].trim_ascii_start().first() == Some(&b':'))
+    })
+}
+
+/// Adds the transcripts of a record with `messages` and the answer next to them.
+fn push_message_log<'a>(
+    fields: &RawFields<'a>,
+    unpacked: &'a UnpackedBodies,
+    out: &mut TranscriptSink,
+) -> Result<(), String> {
+    let answer = ANSWER_KEYS.iter().find(|key| has_value(fields, key));
+    let answer = answer.filter(|key| **key != "choices");
+    let reply = match answer.and_then(|key| fields.get(key)) {
+        Some(raw) => ExchangeBody::from_raw(Some(raw), &unpacked.response[0]),
+        // A record with `choices` is the reply itself.
+        None => ExchangeBody::Object(fields.clone()),
+    };
+    let mut exchange = parse_exchange(&ExchangeBody::Object(fields.clone()), &reply)?;
+    for messages in &mut exchange.conversations {
+        drop_repeated_answer(messages);
+    }
+    push_exchange(exchange, fields, out);
+    Ok(())
+}
+
+/// Removes the last message but one if it is the answer, too: some logs store it in both places.
+fn drop_repeated_answer(messages: &mut Vec<TranscriptMessage<'_>>) {
+    if let [.., own, reply] = &messages[..]
+        && own.role == MessageRole::Assistant
+        && reply.role == MessageRole::Assistant
+        && own.parts == reply.parts
+    {
+        // The reply stays, because it has the metadata.
+        messages.remove(messages.len() - 2);
+    }
+}
+
 /// Adds one transcript per choice of the reply.
 fn push_exchange(exchange: ApiExchange<'_>, record: &RawFields<'_>, out: &mut TranscriptSink) {
-    for kind in &exchange.unknown_kinds {
-        out.count_unknown(kind);
-    }
     let id_keys = ["custom_id", "key", "id", "request_id"];
-    let wrapped = EXCHANGE_KEYS.iter().any(|key| record.has_key(key));
+    let wrapped = record.has("messages") || EXCHANGE_KEYS.iter().any(|key| record.has_key(key));
     // In a batch, `id` identifies the line, and the author of the batch chose `custom_id`. So `custom_id` comes first.
     let id = id_keys.iter().find_map(|key| record.id_text(key));
     let id = id.or(exchange.id).unwrap_or_default();
@@ -197,11 +234,7 @@ fn parse_list_record(record: &str, out: &mut TranscriptSink) -> Result<(), Strin
     let raw: &RawValue = serde_json::from_str(record)
         .map_err(|why| super::super::native::format_json_error(&why))?;
     let all = list_items(raw).unwrap_or_default();
-    let mut unknown_kinds = Vec::new();
-    let transcript = parse_conversation(&all, &mut unknown_kinds)?;
-    for kind in &unknown_kinds {
-        out.count_unknown(kind);
-    }
+    let transcript = parse_conversation(&all)?;
     out.push_transcript(&transcript);
     Ok(())
 }
@@ -212,6 +245,12 @@ const EXCHANGE_KEYS: [&str; 4] = ["request", "response", "body", "custom_id"];
 /// Adds the record's other keys to the metadata.
 fn add_extra_keys(record: &RawFields<'_>, meta: &mut MetadataBuilder) {
     let known = [
+        "messages",
+        "choices",
+        "completion",
+        "output",
+        "generation",
+        "model_output",
         "request",
         "response",
         "body",
@@ -281,13 +320,20 @@ fn unwrap_http_body<'a>(
     };
     // Programs spell the status of an HTTP reply differently.
     let status = ["status_code", "statusCode", "status"];
-    let status = status.iter().find_map(|key| fields.integer(key));
-    let body = ExchangeBody::from_raw(fields.get("body"), unpacked);
+    let status = status.iter().find_map(|key| {
+        // VCR writes an object with the code and its name.
+        let object = fields.object(key);
+        let code = object.and_then(|status| status.integer("code"));
+        fields.integer(key).or(code)
+    });
+    // VCR wraps the text of a body, too.
+    let wrapped = fields.object("body").and_then(|body| body.get("string"));
+    let body = ExchangeBody::from_raw(wrapped.or_else(|| fields.get("body")), unpacked);
     if let Some(status) = status.filter(|status| *status >= 400) {
         let error = match &body {
             ExchangeBody::Object(body) => api_error(body),
             ExchangeBody::Plain(text) => Some(format!("the API answered with an error: {text}")),
-            ExchangeBody::Missing | ExchangeBody::List(_) => None,
+            ExchangeBody::Missing | ExchangeBody::List(_) | ExchangeBody::Unreadable(_) => None,
         };
         let error = error.unwrap_or_else(|| "the API answered with an error".to_owned());
         return Err(format!("{error} (status {status})"));
@@ -305,6 +351,11 @@ fn parse_exchange<'a>(
     request_body: &ExchangeBody<'a>,
     reply_body: &ExchangeBody<'a>,
 ) -> Result<ApiExchange<'a>, String> {
+    for body in [request_body, reply_body] {
+        if let ExchangeBody::Unreadable(why) = body {
+            return Err(why.clone());
+        }
+    }
     // The error comes first: an error body has no other key that shows the wire format.
     if let Some(why) = reply_body.object().and_then(api_error) {
         return Err(why);
@@ -325,7 +376,9 @@ fn parse_exchange<'a>(
         openai::parse_responses(request_body, reply_body, &mut exchange)?;
     } else if is_anthropic(reply_body) {
         // A pair in Anthropic's format among other records, which `anthropic.rs` did not claim.
-        return Err("its answer is an Anthropic message; such pairs are not read yet".to_owned());
+        return Err(
+            "its answer is an Anthropic message, but its request is of another API".to_owned(),
+        );
     } else {
         openai::parse_chat(request_body, reply_body, &mut exchange)?;
     }
@@ -343,22 +396,16 @@ fn is_anthropic(reply_body: &ExchangeBody<'_>) -> bool {
 }
 
 /// Parses a list of chat messages, items of the Responses API, or contents of Gemini.
-fn parse_conversation<'a>(
-    all: &[&'a RawValue],
-    unknown_kinds: &mut Vec<String>,
-) -> Result<Transcript<'a>, String> {
+fn parse_conversation<'a>(all: &[&'a RawValue]) -> Result<Transcript<'a>, String> {
     let is_gemini_content = |raw: &&RawValue| {
         RawFields::from_raw(raw).is_some_and(|entry| entry.has("parts") && !entry.has("content"))
     };
     // Gemini names the content of a message `parts`.
     if all.iter().any(is_gemini_content) {
-        return Ok(build_transcript(
-            "gemini",
-            gemini::parse_contents(all, unknown_kinds)?,
-        ));
+        return Ok(build_transcript("gemini", gemini::parse_contents(all)?));
     }
     let mut conversation = ConversationBuilder::default();
-    add_items(&mut conversation, all, unknown_kinds)?;
+    add_items(&mut conversation, all)?;
     if conversation.messages.is_empty() {
         return Err("the list holds no message".to_owned());
     }
@@ -396,13 +443,9 @@ impl SessionParser for ApiLinesParser {
                 None => out.count_unknown("a line that is not JSON"),
             }
         }
-        let mut unknown_kinds = Vec::new();
-        match parse_conversation(&all, &mut unknown_kinds) {
+        match parse_conversation(&all) {
             Ok(transcript) => out.push_transcript(&transcript),
             Err(why) => out.push_fault(why),
-        }
-        for kind in &unknown_kinds {
-            out.count_unknown(kind);
         }
     }
 }

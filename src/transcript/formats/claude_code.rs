@@ -42,7 +42,7 @@ use super::super::reader::{
 use super::super::source::SourceFile;
 use crate::model::{SourceText, Transcript};
 use agents::SubAgents;
-use branches::{Branches, LineNode, NodeParent};
+use branches::{Branches, LineNode, NodeParent, link_in_file_order};
 use line::{ClaudeCodeEnvelope, ClaudeCodeLine, ClaudeCodeLineKind};
 use line_message::ClaudeCodeMessage;
 
@@ -237,11 +237,12 @@ impl<'s, 'a> ClaudeCodeSession<'s, 'a> {
 
     /// Adds the conversations of an agent to `out`. Returns true if there is at least one.
     fn push_transcripts(&mut self, agent_lines: &AgentLines<'a>, out: &mut TranscriptSink) -> bool {
-        let nodes: Vec<LineNode<'_>> = agent_lines
+        let mut nodes: Vec<LineNode<'_>> = agent_lines
             .lines
             .iter()
             .map(|at| self.build_node(*at))
             .collect();
+        link_in_file_order(&mut nodes);
         let Branches {
             paths,
             dropped_count,

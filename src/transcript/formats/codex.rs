@@ -18,7 +18,7 @@ use super::super::reader::{
     PerSessionReader, RecordCx, SessionParser, TranscriptReader, TranscriptSink, record_text,
 };
 use super::exchange::parse_usage;
-use super::response_items::{ConversationBuilder, ItemError, MessageBuilder};
+use super::response_items::{ConversationBuilder, MessageBuilder};
 use crate::model::{MessageRole, SourceText, Transcript, TranscriptPart};
 
 /// Returns the reader of a rollout file.
@@ -241,10 +241,8 @@ impl<'a> CodexRollout<'a> {
     ) {
         // `add_item` may append several messages; the loop below marks exactly those.
         let before = self.builder.messages.len();
-        match self.builder.add_item(raw) {
-            Ok(()) => {}
-            Err(ItemError::UnknownKind(kind)) => out.count_unknown(&kind),
-            Err(ItemError::Invalid(_)) => out.count_unknown("a broken item"),
+        if self.builder.add_item(raw).is_err() {
+            out.count_unknown("a broken item");
         }
         if let (Some(id), Some(at)) = (item.id_text("call_id"), at) {
             // The call comes before its output, which has the same id.
@@ -557,7 +555,7 @@ struct CodexOutputStatus {
 fn parse_output_status(content: &str) -> CodexOutputStatus {
     // A check of the first bytes avoids a parse of every long result.
     if !content.starts_with("{\"output\"") {
-        return CodexOutputStatus::default();
+        return parse_status_header(content);
     }
     let metadata = RawFields::parse(content)
         .ok()
@@ -571,6 +569,39 @@ fn parse_output_status(content: &str) -> CodexOutputStatus {
             .number("duration_seconds")
             .map(|seconds| seconds * 1000.0),
     }
+}
+
+/// Parses the lines that Codex writes before the output of a command: `Exit code: 1`, `Process exited with code 1`,
+/// `Wall time: 0.4 seconds`. Only these lines count, because the output itself may contain the same text.
+fn parse_status_header(content: &str) -> CodexOutputStatus {
+    let mut status = CodexOutputStatus::default();
+    for line in content.lines() {
+        let code = line
+            .strip_prefix("Process exited with code ")
+            .or_else(|| line.strip_prefix("Exit code: "));
+        if let Some(code) = code.and_then(|code| code.trim().parse::<i64>().ok()) {
+            status.failed = Some(code != 0);
+        } else if let Some(time) = line.strip_prefix("Wall time: ") {
+            let seconds = time
+                .split(' ')
+                .next()
+                .and_then(|time| time.parse::<f64>().ok());
+            status.duration_ms = seconds
+                .filter(|seconds| seconds.is_finite() && *seconds >= 0.0)
+                .map(|seconds| seconds * 1000.0);
+        } else {
+            let known = [
+                "Chunk ID: ",
+                "Original token count: ",
+                "Total output lines: ",
+                "Process running with session ID ",
+            ];
+            if !known.iter().any(|prefix| line.starts_with(prefix)) {
+                break;
+            }
+        }
+    }
+    status
 }
 
 /// Parses a time as milliseconds since 1970.

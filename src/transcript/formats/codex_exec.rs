@@ -80,7 +80,7 @@ impl<'a> CodexExecThread<'a> {
                 {
                     if item.text("type").as_deref() == Some("todo_list") {
                         // A plan stays open for the whole turn, so it is added when it starts.
-                        self.add_item(&item, raw, out);
+                        self.add_item(&item, raw);
                         self.plan = Some(id);
                     } else {
                         self.started_items.push(StartedItem { id, raw });
@@ -96,7 +96,7 @@ impl<'a> CodexExecThread<'a> {
                     }
                     self.started_items
                         .retain(|started| Some(&started.id) != id.as_ref());
-                    self.add_item(&item, raw, out);
+                    self.add_item(&item, raw);
                 }
             }
             "turn.completed" => {
@@ -121,7 +121,7 @@ impl<'a> CodexExecThread<'a> {
         }
     }
 
-    fn add_item(&mut self, item: &RawFields<'a>, raw: &'a RawValue, out: &mut TranscriptSink) {
+    fn add_item(&mut self, item: &RawFields<'a>, raw: &'a RawValue) {
         // Older versions use another key for the kind.
         let kind = item
             .text("type")
@@ -154,10 +154,7 @@ impl<'a> CodexExecThread<'a> {
                 let why = item.text_or_json("message").unwrap_or_default();
                 self.meta.set("error", &*why);
             }
-            _ => {
-                out.count_unknown(&format!("item {}", &*kind));
-                self.builder.add_assistant_parts(vec![unknown_part(raw)]);
-            }
+            _ => self.builder.add_assistant_parts(vec![unknown_part(raw)]),
         }
     }
 
@@ -211,7 +208,7 @@ impl<'a> CodexExecThread<'a> {
         // Items that were still open at the end of the stream become calls without a result.
         for StartedItem { raw, .. } in std::mem::take(&mut self.started_items) {
             if let Some(item) = RawFields::from_raw(raw) {
-                self.add_item(&item, raw, out);
+                self.add_item(&item, raw);
             }
         }
         if self.builder.messages.is_empty() {

@@ -8,6 +8,7 @@ use std::ops::Range;
 
 use csv::{ByteRecord, ReaderBuilder};
 
+use super::super::text_encoding::TextEncoding;
 use crate::transcript::TranscriptError;
 use crate::transcript::detect::FilePreview;
 use crate::transcript::reader::TranscriptReader;
@@ -41,6 +42,14 @@ pub(super) fn refuse_unmapped(
         "it is a table with the columns {}{more}, and no `map` defines their meaning",
         shown_names.join(", ")
     )))
+}
+
+/// Returns the cells of a row with commas; `None` if it is not UTF-8 text or has no cell.
+pub(super) fn parse_cells(row: &[u8]) -> Option<Vec<String>> {
+    let mut rows = CsvRows::from_bytes(row, b',');
+    let (_, cells) = rows.next_row()?;
+    let to_text = |cell| std::str::from_utf8(cell).ok().map(str::to_owned);
+    cells.iter().map(to_text).collect()
 }
 
 /// Returns true if a text looks like a table. The line after the header has as many cells, at least two, and so do most
@@ -82,12 +91,23 @@ pub(in crate::transcript) struct CsvLayout {
     pub(in crate::transcript) columns: Vec<String>,
     /// The offset of the first row after the header.
     pub(in crate::transcript) rows_start: usize,
+    /// The encoding of the cells.
+    pub(in crate::transcript) encoding: TextEncoding,
 }
 
 impl CsvLayout {
     /// Detects the layout from the beginning of a file. `is_complete` is true if `head` is the complete file, or enough
     /// of it. The error is a sentence fragment.
     pub(in crate::transcript) fn detect(head: &[u8], is_complete: bool) -> Result<Self, String> {
+        Self::detect_encoded(head, is_complete, TextEncoding::default())
+    }
+
+    /// Detects the layout of a table in an encoding, as [`Self::detect`] does.
+    pub(in crate::transcript) fn detect_encoded(
+        head: &[u8],
+        is_complete: bool,
+        encoding: TextEncoding,
+    ) -> Result<Self, String> {
         let mut start = if head.starts_with(b"\xef\xbb\xbf") {
             3
         } else {
@@ -133,9 +153,10 @@ impl CsvLayout {
         };
         let mut names: Vec<String> = Vec::with_capacity(row.len());
         for (at, cell) in row.iter().enumerate() {
-            let name = std::str::from_utf8(cell)
-                .map_err(|_| "the line with its column names is not UTF-8".to_owned())?
-                .trim();
+            let name = encoding
+                .decode(cell)
+                .map_err(|why| format!("the line with its column names is {why}"))?;
+            let name = name.trim();
             let name = if name.is_empty() {
                 // pandas writes an empty name for the index column.
                 format!("column_{}", at + 1)
@@ -152,6 +173,7 @@ impl CsvLayout {
             delimiter,
             columns: names,
             rows_start: start + end,
+            encoding,
         })
     }
 
@@ -288,7 +310,10 @@ pub(in crate::transcript) fn first_rows(
     {
         // A torn or broken row would assign cells to the wrong columns.
         if row.len() == layout.columns.len() {
-            let text = |cell| String::from_utf8_lossy(cell).into_owned();
+            let text = |cell| match layout.encoding.decode(cell) {
+                Ok(text) => text.into_owned(),
+                Err(_) => String::from_utf8_lossy(cell).into_owned(),
+            };
             complete_rows.push(row.iter().map(text).collect());
         }
     }

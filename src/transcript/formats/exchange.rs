@@ -10,7 +10,8 @@ use serde_json::value::RawValue;
 use super::super::fields::{RawFields, list_items};
 use super::super::metadata::{MetadataBuilder, SourceUsage};
 use super::super::native::{json_string, text_or_json};
-use super::response_items::{ConversationBuilder, ItemError};
+use super::response_items::ConversationBuilder;
+use super::streamed_reply::{assemble_chunks, assemble_text};
 use crate::model::{MessageRole, SourceText, TranscriptMessage, TranscriptPart};
 
 /// The body of a request or reply.
@@ -25,15 +26,30 @@ pub(super) enum ExchangeBody<'a> {
     Object(RawFields<'a>),
     /// A list of messages, items, or chunks of a streamed reply.
     List(Vec<&'a RawValue>),
+    /// A stream that dicta cannot put together; the text is the reason as a sentence fragment.
+    Unreadable(String),
 }
 
 /// A buffer for JSON text that was decoded from a JSON string.
 pub(super) type UnpackedText = OnceCell<String>;
 
 impl<'a> ExchangeBody<'a> {
-    /// Returns the body in a log: the value itself, or the JSON in a string. `held` keeps the decoded string.
+    /// Returns the body in a log: the value itself, the JSON in a string, or a streamed reply put together. `unpacked`
+    /// keeps the text.
     pub(super) fn from_raw(raw: Option<&'a RawValue>, unpacked: &'a UnpackedText) -> Self {
         let Some(raw) = raw else { return Self::Missing };
+        let streamed = match json_string(raw) {
+            Some(text) => assemble_text(&text),
+            None => list_items(raw).and_then(|chunks| assemble_chunks(&chunks)),
+        };
+        match streamed {
+            Some(Ok(reply)) => {
+                let json = unpacked.get_or_init(|| reply.json);
+                return serde_json::from_str(json).map_or(Self::Missing, Self::from_json);
+            }
+            Some(Err(why)) => return Self::Unreadable(why),
+            None => {}
+        }
         let Some(text) = json_string(raw) else {
             return Self::from_json(raw);
         };
@@ -77,8 +93,6 @@ pub(super) struct ApiExchange<'a> {
     pub(super) conversations: Vec<Vec<TranscriptMessage<'a>>>,
     /// The metadata of the transcript.
     pub(super) meta: MetadataBuilder,
-    /// The kinds of unknown items.
-    pub(super) unknown_kinds: Vec<String>,
     /// The API as a word, such as `openai`.
     pub(super) source: &'static str,
 }
@@ -139,19 +153,16 @@ pub(super) fn text_message<'a>(
     }
 }
 
-/// Adds a list of items or messages to a conversation. `odd` receives the kinds of unknown items.
+/// Adds a list of items or messages to a conversation.
 pub(super) fn add_items<'a>(
     conversation: &mut ConversationBuilder<'a>,
     all: &[&'a RawValue],
-    unknown_kinds: &mut Vec<String>,
 ) -> Result<(), String> {
     for (at, raw) in all.iter().enumerate() {
-        match conversation.add_item(raw) {
-            Ok(()) => {}
-            Err(ItemError::UnknownKind(kind)) => unknown_kinds.push(kind),
-            // A broken item makes the conversation incomplete, so the record is a fault.
-            Err(ItemError::Invalid(why)) => return Err(format!("item {at}: {why}")),
-        }
+        // A broken item makes the conversation incomplete, so the record is a fault.
+        conversation
+            .add_item(raw)
+            .map_err(|why| format!("item {at}: {why}"))?;
     }
     Ok(())
 }

@@ -36,17 +36,16 @@ pub(super) fn is_reply(reply_body: &ExchangeBody<'_>) -> bool {
             .first()
             .and_then(|raw| RawFields::from_raw(raw))
             .is_some_and(|f| has_reply_key(&f)),
-        ExchangeBody::Missing | ExchangeBody::Plain(_) => false,
+        ExchangeBody::Missing | ExchangeBody::Plain(_) | ExchangeBody::Unreadable(_) => false,
     }
 }
 
 /// Parses a list of contents as a conversation.
 pub(super) fn parse_contents<'a>(
     all: &[&'a RawValue],
-    unknown_kinds: &mut Vec<String>,
 ) -> Result<Vec<TranscriptMessage<'a>>, String> {
     let mut chat = GeminiLogConversation::default();
-    chat.add_contents(all, unknown_kinds)?;
+    chat.add_contents(all)?;
     Ok(chat.builder.finish())
 }
 
@@ -58,16 +57,16 @@ pub(super) fn parse_exchange<'a>(
 ) -> Result<(), String> {
     let mut chat = GeminiLogConversation::default();
     match request_body {
-        ExchangeBody::Missing => {}
+        ExchangeBody::Missing | ExchangeBody::Unreadable(_) => {}
         ExchangeBody::Plain(text) => chat
             .builder
             .push_message(MessageRole::User, vec![TranscriptPart::Text(text.clone())]),
-        ExchangeBody::List(all) => chat.add_contents(all, &mut found.unknown_kinds)?,
-        ExchangeBody::Object(request) => chat.add_request(request, &mut found.unknown_kinds)?,
+        ExchangeBody::List(all) => chat.add_contents(all)?,
+        ExchangeBody::Object(request) => chat.add_request(request)?,
     }
     // Step 1: the chunks of the reply; a reply that is not streamed is one chunk.
     let chunks = match reply_body {
-        ExchangeBody::Missing | ExchangeBody::Plain(_) => {
+        ExchangeBody::Missing | ExchangeBody::Plain(_) | ExchangeBody::Unreadable(_) => {
             if let ExchangeBody::Plain(text) = reply_body {
                 chat.builder.push_message(
                     MessageRole::Assistant,
@@ -143,7 +142,7 @@ pub(super) fn parse_exchange<'a>(
         }
         let before = chat.builder.messages.len();
         // The chunks of one choice form one content, so a call and its result stay in order.
-        chat.add_content("model", &parts, &mut found.unknown_kinds);
+        chat.add_content("model", &parts);
         // Only a streamed reply has one text in several parts.
         if chunks.len() > 1 {
             for turn in &mut chat.builder.messages[before..] {
@@ -252,34 +251,26 @@ struct GeminiLogCall<'a> {
 const CODE_EXECUTION_TOOL: &str = "code_execution";
 
 impl<'a> GeminiLogConversation<'a> {
-    fn add_request(
-        &mut self,
-        request: &RawFields<'a>,
-        unknown_kinds: &mut Vec<String>,
-    ) -> Result<(), String> {
+    fn add_request(&mut self, request: &RawFields<'a>) -> Result<(), String> {
         if let Some(raw) = get_either_case(request, "systemInstruction", "system_instruction") {
             let parts = match RawFields::from_raw(raw) {
                 // The REST API sends a content; the SDKs also accept a text or a list of parts.
                 Some(content) => content.list("parts").unwrap_or_default(),
                 None => list_items(raw).unwrap_or_else(|| vec![raw]),
             };
-            self.add_content("system", &parts, unknown_kinds);
+            self.add_content("system", &parts);
         }
         match request.get("contents") {
             None => Ok(()),
             Some(raw) => match list_items(raw) {
-                Some(all) => self.add_contents(&all, unknown_kinds),
+                Some(all) => self.add_contents(&all),
                 // The SDKs accept a text in place of one content.
-                None => self.add_contents(&[raw], unknown_kinds),
+                None => self.add_contents(&[raw]),
             },
         }
     }
 
-    fn add_contents(
-        &mut self,
-        all: &[&'a RawValue],
-        unknown_kinds: &mut Vec<String>,
-    ) -> Result<(), String> {
+    fn add_contents(&mut self, all: &[&'a RawValue]) -> Result<(), String> {
         for (at, raw) in all.iter().enumerate() {
             // The SDKs accept a text in place of a content.
             if let Some(text) = json_string(raw) {
@@ -293,7 +284,7 @@ impl<'a> GeminiLogConversation<'a> {
                 .text("role")
                 .unwrap_or_else(|| SourceText::from("user"));
             match content.list("parts") {
-                Some(parts) => self.add_content(&role, &parts, unknown_kinds),
+                Some(parts) => self.add_content(&role, &parts),
                 // An empty reply has a role and no parts.
                 None if content.has("role") => {}
                 None => return Err(format!("content {at} has no `parts`")),
@@ -302,7 +293,7 @@ impl<'a> GeminiLogConversation<'a> {
         Ok(())
     }
 
-    fn add_content(&mut self, role: &str, parts: &[&'a RawValue], unknown_kinds: &mut Vec<String>) {
+    fn add_content(&mut self, role: &str, parts: &[&'a RawValue]) {
         let role = match role {
             "model" | "assistant" => MessageRole::Assistant,
             // A function response becomes a tool message of its own, so the role matters only for other parts.
@@ -315,9 +306,7 @@ impl<'a> GeminiLogConversation<'a> {
             let part = match json_string(raw) {
                 Some(text) => Some(TranscriptPart::Text(text)),
                 None => match RawFields::from_raw(raw) {
-                    Some(part) => {
-                        self.convert_part(raw, &part, &role, &mut pending_parts, unknown_kinds)
-                    }
+                    Some(part) => self.convert_part(raw, &part, &role, &mut pending_parts),
                     None => Some(unknown_part(raw)),
                 },
             };
@@ -340,7 +329,6 @@ impl<'a> GeminiLogConversation<'a> {
         part: &RawFields<'a>,
         role: &MessageRole<'a>,
         pending_parts: &mut Vec<TranscriptPart<'a>>,
-        unknown_kinds: &mut Vec<String>,
     ) -> Option<TranscriptPart<'a>> {
         if let Some(text) = part.text("text") {
             return match part.flag("thought") {
@@ -419,8 +407,6 @@ impl<'a> GeminiLogConversation<'a> {
         if part.iter().all(|(key, _)| signature.contains(&key)) {
             return None;
         }
-        let kind = part.iter().next().map(|(key, _)| key.to_owned());
-        unknown_kinds.push(format!("part {}", kind.unwrap_or_default()));
         Some(unknown_part(raw))
     }
 

@@ -115,7 +115,7 @@ impl RecordParser for LivekitParser {
         let mut history = LivekitMessageBuilder::default();
         for raw in items {
             match serde_json::from_str::<ObjectOnly<LivekitItem<'_>>>(raw.get()) {
-                Ok(ObjectOnly(item)) => history.add_item(raw, &item, out),
+                Ok(ObjectOnly(item)) => history.add_item(raw, &item),
                 Err(_) => out.count_unknown("an item that is not an object"),
             }
         }
@@ -242,7 +242,7 @@ struct LivekitMessageBuilder {
 }
 
 impl LivekitMessageBuilder {
-    fn add_item(&mut self, raw: &RawValue, item: &LivekitItem<'_>, out: &mut TranscriptSink) {
+    fn add_item(&mut self, raw: &RawValue, item: &LivekitItem<'_>) {
         let kind = text_or_json(item.kind);
         // Any item other than a call or a message ends the open message.
         let accepts_call = std::mem::take(&mut self.accepts_calls);
@@ -269,7 +269,6 @@ impl LivekitMessageBuilder {
             }
             "agent_config_update" => self.add_config_update(item, kind),
             _ => {
-                out.count_unknown(&format!("an item of type {kind:?}"));
                 // The item stays visible as its own message, because its place in the conversation matters.
                 let compact = super::super::fields::compact_json(raw.get());
                 if let Ok(item) = serde_json::from_str::<crate::model::JsonText<'_>>(&compact) {

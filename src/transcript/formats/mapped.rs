@@ -5,33 +5,44 @@
 //! shapes, with other names for roles (`human`, `gpt`, `bot` …). A record without its required part (messages, an
 //! output) is a fault. A missing optional part is counted. Does not parse `map:`: that is `field_mapping.rs`.
 
+mod conversation;
+mod group;
+mod join;
+mod pair;
+mod place;
 mod record;
 mod table;
+mod turns;
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
+use self::conversation::{is_message, parse_conversation, single_message_list};
+use self::group::MappedGroups;
+use self::join::JoinedFile;
+use self::pair::{PairDetails, TIE};
+use self::place::RecordPlace;
 use self::record::{ExpressionValue, MappedRecord, RawMappedRecord, format_serde_error};
 use self::table::CsvTableReader;
-use super::csv::CsvLayout;
-use crate::model::{
-    JsonText, Label, MessageRole, SourceText, Transcript, TranscriptMessage, TranscriptPart,
-    parse_pass_or_fail,
-};
+use self::turns::split_turns;
+use super::record_readers::GroupedReader;
+use crate::model::{JsonText, Label, SourceText, Transcript, parse_pass_or_fail};
 use crate::query::JmesPathQuery;
+use crate::transcript::MAX_RECORD;
 use crate::transcript::content::ObjectOnly;
-use crate::transcript::detect::{self, DetectError};
+use crate::transcript::detect::DetectError;
 use crate::transcript::field_mapping::{
-    ConversationMapping, FieldMapping, LabelMapping, MetadataMapping,
+    ConversationMapping, FieldMapping, LabelMapping, MetadataMapping, TurnWord,
 };
-use crate::transcript::native;
 use crate::transcript::reader::{
     PerRecordReader, RecordCx, RecordParser, TranscriptReader, TranscriptSink,
 };
 use crate::transcript::source::SourceFile;
-use crate::transcript::walk::{BLOCK_SIZE, RecordLayout};
+use crate::transcript::text_encoding::TextEncoding;
+use crate::transcript::walk::RecordWalker;
 
 /// Returns the name of the format and the reader of a file with a field mapping.
 pub(in crate::transcript) fn open(
@@ -39,35 +50,84 @@ pub(in crate::transcript) fn open(
     head: &[u8],
     map: &Arc<FieldMapping>,
 ) -> Result<(&'static str, Box<dyn TranscriptReader>), DetectError> {
-    if let Some(found) = super::BINARY_FORMATS
-        .iter()
-        .find(|found| head.starts_with(found.magic))
-    {
-        return Err(DetectError::Unknown(format!(
-            "it is {}, and `map` is for JSON and tables of text",
-            found.name
-        )));
+    let place = RecordPlace::find(source, head, &map.records)?;
+    let joins = map.records.joins.iter();
+    let joins: Result<Vec<JoinedFile>, String> = joins
+        .map(|join| JoinedFile::open(join, map.records.encoding))
+        .collect();
+    let rules = Arc::new(MappedRules {
+        map: Arc::clone(map),
+        joins: joins.map_err(DetectError::Unknown)?,
+        stem: source.stem().to_owned(),
+    });
+    let name = match place {
+        RecordPlace::Json { .. } => "JSON, read by a map",
+        RecordPlace::Rows(_) => "a table, read by a map",
+    };
+    if let Some(group) = &map.records.group {
+        if matches!(&place, RecordPlace::Json { inner, .. } if !inner.is_empty()) {
+            return Err(DetectError::Unknown(
+                "`group` needs all records in one list, and `records` finds a list in each of several objects"
+                    .to_owned(),
+            ));
+        }
+        let start = place.start();
+        let groups = MappedGroups::new(rules, place, group.clone());
+        return Ok((name, Box::new(GroupedReader::new(start, groups))));
     }
-    let preview = detect::preview_file(head)?;
-    let is_json = matches!(preview.layout, RecordLayout::Values { .. })
-        || preview.bytes[preview.start..].starts_with(b"{");
-    if is_json {
-        let reader =
-            PerRecordReader::new(preview.record_walker(), MappedRecordParser(Arc::clone(map)));
-        return Ok(("JSON, read by a map", Box::new(reader)));
+    let reader: Box<dyn TranscriptReader> = match place {
+        RecordPlace::Json {
+            layout,
+            start,
+            encoding,
+            inner,
+        } => {
+            let walk = RecordWalker::new(layout, start);
+            let parser = MappedRecordParser {
+                rules,
+                encoding,
+                inner,
+            };
+            Box::new(PerRecordReader::new(walk, parser))
+        }
+        RecordPlace::Rows(layout) => Box::new(CsvTableReader::new(layout, rules)),
+    };
+    Ok((name, reader))
+}
+
+/// A field mapping with the files that it joins.
+#[derive(Debug)]
+struct MappedRules {
+    map: Arc<FieldMapping>,
+    joins: Vec<JoinedFile>,
+    /// The stem of the file, for ids of pairs.
+    stem: String,
+}
+
+impl MappedRules {
+    /// Adds the transcripts that the mapping finds in a record. An empty `default_id` is the id of the record number.
+    fn write_transcript(
+        &self,
+        mut record: MappedRecord<'_>,
+        default_id: &str,
+        out: &mut TranscriptSink,
+    ) -> Result<(), String> {
+        let mut missing = Vec::new();
+        for join in &self.joins {
+            join.add_to(&mut record, &mut missing)?;
+        }
+        record.write_transcripts(self, default_id, missing, out)
     }
-    // A small file may be a header without a line end.
-    let is_complete = source.size() <= BLOCK_SIZE as u64;
-    let layout = CsvLayout::detect(head, is_complete).map_err(DetectError::Unknown)?;
-    Ok((
-        "a table, read by a map",
-        Box::new(CsvTableReader::new(layout, map)),
-    ))
 }
 
 /// The parser of one JSON record.
 #[derive(Debug)]
-struct MappedRecordParser(Arc<FieldMapping>);
+struct MappedRecordParser {
+    rules: Arc<MappedRules>,
+    encoding: TextEncoding,
+    /// The keys to the list of records in each value; empty if each value is a record.
+    inner: Vec<String>,
+}
 
 impl RecordParser for MappedRecordParser {
     fn parse_record(
@@ -76,20 +136,60 @@ impl RecordParser for MappedRecordParser {
         _: RecordCx<'_>,
         out: &mut TranscriptSink,
     ) -> Result<(), String> {
-        MappedRecord::from_json(record)?.write_transcript(&self.0, out)
+        if self.inner.is_empty() {
+            let record = MappedRecord::from_json(record)?;
+            return self.rules.write_transcript(record, "", out);
+        }
+        let path = self.inner.join(".");
+        let list = MappedRecord::from_json(record)?
+            .follow_keys(&self.inner)
+            .ok_or_else(|| format!("`records` ({path}) finds nothing"))?;
+        let items: Vec<&RawValue> =
+            serde_json::from_str(list).map_err(|_| format!("`records` ({path}) finds no list"))?;
+        if items.is_empty() {
+            out.count_missing(&format!("records in the empty list `records` ({path})"));
+        }
+        // The reader counts the outer value as one record.
+        out.count_records((items.len() as u64).saturating_sub(1));
+        for item in items {
+            let written = MappedRecord::from_json(item.get())
+                .and_then(|record| self.rules.write_transcript(record, "", out));
+            if let Err(why) = written {
+                out.push_fault(why);
+            }
+        }
+        Ok(())
+    }
+
+    fn decode<'b>(&self, bytes: &'b [u8]) -> Result<Cow<'b, str>, String> {
+        if bytes.len() >= MAX_RECORD {
+            let limit = MAX_RECORD / (1024 * 1024);
+            return Err(format!("the record is {limit} MiB or longer"));
+        }
+        self.encoding.decode(bytes)
     }
 }
+
+/// The name of an answer, and the list of its messages as JSON.
+type AnswerList<'l> = (&'l str, Cow<'l, str>);
+
 impl MappedRecord<'_> {
-    /// Adds the transcript that a mapping finds in the record. The error is a sentence fragment.
-    pub(super) fn write_transcript(
+    /// Adds the transcripts that a mapping finds in the record. The error is a sentence fragment.
+    fn write_transcripts(
         &self,
-        map: &FieldMapping,
+        rules: &MappedRules,
+        default_id: &str,
+        mut missing: Vec<String>,
         out: &mut TranscriptSink,
     ) -> Result<(), String> {
-        let id = self.find_id(map)?;
+        let map = &*rules.map;
+        let words = &map.records.turns;
+        let id = match self.find_id(map)? {
+            written if written.is_empty() => Cow::Borrowed(default_id),
+            written => written,
+        };
         // All lookups come first, because a record is either a transcript or a fault.
-        let mut message_lists: Vec<(&str, Cow<'_, str>)> = Vec::new();
-        let mut missing: Vec<String> = Vec::new();
+        let mut message_lists: Vec<AnswerList<'_>> = Vec::new();
         if let Some(system) = &map.system {
             match self.evaluate(system, false)?.into_text() {
                 Some(text) if !text.is_empty() => {
@@ -98,48 +198,88 @@ impl MappedRecord<'_> {
                 _ => missing.push(format!("`system` ({}) finds nothing", system.as_str())),
             }
         }
+        let mut answers: Vec<AnswerList<'_>> = Vec::new();
+        let mut better_answer = None;
         match &map.conversation {
             ConversationMapping::Messages(query) => {
-                let value = self.evaluate(query, true)?;
-                let describe_query = || format!("`messages` ({}) finds", query.as_str());
-                let list = value
-                    .into_list()
-                    .map_err(|what| format!("{} {what}", describe_query()))?;
-                message_lists.push(("messages", list));
+                message_lists.push(("messages", self.find_conversation(query, words)?));
             }
             ConversationMapping::Pair { input, output } => {
-                if let Some(input) = input {
-                    match self.find_messages("input", "user", input)? {
-                        Some(list) => message_lists.push(("input", list)),
-                        None => missing.push(format!("`input` ({}) finds nothing", input.as_str())),
-                    }
-                }
-                let output_messages = self.find_messages("output", "assistant", output)?;
+                self.add_input(input.as_ref(), words, &mut message_lists, &mut missing)?;
+                let output_messages = self.find_messages("output", "assistant", output, words)?;
                 let not_found = || format!("`output` ({}) finds nothing", output.as_str());
                 message_lists.push(("output", output_messages.ok_or_else(not_found)?));
+            }
+            ConversationMapping::Answers {
+                input,
+                answers: written,
+                better,
+            } => {
+                self.add_input(input.as_ref(), words, &mut message_lists, &mut missing)?;
+                for (name, query) in written {
+                    match self.find_messages(name, "assistant", query, words)? {
+                        Some(list) => answers.push((name, list)),
+                        None => missing.push(format!(
+                            "`answers.{name}` ({}) finds nothing",
+                            query.as_str()
+                        )),
+                    }
+                }
+                if answers.is_empty() {
+                    return Err("`answers` finds nothing".to_owned());
+                }
+                if let Some(query) = better {
+                    better_answer = self.find_better(query, written, &mut missing)?;
+                }
             }
         }
         let metadata = self.build_metadata(map, &mut missing)?;
         let tags = self.find_tags(map)?;
         // The wrapper reuses the native parser, so mapped messages follow the same rules as native ones.
-        let wrapped: Vec<(&str, String)> = message_lists
-            .into_iter()
-            .map(|(name, list)| (name, format!("{{\"messages\":{list}}}")))
-            .collect();
+        let wrap = |lists: Vec<AnswerList<'_>>| -> Vec<(String, String)> {
+            lists
+                .into_iter()
+                .map(|(name, list)| (name.to_owned(), format!("{{\"messages\":{list}}}")))
+                .collect()
+        };
+        let (wrapped, wrapped_answers) = (wrap(message_lists), wrap(answers));
+        let parse = |(name, list): &'_ (String, String)| -> Result<(), String> {
+            parse_conversation(list)
+                .map(|_| ())
+                .map_err(|why| format!("`{name}`: {why}"))
+        };
+        // A record with a broken answer is a fault as a whole, so all are parsed before the first is written.
+        wrapped_answers.iter().try_for_each(parse)?;
         let mut messages = Vec::new();
         for (name, list_json) in &wrapped {
             messages
                 .extend(parse_conversation(list_json).map_err(|why| format!("`{name}`: {why}"))?);
         }
         // The transcript comes before its counts and labels, which refer to the last transcript.
-        let transcript = Transcript {
-            id: SourceText(id.clone()),
-            messages,
-            metadata,
-            tags,
-            verdicts: Vec::new(),
-        };
-        out.push_transcript(&transcript);
+        if wrapped_answers.is_empty() {
+            out.push_transcript(&Transcript {
+                id: SourceText(id.clone()),
+                messages,
+                metadata,
+                tags,
+                verdicts: Vec::new(),
+            });
+        } else {
+            let pair = match &*id {
+                // Without an id, the content names the pair: a number would change with the file.
+                "" => format!("{}:{:016x}", rules.stem, self.hash_content()),
+                id => id.to_owned(),
+            };
+            for (name, list_json) in &wrapped_answers {
+                let answer = parse_conversation(list_json)?;
+                let details = PairDetails {
+                    pair: pair.clone(),
+                    choice: name,
+                    better: better_answer.clone(),
+                };
+                out.push_transcript(&details.build(&messages, answer, metadata.as_ref(), &tags));
+            }
+        }
         for what in missing {
             out.count_missing(&what);
         }
@@ -152,6 +292,78 @@ impl MappedRecord<'_> {
             }
         }
         Ok(())
+    }
+
+    fn add_input<'s>(
+        &'s self,
+        input: Option<&JmesPathQuery>,
+        words: &[TurnWord],
+        lists: &mut Vec<AnswerList<'s>>,
+        missing: &mut Vec<String>,
+    ) -> Result<(), String> {
+        let Some(input) = input else { return Ok(()) };
+        match self.find_messages("input", "user", input, words)? {
+            Some(list) => lists.push(("input", list)),
+            None => missing.push(format!("`input` ({}) finds nothing", input.as_str())),
+        }
+        Ok(())
+    }
+
+    /// Finds the whole conversation: a list of messages, or a text with several turns.
+    fn find_conversation(
+        &self,
+        query: &JmesPathQuery,
+        words: &[TurnWord],
+    ) -> Result<Cow<'_, str>, String> {
+        let value = self.evaluate(query, true)?;
+        let describe_query = || format!("`messages` ({}) finds", query.as_str());
+        if let ExpressionValue::Text(text) = &value
+            && !words.is_empty()
+            && !text.trim_start().starts_with('[')
+        {
+            return split_turns(text, words).map(Cow::Owned).ok_or_else(|| {
+                format!(
+                    "{} a text in which no line begins with a word of `split`",
+                    describe_query()
+                )
+            });
+        }
+        value
+            .into_list()
+            .map_err(|what| format!("{} {what}", describe_query()))
+    }
+
+    /// Finds the name of the better answer, or `tie`. A number is the place of the answer from 1.
+    fn find_better(
+        &self,
+        query: &JmesPathQuery,
+        answers: &[(String, JmesPathQuery)],
+        missing: &mut Vec<String>,
+    ) -> Result<Option<String>, String> {
+        let Some(word) = self.evaluate(query, false)?.into_key() else {
+            missing.push(format!("`better` ({}) finds nothing", query.as_str()));
+            return Ok(None);
+        };
+        let named = answers
+            .iter()
+            .find(|(name, _)| name.eq_ignore_ascii_case(&word));
+        let place = || {
+            let number = word.parse::<f64>().ok()?;
+            (0..answers.len()).find(|at| (number - (*at + 1) as f64).abs() < f64::EPSILON)
+        };
+        let found = named.or_else(|| place().and_then(|at| answers.get(at)));
+        if let Some((name, _)) = found {
+            return Ok(Some(name.clone()));
+        }
+        let lower = word.to_lowercase();
+        if lower.starts_with("tie") || ["draw", "both", "equal", "same", "0"].contains(&&*lower) {
+            return Ok(Some(TIE.to_owned()));
+        }
+        missing.push(format!(
+            "`better` ({}) is neither the name of an answer nor `tie`",
+            query.as_str()
+        ));
+        Ok(None)
     }
 
     fn find_id(&self, map: &FieldMapping) -> Result<Cow<'_, str>, String> {
@@ -183,15 +395,19 @@ impl MappedRecord<'_> {
         name: &str,
         role: &str,
         query: &JmesPathQuery,
+        words: &[TurnWord],
     ) -> Result<Option<Cow<'_, str>>, String> {
         Ok(match self.evaluate(query, false)? {
             ExpressionValue::Nothing => None,
             ExpressionValue::Json(json) if json.starts_with('[') => Some(json),
+            // One message: `{"role": "assistant", "content": "…"}`.
+            ExpressionValue::Json(json) if is_message(&json) => Some(format!("[{json}]").into()),
             value => {
                 // An empty input cell means that the input is absent. An empty output is a valid output.
                 let text = value.into_text().unwrap_or_default();
                 let is_absent = name == "input" && text.is_empty();
-                (!is_absent).then(|| single_message_list(role, &text))
+                let turns = split_turns(&text, words).map(Cow::Owned);
+                turns.or_else(|| (!is_absent).then(|| single_message_list(role, &text)))
             }
         })
     }
@@ -344,67 +560,9 @@ impl MappedRecord<'_> {
             by: find_text(&map.by),
             at: None,
             note: find_text(&map.note),
+            ..Label::default()
         }))
     }
-}
-
-/// Returns a JSON list with one message.
-fn single_message_list(role: &str, text: &str) -> Cow<'static, str> {
-    let text = Value::from(text);
-    format!("[{{\"role\":\"{role}\",\"content\":{text}}}]").into()
-}
-
-/// Parses the messages of `{"messages": [...]}`.
-fn parse_conversation(wrapped: &str) -> Result<Vec<TranscriptMessage<'_>>, String> {
-    // The wrapper has one record, so its number is 1, and its default id is not used.
-    let parsed = native::parse_native(wrapped.as_bytes(), 1, "").map_err(|bad| {
-        let hint = if bad.why.ends_with("has no `role`") {
-            "; an expression such as turns[].{role: from, content: value} gives it one"
-        } else {
-            ""
-        };
-        format!("{}{hint}", bad.why)
-    })?;
-    let mut messages = parsed.messages;
-    if !messages.is_empty()
-        && messages.iter().all(|message| message.parts.is_empty())
-        // Messages with empty content are valid; a wrong key name is the likely error.
-        && !wrapped.contains("\"content\"")
-    {
-        return Err(
-            "no message has `content`; an expression such as turns[].{role: role, content: text} gives it one"
-                .to_owned(),
-        );
-    }
-    for message in &mut messages {
-        if let MessageRole::Other(name) = &message.role {
-            // Names of roles in common datasets, such as ShareGPT.
-            message.role = match name.to_lowercase().as_str() {
-                "human" | "customer" | "person" => MessageRole::User,
-                "ai" | "gpt" | "chatgpt" | "bot" | "chatbot" | "model" | "agent" | "llm" => {
-                    MessageRole::Assistant
-                }
-                // ShareGPT files name tool results `observation`.
-                "observation" => convert_to_tool_result(message),
-                _ => continue,
-            };
-        }
-    }
-    Ok(messages)
-}
-
-/// Converts an `observation` message to a tool result and returns its role.
-fn convert_to_tool_result<'m>(message: &mut TranscriptMessage<'m>) -> MessageRole<'m> {
-    // An observation with several parts keeps them, because a result has only one text.
-    if let [TranscriptPart::Text(text)] = &message.parts[..] {
-        message.parts = vec![TranscriptPart::ToolResult(crate::model::ToolResult {
-            call_id: SourceText::default(),
-            content: text.clone(),
-            is_error: None,
-            duration_ms: None,
-        })];
-    }
-    MessageRole::Tool
 }
 
 fn parse_object(json: &str) -> Option<JsonText<'static>> {

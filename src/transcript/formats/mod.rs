@@ -4,33 +4,77 @@
 //! [`ReaderFactory`]. A format without a reader has an entry too, so that the error can name it. Does not read
 //! transcripts.
 
+mod adk;
+mod ai_sdk;
+mod alpaca;
 mod anthropic;
 mod api_log;
 mod arena;
 mod atif;
+mod autogen;
+mod bedrock;
+mod bfcl;
+mod braintrust;
+#[cfg(test)]
+pub(super) mod catalog;
+mod chatgpt;
 mod claude_code;
 mod codex;
 mod codex_exec;
+mod completion_log;
 mod content_blocks;
+mod copilot;
 pub(super) mod csv;
+mod cursor;
+#[cfg(feature = "sqlite")]
+mod databases;
+mod deepeval;
 #[cfg(test)]
 mod docs_tests;
 mod evalbench;
+mod event_stream;
 mod exchange;
+mod flat_spans;
+mod foreign_message;
 mod gemini;
+mod gemini_cli;
+mod helm;
 mod inspect;
+mod io_value;
+mod langchain;
+mod langfuse;
+mod langsmith;
 mod lenient_message;
 mod livekit;
+mod lm_eval;
 pub(super) mod mapped;
+mod message_record;
+mod mt_bench;
 mod native_reader;
 mod openai;
+mod openai_agents;
+mod openai_evals;
+mod opencode;
+mod openhands;
 mod otlp;
+mod preference;
 pub(super) mod promptfoo;
+mod promptfoo_csv;
 #[cfg(test)]
 mod read_back;
+mod record_readers;
 mod response_items;
 #[cfg(test)]
+mod sample_tests;
+mod sharegpt;
+mod signatures;
+mod streamed_reply;
+mod swe_agent;
+mod tau_bench;
+#[cfg(test)]
 mod testing;
+mod trace_spans;
+mod transcript_builder;
 
 use super::TranscriptError;
 use super::detect::FilePreview;
@@ -85,6 +129,10 @@ pub(super) const BINARY_FORMATS: [BinaryFormat; 6] = [
     BinaryFormat {
         magic: b"SQLite format 3\0",
         name: "an SQLite database",
+        // `databases` names the tables that it does not know.
+        #[cfg(feature = "sqlite")]
+        create_reader: Some(|source, _| databases::open(source)),
+        #[cfg(not(feature = "sqlite"))]
         create_reader: None,
     },
     BinaryFormat {
@@ -102,14 +150,190 @@ pub(super) const BINARY_FORMATS: [BinaryFormat; 6] = [
 /// The native format.
 pub(super) const NATIVE_FORMAT: TranscriptFormat = TranscriptFormat {
     name: "native",
-    // Any of the first records, because a native file may begin with a broken line.
-    matches: |preview| preview.any_matches(|s| s.has("messages")),
+    matches: signatures::is_native,
     create_reader: Some(|_, preview| Ok(Box::new(NativeReader(preview.record_walker())))),
 };
 
-/// The text formats in the order of detection. A record with `messages` in OpenAI's shapes is native, whatever other
-/// keys it has. So formats with other `messages` come before the native one.
+/// The text formats in the order of detection. A record with `messages` in OpenAI's shapes is native, unless an answer is
+/// next to them. So formats with other `messages` come before the native one.
 pub(super) const TEXT_FORMATS: &[TranscriptFormat] = &[
+    // Before the formats of complete replies, whose keys the chunks have.
+    TranscriptFormat {
+        name: "a streamed reply (server-sent events)",
+        matches: event_stream::is_stream,
+        create_reader: Some(|_, preview| Ok(event_stream::open(preview))),
+    },
+    // The formats of other tools with keys of their own come before those with common keys.
+    TranscriptFormat {
+        name: "a LangSmith run",
+        matches: langsmith::is_runs,
+        create_reader: Some(langsmith::open),
+    },
+    TranscriptFormat {
+        name: "a Langfuse export",
+        matches: langfuse::is_export,
+        create_reader: Some(langfuse::open),
+    },
+    TranscriptFormat {
+        name: "a ChatGPT export",
+        matches: chatgpt::is_export,
+        create_reader: Some(|_, preview| Ok(chatgpt::open(preview))),
+    },
+    TranscriptFormat {
+        name: "a Gemini CLI session",
+        matches: gemini_cli::is_session,
+        create_reader: Some(|_, preview| Ok(gemini_cli::open(preview))),
+    },
+    TranscriptFormat {
+        name: "a Cursor chat",
+        matches: cursor::is_chat,
+        create_reader: Some(|_, preview| Ok(cursor::open(preview))),
+    },
+    TranscriptFormat {
+        name: "a Cursor agent transcript",
+        matches: cursor::is_agent_transcript,
+        create_reader: Some(|_, preview| Ok(cursor::open_agent_transcript(preview))),
+    },
+    TranscriptFormat {
+        name: "a Copilot chat",
+        matches: copilot::is_chat,
+        create_reader: Some(|_, preview| Ok(copilot::open(preview))),
+    },
+    TranscriptFormat {
+        name: "a Copilot CLI session",
+        matches: copilot::is_cli_session,
+        create_reader: Some(|_, preview| Ok(copilot::open_cli(preview))),
+    },
+    TranscriptFormat {
+        name: "an OpenCode session",
+        matches: opencode::is_session,
+        create_reader: Some(|_, preview| Ok(opencode::open(preview))),
+    },
+    TranscriptFormat {
+        name: "a Braintrust log",
+        matches: braintrust::is_rows,
+        create_reader: Some(braintrust::open),
+    },
+    TranscriptFormat {
+        name: "a DeepEval test run",
+        matches: deepeval::is_test_run,
+        create_reader: Some(deepeval::open_test_run),
+    },
+    TranscriptFormat {
+        name: "a DeepEval trace",
+        matches: deepeval::is_trace,
+        create_reader: Some(|_, preview| Ok(deepeval::open_trace(preview))),
+    },
+    TranscriptFormat {
+        name: "an ADK session",
+        matches: adk::is_session,
+        create_reader: Some(|_, preview| Ok(adk::open_session(preview))),
+    },
+    TranscriptFormat {
+        name: "an ADK eval set",
+        matches: adk::is_eval,
+        create_reader: Some(adk::open_eval),
+    },
+    TranscriptFormat {
+        name: "AutoGen messages",
+        matches: autogen::is_messages,
+        create_reader: Some(|_, preview| Ok(autogen::open(preview))),
+    },
+    TranscriptFormat {
+        name: "a run state of the OpenAI Agents SDK",
+        matches: openai_agents::is_run_state,
+        create_reader: Some(|_, preview| Ok(openai_agents::open(preview))),
+    },
+    TranscriptFormat {
+        name: "a log of OpenAI Evals",
+        matches: openai_evals::is_log,
+        create_reader: Some(|_, preview| Ok(openai_evals::open_log(preview))),
+    },
+    TranscriptFormat {
+        name: "output items of OpenAI's evals",
+        matches: openai_evals::is_output_items,
+        create_reader: Some(openai_evals::open_output_items),
+    },
+    TranscriptFormat {
+        name: "a HELM scenario state",
+        matches: helm::is_state,
+        create_reader: Some(helm::open),
+    },
+    TranscriptFormat {
+        name: "results of BFCL",
+        matches: bfcl::is_entries,
+        create_reader: Some(|_, preview| Ok(bfcl::open(preview))),
+    },
+    TranscriptFormat {
+        name: "spans of OpenTelemetry (SDK dumps, Phoenix, Jaeger)",
+        matches: flat_spans::is_spans,
+        create_reader: Some(flat_spans::open),
+    },
+    TranscriptFormat {
+        name: "answers of MT-Bench",
+        matches: |preview| mt_bench::is_answers(preview) || mt_bench::is_judgments(preview),
+        create_reader: Some(mt_bench::open),
+    },
+    TranscriptFormat {
+        name: "samples of lm-evaluation-harness",
+        matches: lm_eval::is_samples,
+        create_reader: Some(|_, preview| Ok(lm_eval::open(preview))),
+    },
+    TranscriptFormat {
+        name: "a SWE-agent trajectory",
+        matches: swe_agent::is_trajectory,
+        create_reader: Some(|_, preview| Ok(swe_agent::open(preview))),
+    },
+    TranscriptFormat {
+        name: "OpenHands events",
+        matches: openhands::is_events,
+        create_reader: Some(|_, preview| Ok(openhands::open(preview))),
+    },
+    TranscriptFormat {
+        name: "results of tau-bench",
+        matches: tau_bench::is_tau,
+        create_reader: Some(|_, preview| Ok(tau_bench::open_tau(preview))),
+    },
+    TranscriptFormat {
+        name: "results of tau2-bench",
+        matches: tau_bench::is_tau2,
+        create_reader: Some(tau_bench::open_tau2),
+    },
+    TranscriptFormat {
+        name: "answers that were compared or rated",
+        matches: preference::is_dataset,
+        create_reader: Some(|_, preview| Ok(preference::open(preview))),
+    },
+    TranscriptFormat {
+        name: "ShareGPT conversations",
+        matches: sharegpt::is_conversation,
+        create_reader: Some(|_, preview| Ok(sharegpt::open(preview))),
+    },
+    TranscriptFormat {
+        name: "Alpaca instructions",
+        matches: alpaca::is_instruction,
+        create_reader: Some(|_, preview| Ok(alpaca::open(preview))),
+    },
+    TranscriptFormat {
+        name: "Bedrock Converse messages",
+        matches: bedrock::is_converse,
+        create_reader: Some(|_, preview| Ok(bedrock::open(preview))),
+    },
+    TranscriptFormat {
+        name: "LangChain messages",
+        matches: langchain::is_messages,
+        create_reader: Some(|_, preview| Ok(langchain::open(preview))),
+    },
+    TranscriptFormat {
+        name: "Vercel AI SDK messages",
+        matches: ai_sdk::is_messages,
+        create_reader: Some(|_, preview| Ok(ai_sdk::open(preview))),
+    },
+    TranscriptFormat {
+        name: "logs of model calls (messages and response)",
+        matches: completion_log::is_log,
+        create_reader: Some(|_, preview| Ok(completion_log::open(preview))),
+    },
     TranscriptFormat {
         name: "Anthropic messages (content blocks)",
         matches: anthropic::is_anthropic_log,
@@ -123,7 +347,7 @@ pub(super) const TEXT_FORMATS: &[TranscriptFormat] = &[
                 // The response of a long conversation begins after the preview.
                 (s.has("request") && (s.has("response") || s.is_cut()) && !s.has("messages"))
                     || (s.has("key") && (s.has("request") || s.has("response")))
-            })
+            }) || signatures::has_answer_next_to_messages(preview)
         },
         create_reader: Some(|_, preview| Ok(api_log::open(preview))),
     },
@@ -152,7 +376,7 @@ pub(super) const TEXT_FORMATS: &[TranscriptFormat] = &[
     },
     TranscriptFormat {
         name: "a livekit chat history",
-        matches: |preview| preview.first_matches(|s| s.has("chat_history") || s.has("items")),
+        matches: signatures::is_livekit,
         create_reader: Some(livekit::open),
     },
     TranscriptFormat {
@@ -186,6 +410,11 @@ pub(super) const TEXT_FORMATS: &[TranscriptFormat] = &[
         create_reader: Some(promptfoo::open),
     },
     TranscriptFormat {
+        name: "a promptfoo table (CSV)",
+        matches: promptfoo_csv::is_table,
+        create_reader: Some(promptfoo_csv::open),
+    },
+    TranscriptFormat {
         name: "OpenTelemetry spans (OTLP JSON)",
         // Metrics and other signals may come first; what Grafana Tempo exports begins with `batches`.
         matches: |preview| {
@@ -206,17 +435,12 @@ pub(super) const TEXT_FORMATS: &[TranscriptFormat] = &[
     },
     TranscriptFormat {
         name: "OpenAI chat completions",
-        matches: |preview| preview.first_matches(|s| s.has("choices")),
+        matches: signatures::is_chat_completion,
         create_reader: Some(|_, preview| Ok(api_log::open(preview))),
     },
     TranscriptFormat {
         name: "Gemini contents",
-        matches: |preview| {
-            // A request, a reply, or a bare content.
-            preview.first_matches(|s| {
-                s.has("contents") || s.has("candidates") || (s.has("role") && s.has("parts"))
-            })
-        },
+        matches: signatures::is_gemini,
         create_reader: Some(|_, preview| Ok(api_log::open_contents(preview))),
     },
     // Before Anthropic's messages, which have their type and role in common with items.
@@ -227,12 +451,12 @@ pub(super) const TEXT_FORMATS: &[TranscriptFormat] = &[
     },
     TranscriptFormat {
         name: "OpenAI Responses",
-        matches: api_log::is_responses,
+        matches: signatures::is_responses,
         create_reader: Some(|_, preview| Ok(api_log::open(preview))),
     },
     TranscriptFormat {
         name: "a bare list of messages",
-        matches: api_log::is_message_list,
+        matches: signatures::is_list_of_messages,
         create_reader: Some(|_, preview| Ok(api_log::open_list(preview))),
     },
     TranscriptFormat {
@@ -252,28 +476,7 @@ pub(super) const TEXT_FORMATS: &[TranscriptFormat] = &[
         },
         create_reader: Some(atif::open),
     },
-    // dicta has no readers for the next four formats; the entry makes the error name the format.
-    TranscriptFormat {
-        name: "a LangSmith run",
-        matches: |preview| {
-            preview
-                .first_matches(|s| s.has("run_type") && (s.has("inputs") || s.has("dotted_order")))
-        },
-        create_reader: None,
-    },
-    TranscriptFormat {
-        name: "a Langfuse export",
-        matches: |preview| {
-            preview
-                .first_matches(|s| s.has("observations") || s.has("trace_id") || s.has("traceId"))
-        },
-        create_reader: None,
-    },
-    TranscriptFormat {
-        name: "a DeepEval test run",
-        matches: |preview| preview.first_matches(|s| s.has("testCases") || s.has("testRunData")),
-        create_reader: None,
-    },
+    // dicta has no reader for this format; the entry makes the error name it.
     TranscriptFormat {
         name: "a dicta run's event log",
         matches: |preview| preview.first_matches(|s| s.has("seq") && s.has("kind")),
@@ -298,6 +501,36 @@ pub(super) const TEXT_FORMATS: &[TranscriptFormat] = &[
         create_reader: Some(csv::refuse_unmapped),
     },
 ];
+
+/// The formats whose signature consists of common words. Their readers confirm them: see `trial.rs`. All of them read
+/// records one by one, so that the first block is enough.
+const GENERIC_FORMATS: [&str; 11] = [
+    "Anthropic messages (content blocks)",
+    "request and response pairs",
+    NATIVE_FORMAT.name,
+    "a livekit chat history",
+    "an OpenAI batch",
+    "OpenAI chat completions",
+    "Gemini contents",
+    "OpenAI Responses items",
+    "OpenAI Responses",
+    "a bare list of messages",
+    "an evalbench evalset",
+];
+
+/// Returns true if files of other tools may have the signature of the format.
+pub(super) fn is_generic(name: &str) -> bool {
+    GENERIC_FORMATS.contains(&name)
+}
+
+/// Returns the name of a format for the middle of a sentence.
+pub(super) fn name_with_article(name: &'static str) -> &'static str {
+    if name == NATIVE_FORMAT.name {
+        "the native format"
+    } else {
+        name
+    }
+}
 
 /// Returns each format that has a reader, with the function that creates it.
 pub(super) fn readers() -> impl Iterator<Item = (&'static str, ReaderFactory)> {

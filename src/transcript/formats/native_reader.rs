@@ -1,15 +1,15 @@
 //! The reader of native files, which passes records through as the file has them.
 //!
-//! Responsible for the conversion of single records in Anthropic's content blocks, which a native file may contain. Does
-//! not parse native records: that is `native.rs`.
+//! Responsible for the conversion of single records that a native file may contain: those in Anthropic's content blocks,
+//! and those with an answer next to their messages. Does not parse native records: that is `native.rs`.
 
-use super::anthropic;
+use super::{anthropic, api_log};
 use crate::transcript::reader::TranscriptReader;
 use crate::transcript::source::SourceFile;
 use crate::transcript::walk::RecordWalker;
 use crate::transcript::{RecordSpan, TranscriptBlock, TranscriptError, TranscriptRecord};
 
-/// A reader that returns records as the file contains them. Only records in Anthropic's content blocks are converted.
+/// A reader that returns records as the file contains them, except for those that are not native.
 #[derive(Debug)]
 pub(super) struct NativeReader(pub(super) RecordWalker);
 
@@ -31,12 +31,10 @@ impl TranscriptReader for NativeReader {
             records: raw.spans.iter().map(record).collect(),
             bytes: raw.bytes,
         };
-        // Most native files have no such record, and this check of the block is cheap.
-        if anthropic::may_need_conversion(&block.bytes) {
+        // Most native files have no such record, and these checks of the block are cheap.
+        if anthropic::may_need_conversion(&block.bytes) || api_log::may_have_answer(&block.bytes) {
             for record in &mut block.records {
-                if let Some(line) =
-                    anthropic::convert_to_native(&block.bytes[record.byte_range.clone()])
-                {
+                if let Some(line) = convert_to_native(&block.bytes[record.byte_range.clone()]) {
                     // The converted line goes after all others: the ranges of the other records must stay valid.
                     let start = block.bytes.len();
                     block.bytes.extend_from_slice(&line);
@@ -54,6 +52,11 @@ impl TranscriptReader for NativeReader {
         span: RecordSpan,
     ) -> Result<Vec<u8>, TranscriptError> {
         let bytes = source.read_span(span)?;
-        Ok(anthropic::convert_to_native(&bytes).unwrap_or(bytes))
+        Ok(convert_to_native(&bytes).unwrap_or(bytes))
     }
+}
+
+/// Converts a record that is not native; `None` for a native record.
+fn convert_to_native(record: &[u8]) -> Option<Vec<u8>> {
+    anthropic::convert_to_native(record).or_else(|| api_log::convert_to_native(record))
 }

@@ -58,7 +58,7 @@ pub(super) fn parse_chat<'a>(
     let mut request_messages = Vec::new();
     // Step 1: the messages of the request.
     match request_body {
-        ExchangeBody::Missing => {}
+        ExchangeBody::Missing | ExchangeBody::Unreadable(_) => {}
         ExchangeBody::Plain(text) => {
             request_messages.push(text_message(MessageRole::User, text.clone()));
         }
@@ -74,7 +74,7 @@ pub(super) fn parse_chat<'a>(
     }
     // Step 2: a reply without choices ends the conversation here.
     let answer = match reply_body {
-        ExchangeBody::Missing => {
+        ExchangeBody::Missing | ExchangeBody::Unreadable(_) => {
             exchange.conversations.push(request_messages);
             return Ok(());
         }
@@ -177,7 +177,7 @@ pub(super) fn parse_responses<'a>(
             (Some(text), _) => {
                 conversation.push_message(MessageRole::System, vec![TranscriptPart::Text(text)]);
             }
-            (None, Some(all)) => add_items(&mut conversation, &all, &mut exchange.unknown_kinds)?,
+            (None, Some(all)) => add_items(&mut conversation, &all)?,
             // Other types have no text; the conversation remains readable without them.
             (None, None) => {}
         }
@@ -187,16 +187,16 @@ pub(super) fn parse_responses<'a>(
             (Some(text), _) => {
                 conversation.push_message(MessageRole::User, vec![TranscriptPart::Text(text)]);
             }
-            (None, Some(all)) => add_items(&mut conversation, &all, &mut exchange.unknown_kinds)?,
+            (None, Some(all)) => add_items(&mut conversation, &all)?,
             (None, None) => return Err("its `input` is neither text nor a list".to_owned()),
         },
         None => match request_body {
             ExchangeBody::Plain(text) => conversation
                 .push_message(MessageRole::User, vec![TranscriptPart::Text(text.clone())]),
             ExchangeBody::List(all) => {
-                add_items(&mut conversation, all, &mut exchange.unknown_kinds)?;
+                add_items(&mut conversation, all)?;
             }
-            ExchangeBody::Missing | ExchangeBody::Object(_) => {}
+            ExchangeBody::Missing | ExchangeBody::Object(_) | ExchangeBody::Unreadable(_) => {}
         },
     }
     // The reply must not join an assistant message at the end of the request.
@@ -205,11 +205,11 @@ pub(super) fn parse_responses<'a>(
     let mut meta = MetadataBuilder::default();
     // The reply: its output items, and its metadata for the message and for the transcript.
     match reply_body {
-        ExchangeBody::Missing => {}
+        ExchangeBody::Missing | ExchangeBody::Unreadable(_) => {}
         ExchangeBody::Plain(text) => {
             conversation.add_assistant_parts(vec![TranscriptPart::Text(text.clone())]);
         }
-        ExchangeBody::List(all) => add_items(&mut conversation, all, &mut exchange.unknown_kinds)?,
+        ExchangeBody::List(all) => add_items(&mut conversation, all)?,
         ExchangeBody::Object(answer) => {
             exchange.id = answer.id_text("id");
             match answer
@@ -220,7 +220,7 @@ pub(super) fn parse_responses<'a>(
                     conversation.add_assistant_parts(vec![TranscriptPart::Text(text)]);
                 }
                 Some((None, Some(all))) => {
-                    add_items(&mut conversation, &all, &mut exchange.unknown_kinds)?;
+                    add_items(&mut conversation, &all)?;
                 }
                 Some((None, None)) | None => {}
             }

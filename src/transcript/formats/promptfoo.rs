@@ -8,6 +8,7 @@
 //! |---|---|
 //! | `-o out.json`, third format | `results.results` |
 //! | second format (2024) | `results.results`, else the cells of `results.table.body` |
+//! | a summary of `evaluate()`, results of 2023, a shared eval | `results`, a list |
 //! | `-o out.jsonl` | one per line; two objects on one line are two results |
 //!
 //! One result is one transcript: the prompt (a text is a user message; a JSON list of chat messages is several), then
@@ -40,10 +41,13 @@ use grading::PromptfooOutcome;
 
 const RESULTS_PATH: &[&str] = &["results", "results"];
 const TABLE_PATH: &[&str] = &["results", "table", "body"];
+/// The results of a bare summary, as `evaluate()` returns it, and of a shared eval.
+const SUMMARY_PATH: &[&str] = &["results"];
 
 /// Returns true if a file contains promptfoo's results.
 pub(super) fn is_results(preview: &FilePreview<'_>) -> bool {
     is_result_line(preview)
+        || is_summary(preview)
         || preview.first_matches(|s| s.has("evalId") && (s.has("results") || s.has("config")))
         // A file may have no `evalId`. Then the path to the results decides.
         || preview.records.first().is_some_and(|seen| {
@@ -51,6 +55,17 @@ pub(super) fn is_results(preview: &FilePreview<'_>) -> bool {
                 && (find_value_offset(seen.bytes, RESULTS_PATH, b'[').is_some()
                     || find_value_offset(seen.bytes, &["results", "table"], b'{').is_some())
         })
+}
+
+/// Returns true if a file is a summary without `evalId`: the results are directly in it.
+fn is_summary(preview: &FilePreview<'_>) -> bool {
+    let record = preview.first_outline();
+    let first = record["results"].as_array().and_then(|all| all.first());
+    first.is_some_and(|row| {
+        let has_prompt = !row["prompt"].is_null() || !row["promptIdx"].is_null();
+        let outcome = ["response", "gradingResult", "success", "error"];
+        has_prompt && outcome.iter().any(|key| !row[*key].is_null())
+    })
 }
 
 fn is_result_line(preview: &FilePreview<'_>) -> bool {
@@ -80,6 +95,15 @@ pub(super) fn open(
             PromptfooResultParser { eval },
         )));
     }
+    if is_summary(preview)
+        && let Some(at) = find_array_offset(source, start, SUMMARY_PATH)?
+    {
+        let walk = RecordWalker::new(RecordLayout::Elements, at);
+        return Ok(Box::new(PerRecordReader::new(
+            walk,
+            PromptfooResultParser { eval },
+        )));
+    }
     // Some files of the second format have only the table.
     if let Some(at) = find_array_offset(source, start, TABLE_PATH)? {
         let walk = RecordWalker::new(RecordLayout::Elements, at);
@@ -91,6 +115,17 @@ pub(super) fn open(
     Err(source.unknown_error(
         "these are promptfoo results without `results.results` or `results.table.body`; write them again with `promptfoo export eval -o out.json`",
     ))
+}
+
+/// Adds the transcript of a result of promptfoo's database. Its keys are those of a result in a file.
+#[cfg(feature = "sqlite")]
+pub(super) fn parse_result(
+    record: &str,
+    cx: RecordCx<'_>,
+    out: &mut TranscriptSink,
+) -> Result<(), String> {
+    let eval = cx.source.stem().to_owned();
+    PromptfooResultParser { eval }.parse_record(record, cx, out)
 }
 
 /// The parser of elements of `results.results` and lines of JSONL.

@@ -37,20 +37,10 @@ pub(super) struct ConversationBuilder<'a> {
     has_text: bool,
 }
 
-/// A reason why an item did not become a part of the conversation.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum ItemError {
-    /// The item has this unknown kind and is kept as written.
-    UnknownKind(String),
-    /// The item is broken; the text is a sentence fragment.
-    Invalid(String),
-}
-
 impl<'a> ConversationBuilder<'a> {
-    /// Adds an item.
-    pub(super) fn add_item(&mut self, raw: &'a RawValue) -> Result<(), ItemError> {
-        let item = RawFields::from_raw(raw)
-            .ok_or_else(|| ItemError::Invalid("it is not an object".to_owned()))?;
+    /// Adds an item. An item of an unknown kind is kept as written. The error is a sentence fragment.
+    pub(super) fn add_item(&mut self, raw: &'a RawValue) -> Result<(), String> {
+        let item = RawFields::from_raw(raw).ok_or_else(|| "it is not an object".to_owned())?;
         let kind = item.text("type").unwrap_or_default();
         match &*kind {
             "" | "message" => return self.add_message(raw, &item),
@@ -68,10 +58,7 @@ impl<'a> ConversationBuilder<'a> {
             // The suffix decides, because the service adds kinds with the same structure.
             _ if kind.ends_with("_output") => self.add_output(&item),
             _ if kind.ends_with("_call") => self.add_call(&kind, &item),
-            _ => {
-                self.add_assistant_parts(vec![unknown_part(raw)]);
-                return Err(ItemError::UnknownKind(kind.0.into_owned()));
-            }
+            _ => self.add_assistant_parts(vec![unknown_part(raw)]),
         }
         Ok(())
     }
@@ -142,12 +129,12 @@ impl<'a> ConversationBuilder<'a> {
         messages.collect()
     }
 
-    fn add_message(&mut self, raw: &'a RawValue, item: &RawFields<'a>) -> Result<(), ItemError> {
+    fn add_message(&mut self, raw: &'a RawValue, item: &RawFields<'a>) -> Result<(), String> {
         let TranscriptMessage {
             role,
             parts,
             metadata,
-        } = parse_message(raw).map_err(ItemError::Invalid)?;
+        } = parse_message(raw)?;
         let is_item = item.has("type");
         // A chat message is complete; only items join.
         if role == MessageRole::Assistant && is_item {

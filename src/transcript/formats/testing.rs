@@ -1,9 +1,10 @@
 //! Support for the tests of formats: prints files as dicta reads them, and reads each transcript again by its location.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use super::super::TranscriptFile;
+use super::super::{TranscriptFile, UnreadContent};
 use crate::model::{Transcript, TranscriptPart};
 
 /// Returns the path of a fixture, from `tests/fixtures`.
@@ -20,6 +21,7 @@ pub(super) type ReadTranscript = Result<Transcript<'static>, String>;
 pub(super) fn read(path: &Path) -> (String, Vec<ReadTranscript>, Vec<(String, u64)>) {
     let mut open = TranscriptFile::open(path).unwrap_or_else(|why| panic!("{why}"));
     let mut all = Vec::new();
+    let mut unread = BTreeMap::new();
     while let Some(block) = open.next_block().expect("a block") {
         for (record, bytes) in block.records() {
             let id = open.default_id(record.span.number);
@@ -34,13 +36,19 @@ pub(super) fn read(path: &Path) -> (String, Vec<ReadTranscript>, Vec<(String, u6
             }
             let raw = open.read_raw(record.span).expect("what the file has");
             assert!(!raw.is_empty());
+            if let Ok(transcript) = &got {
+                for (kind, count) in UnreadContent::find(transcript).kinds {
+                    *unread.entry(kind).or_default() += count;
+                }
+            }
             all.push(got.map_err(|bad| bad.why));
         }
     }
-    let tally = open
+    let mut tally = open
         .tally()
         .map(|tally| tally.unknown.clone())
         .unwrap_or_default();
+    tally.append(&mut unread);
     (open.format().to_owned(), all, tally.into_iter().collect())
 }
 
@@ -93,13 +101,17 @@ fn describe_transcript(transcript: &Transcript<'_>) -> String {
         text.push_str(&metadata(&message.metadata));
         text.push('\n');
     }
+    for verdict in &transcript.verdicts {
+        let json = serde_json::to_string(verdict).expect("a verdict is JSON");
+        let _ = writeln!(text, "= {json}");
+    }
     text
 }
 
 /// Compares a file with the expected output next to it. `DICTA_BLESS` in the environment writes that output: read the
 /// difference before you commit it.
 pub(super) fn assert_matches_expected(name: &str) {
-    let expected = fixture(&format!("{name}.told"));
+    let expected = fixture(&format!("{name}.expected"));
     let described = describe_file(name);
     if std::env::var_os("DICTA_BLESS").is_some() {
         std::fs::write(&expected, &described).expect("written");

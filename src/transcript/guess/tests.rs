@@ -46,10 +46,10 @@ fn guess_uses_names_and_values() {
             &["`;` between", "input: prompt ", "output: completion "],
         ),
         (
-            r#"{"uuid": "a", "conversations": [{"from": "human", "value": "x"}]}"#,
+            r#"{"uuid": "a", "dialogue": [{"from": "human", "value": "x"}]}"#,
             &[
                 "id: uuid ",
-                "messages: 'conversations[].{role: from, content: value}' ",
+                "messages: 'dialogue[].{role: from, content: value}' ",
             ],
         ),
         (
@@ -101,6 +101,106 @@ fn hostile_names_stay_on_their_lines() {
     assert!(complete && yaml.contains("output: answer "), "{yaml}");
     assert!(
         !yaml.contains('\u{202e}') && !yaml.contains("\nput"),
+        "{yaml}"
+    );
+}
+
+#[test]
+fn guess_looks_at_values_and_expected_answers() {
+    let cases: [(&str, &[&str], &[&str]); 1] = [(
+        r#"{"stats":{"completion":12},"response_latency_mean":"fast","wait_for_response":true,"user_id":"u","prompt":"q","answer":"a"}"#,
+        &["input: prompt ", "output: answer "],
+        &["input: user_id", "output: stats"],
+    )];
+    for (text, lines, absent) in cases {
+        let (yaml, complete) = guessed(text);
+        assert!(complete, "{yaml}");
+        for line in lines {
+            assert!(yaml.contains(line), "{line}\n{yaml}");
+        }
+        for line in absent {
+            assert!(!yaml.contains(line), "{line}\n{yaml}");
+        }
+    }
+}
+
+#[test]
+fn file_of_a_format_without_a_readable_record_gets_a_guess() {
+    let text =
+        r#"{"question":"q","choices":["a","b"],"answer":"A","model_output":"The answer is A."}"#;
+    let (yaml, _) = guessed(text);
+    assert!(yaml.contains("map:"), "{yaml}");
+}
+
+#[test]
+fn guess_finds_what_a_record_is() {
+    let cases: [(&str, &[&str]); 7] = [
+        (
+            r#"{"model": "m", "data": {"rows": [{"question": "a?", "reply": "b"}, {"question": "c?", "reply": "d"}]}}"#,
+            &["records: data.rows ", "input: question ", "output: reply "],
+        ),
+        (
+            "session_id,turn,speaker,text\ns1,1,user,hi\ns1,2,bot,hello\ns2,1,user,ho\n",
+            &[
+                "group: {by: session_id, order: turn} ",
+                "messages: 'records[].{role: speaker, content: text}' ",
+            ],
+        ),
+        (
+            "question,response_a,response_b,winner\nq,yes of course,no never,response_a\nr,one,two,tie\n",
+            &[
+                "input: question ",
+                "answers: {response_a: response_a, response_b: response_b} ",
+                "better: winner ",
+            ],
+        ),
+        (
+            r#"{"log": "User: hi\nAgent: hello\nUser: bye"}"#,
+            &[
+                "messages: log ",
+                "split: {user: 'User:', assistant: 'Agent:'} ",
+            ],
+        ),
+        (
+            r#"{"question_id": 7, "answer": "It is blue."}"#,
+            &[
+                "output: answer ",
+                "# join: {path: CHANGE, on: question_id, as: question} ",
+            ],
+        ),
+        (
+            r#"{"sessions": [{"log": [{"who": 1}]}], "runs": [{"prompt": "a?", "reply": "b"}]}"#,
+            &["records: runs "],
+        ),
+        (
+            r#"{"instruction": "Add", "input": "1 and 2", "answer_1": "three", "answer_2": "four", "preference": 2}"#,
+            &[
+                "answers: {answer_1: answer_1, answer_2: answer_2} ",
+                "better: preference ",
+            ],
+        ),
+    ];
+    for (text, wanted) in cases {
+        let (yaml, complete) = guessed(text);
+        assert!(complete, "{yaml}");
+        for wanted in wanted {
+            assert!(yaml.contains(wanted), "{wanted} in\n{yaml}");
+        }
+    }
+}
+
+#[test]
+fn table_of_another_encoding_is_guessed_by_its_bytes() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let path = dir.path().join("t.csv");
+    std::fs::write(&path, b"question,answer\nwhy?,I don\x92t know\n").expect("written");
+    let MappingGuess::Entry { yaml, complete } = guess_mapping(&path, "t.csv").expect("a guess")
+    else {
+        panic!("a table needs a mapping");
+    };
+    assert!(
+        complete && yaml.contains("encoding: windows-1252")
+            || yaml.contains("encoding: 'windows-1252'"),
         "{yaml}"
     );
 }

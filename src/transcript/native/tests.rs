@@ -378,3 +378,35 @@ fn half_a_surrogate_pair_stays_as_written_in_a_text() {
     }
     assert_eq!(text("7"), None);
 }
+
+#[test]
+fn content_object_with_one_text_is_that_text() {
+    let parse = |content: &str| {
+        let record = format!(r#"{{"messages":[{{"role":"assistant","content":{content}}}]}}"#);
+        let transcript = parse_native(record.as_bytes(), 1, "")
+            .expect("a record")
+            .into_owned();
+        transcript.messages[0].parts.clone()
+    };
+    let text = |text: &str| vec![TranscriptPart::Text(SourceText::from(text.to_owned()))];
+    assert_eq!(parse(r#"{"answer":"x"}"#), text("x"));
+    assert_eq!(parse(r#"{"type":"text","text":"y"}"#), text("y"));
+    for kept in [r#"{"answer":"x","score":1}"#, r#"{"answer":7}"#, "{}"] {
+        assert!(
+            matches!(parse(kept)[..], [TranscriptPart::Other(_)]),
+            "{kept}"
+        );
+    }
+}
+
+#[test]
+fn thinking_as_a_list_of_texts_is_reasoning() {
+    let record = r#"{"messages":[{"role":"assistant","content":[{"type":"thinking","thinking":[{"type":"text","text":"2+2."},{"type":"text","text":"So 4."}]},{"type":"text","text":"4"}]}]}"#;
+    let transcript = parse_native(record.as_bytes(), 1, "").expect("a record");
+    let parts = &transcript.messages[0].parts;
+    assert_eq!(
+        parts[0],
+        TranscriptPart::Reasoning(SourceText::from("2+2.\nSo 4."))
+    );
+    assert_eq!(transcript.messages[0].text(), "4");
+}

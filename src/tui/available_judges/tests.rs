@@ -35,8 +35,12 @@ fn order() -> (tempfile::TempDir, RunOrder) {
         except: None,
         judge: None,
         cache: CachePolicy::Off,
+        recorded_only: false,
+        branch: None,
+        repeat: None,
         replayed_evidence: None,
         parent: None,
+        measures_noise: false,
         is_of_save: false,
     };
     (dir, order)

@@ -2,15 +2,20 @@
 //! frame, so they must be cheap and must not read files.
 
 use super::super::content;
-use super::super::state::cells::{CellsRow, RowSlotState};
+use super::super::state::cells::{CellsEntry, CellsRow, LabelValue, RowSlotState};
 use super::super::state::document::DocumentState;
 use super::super::state::pane::Pane;
+use super::super::state::progress::{ProgressItem, ProgressPane};
+use super::super::state::review::ReviewView;
+use super::super::state::shown_cell::resolve_shown_cell;
 use super::super::state::{App, OpenedItem};
-use super::CommandScope;
+use super::{CommandScope, CommandSpec, UiCommand};
 
 /// Ok if the command can run, else the sentence that the screen shows.
 type EnabledResult = Result<(), &'static str>;
 
+const NOT_HERE: &str = "not on the progress screen: esc goes back to the cells";
+const NOT_IN_REVIEW: &str = "not while you read: V goes back to the workbench";
 const NO_CELL: &str = "select a cell first (j, k)";
 
 fn fail_if(hindered: bool, why: &'static str) -> EnabledResult {
@@ -21,6 +26,39 @@ fn fail_if(hindered: bool, why: &'static str) -> EnabledResult {
 pub(crate) fn check_scope(app: &App, scope: CommandScope) -> EnabledResult {
     match scope {
         CommandScope::Global => Ok(()),
+        CommandScope::Review => fail_if(
+            !shows_review(app, ReviewView::Reading),
+            "works only on the reading screen: press V to open it",
+        ),
+        CommandScope::Modes => fail_if(
+            !shows_review(app, ReviewView::Modes),
+            "works only with notes and modes: press V, then m",
+        ),
+        CommandScope::Answers => fail_if(
+            !shows_review(app, ReviewView::Answers),
+            "works only with questions about modes: press V, m, A",
+        ),
+        CommandScope::Drafts => fail_if(
+            !shows_review(app, ReviewView::Drafts),
+            "works only with drafts of an eval: press V, m, E",
+        ),
+        CommandScope::Progress => fail_if(
+            !app.shows_progress(),
+            "works only on the progress screen: press H to open it",
+        ),
+        CommandScope::Trace => fail_if(
+            !app.shows_trace_screen(),
+            "works only on the trace screen: enter on a judged cell opens it",
+        ),
+        // The panes are hidden.
+        CommandScope::Cells | CommandScope::Verdicts | CommandScope::Transcript
+            if app.shows_progress() || app.shows_review() =>
+        {
+            Err(NOT_HERE)
+        }
+        CommandScope::Replay if app.shows_state() => {
+            Err("a state has no time line: v on the progress screen replays a run")
+        }
         CommandScope::Cells => fail_if(
             app.ui.focus != Pane::Cells,
             "works only in the cells: press 1 to go there",
@@ -38,6 +76,47 @@ pub(crate) fn check_scope(app: &App, scope: CommandScope) -> EnabledResult {
             "no replay is open: press v to replay the focused cell's run",
         ),
     }
+}
+
+/// Returns Ok if the visible screen has the command. The progress screen hides the panes, so it has only the global
+/// commands that do not need them.
+pub(crate) fn check_screen(app: &App, spec: &CommandSpec) -> EnabledResult {
+    let elsewhere = spec.scope == CommandScope::Global && !works_without_panes(spec.command);
+    if app.shows_review() {
+        // A run would show verdicts to a person who reads first.
+        let elsewhere =
+            elsewhere || spec.command == UiCommand::RunAll || spec.command == UiCommand::Progress;
+        return fail_if(elsewhere, NOT_IN_REVIEW);
+    }
+    fail_if(elsewhere && app.shows_progress(), NOT_HERE)
+}
+
+const fn works_without_panes(command: UiCommand) -> bool {
+    matches!(
+        command,
+        UiCommand::Quit
+            | UiCommand::Cancel
+            | UiCommand::Suspend
+            | UiCommand::Redraw
+            | UiCommand::Help
+            | UiCommand::Log
+            | UiCommand::Statistics
+            | UiCommand::Themes
+            | UiCommand::Back
+            | UiCommand::NextPane
+            | UiCommand::PreviousPane
+            | UiCommand::Up
+            | UiCommand::Down
+            | UiCommand::PageUp
+            | UiCommand::PageDown
+            | UiCommand::HalfUp
+            | UiCommand::HalfDown
+            | UiCommand::Top
+            | UiCommand::Bottom
+            | UiCommand::RunAll
+            | UiCommand::Progress
+            | UiCommand::Review
+    )
 }
 
 #[expect(
@@ -123,11 +202,64 @@ pub(super) fn label(app: &App) -> EnabledResult {
     )
 }
 
+/// Needs an eval with cells that can be labelled.
+pub(super) fn label_queues(app: &App) -> EnabledResult {
+    require_workspace(app)?;
+    fail_if(
+        app.selected_eval().is_none(),
+        "select an eval or one of its cells first (j, k)",
+    )
+}
+
+/// Needs a label that differs from the verdict or from another person's label.
+pub(super) fn disagreement(app: &App) -> EnabledResult {
+    label(app)?;
+    verdict_visible(app)?;
+    let row = focused_row(app)?;
+    fail_if(
+        row.label.is_none(),
+        "no label to close: p, f and u set a label",
+    )?;
+    let cells = &app.live_session.cells;
+    let people_differ = || {
+        let row = cells.selected_row();
+        row.is_some_and(|row| cells.people_differ(row))
+    };
+    fail_if(
+        row.agrees_with_label() != Some(false) && !people_differ(),
+        "no disagreement: the label equals the verdict and all other labels",
+    )
+}
+
+/// Needs evals. The figures would reveal hidden verdicts.
+pub(super) fn agreement(app: &App) -> EnabledResult {
+    require_workspace(app)?;
+    fail_if(
+        app.live_session.cells.blind,
+        "the figures would show the hidden verdicts: press B first to show them",
+    )?;
+    fail_if(app.live_session.cells.rows.is_empty(), "no cells yet")
+}
+
+/// Needs a label whose question or transcript changed.
+pub(super) fn label_to_confirm(app: &App) -> EnabledResult {
+    label(app)?;
+    let row = focused_row(app)?;
+    fail_if(
+        row.to_confirm.is_none(),
+        "no label to confirm: the question and the transcript are as they were",
+    )
+}
+
 pub(super) fn labelled(app: &App) -> EnabledResult {
     label(app)?;
     let row = focused_row(app)?;
     fail_if(
-        row.label.is_none(),
+        row.sealed,
+        "the label is sealed until `dicta agree --unseal`: p, f and u set another one",
+    )?;
+    fail_if(
+        row.label.is_none() && row.to_confirm.is_none(),
         "no label to remove: p, f and u set a label",
     )
 }
@@ -137,6 +269,23 @@ pub(super) fn label_back(app: &App) -> EnabledResult {
     fail_if(
         app.label_edits.undo_stack.is_empty(),
         "no label change to undo: p, f, u and x change labels",
+    )
+}
+
+/// Needs labels of a renamed eval.
+pub(super) fn label_move(app: &App) -> EnabledResult {
+    require_workspace(app)?;
+    fail_if(
+        app.movable_labels().is_empty(),
+        "no renamed eval has labels under its old name",
+    )
+}
+
+/// Needs an edit to close or to show.
+pub(super) fn changes(app: &App) -> EnabledResult {
+    fail_if(
+        app.saves.report.is_none() || app.replay.is_some(),
+        "no edit is shown: save a rubric first",
     )
 }
 
@@ -174,6 +323,56 @@ pub(super) fn judges(app: &App) -> EnabledResult {
     fail_if(
         eval.is_some_and(|eval| !eval.judged),
         "this eval has no judge: select a judged eval",
+    )
+}
+
+/// Needs a label with pass or fail, which the example expects.
+pub(super) fn save_example(app: &App) -> EnabledResult {
+    require_workspace(app)?;
+    let row = focused_row(app)?;
+    let passed = row.label.and_then(LabelValue::passed);
+    fail_if(
+        passed.is_none(),
+        "label it first: p (pass) or f (fail) is what the example expects",
+    )?;
+    transcript(app)
+}
+
+/// Needs a judged eval, or a judged cell whose eval does not repeat its judge itself.
+pub(super) fn repeat(app: &App) -> EnabledResult {
+    let cells = &app.session().cells;
+    if let Some(CellsEntry::Group(eval)) = cells.list.selected {
+        require_workspace(app)?;
+        let eval = cells.evals.get(eval as usize);
+        return fail_if(
+            eval.is_none_or(|eval| !eval.judged),
+            "this eval has no judge: select a judged eval",
+        );
+    }
+    judges(app)?;
+    let row = focused_row(app)?;
+    fail_if(
+        row.slots.iter().any(|slot| slot.repeat.is_some()),
+        "this eval repeats its judge already (repeat: in the rubric): its marks show the spread",
+    )
+}
+
+/// A branch is a run: it needs a workspace, and the end of the trace that it continues.
+pub(super) fn branch(app: &App) -> EnabledResult {
+    fail_if(
+        app.replay.is_some(),
+        "this is a replay: q goes back, then it can be branched",
+    )?;
+    fail_if(app.workspace().is_none(), "no workspace is open")?;
+    let shown = resolve_shown_cell(app);
+    let shown = shown.ok_or(NO_CELL)?;
+    fail_if(
+        shown.trace.is_none_or(|trace| trace.judge_trace.is_empty()),
+        "this cell has no judge trace to branch from",
+    )?;
+    fail_if(
+        shown.is_live(),
+        "the judge is at work: branch from its trace when it has ended",
     )
 }
 
@@ -264,11 +463,97 @@ pub(super) fn enter(app: &App) -> EnabledResult {
     }
 }
 
-/// Returns the number of flips in the changes pane.
+/// Returns true if the reading screen shows a view.
+fn shows_review(app: &App, view: ReviewView) -> bool {
+    app.shows_review() && app.review.view == view
+}
+
+/// Needs transcripts.
+pub(super) fn review(app: &App) -> EnabledResult {
+    require_live(app)?;
+    fail_if(
+        matches!(app.opened, OpenedItem::Recording),
+        "a recording has no transcripts to read: open its workspace",
+    )
+}
+
+pub(super) fn progress(app: &App) -> EnabledResult {
+    require_workspace(app)?;
+    fail_if(
+        app.live_session.cells.blind,
+        "the progress screen would show the hidden verdicts: press B first to show them",
+    )
+}
+
+/// Needs a revision on the progress screen.
+pub(super) fn progress_entry(app: &App) -> EnabledResult {
+    fail_if(
+        app.progress.selected_entry().is_none(),
+        "no revision yet: R judges, and each judged edit becomes a row",
+    )
+}
+
+pub(super) fn progress_open(app: &App) -> EnabledResult {
+    let screen = &app.progress;
+    match screen.focus {
+        ProgressPane::Flips => fail_if(
+            screen.shown_flips.is_empty(),
+            "no flip is listed: j and k select states in the history",
+        ),
+        ProgressPane::Scores => {
+            progress_threshold(app)?;
+            fail_if(
+                screen.threshold.is_none(),
+                "the threshold is as in the rubric: h and l move it",
+            )
+        }
+        ProgressPane::Entries | ProgressPane::Diff | ProgressPane::Chart => progress_entry(app),
+    }
+}
+
+pub(super) fn progress_baseline(app: &App) -> EnabledResult {
+    progress_entry(app)?;
+    let selected = app.progress.list.selected.map(ProgressItem::entry);
+    fail_if(
+        selected.is_some() && selected == app.progress.view.baseline,
+        "this state is the baseline already: select another one",
+    )
+}
+
+pub(super) fn progress_restore(app: &App) -> EnabledResult {
+    progress_entry(app)?;
+    fail_if(
+        !app.saves.problems.is_empty(),
+        "a file does not load: fix it first (esc, then e)",
+    )
+}
+
+pub(super) fn progress_undo(app: &App) -> EnabledResult {
+    fail_if(
+        app.progress.undo_stack.is_empty(),
+        "nothing to undo: this screen wrote no rubric",
+    )
+}
+
+pub(super) fn progress_threshold(app: &App) -> EnabledResult {
+    progress_entry(app)?;
+    let screen = &app.progress;
+    fail_if(
+        screen.eval.is_none(),
+        "choose one eval first: . and , go through the evals",
+    )?;
+    fail_if(
+        screen.preview().is_err(),
+        "this eval has no threshold to move: the scores pane says why",
+    )
+}
+
+/// Returns the number of entries in the list of the changes pane.
 pub(crate) fn count_flips(app: &App) -> usize {
     // The errors of a file take the place of the flips.
     if app.shows_load_errors() {
         return 0;
     }
-    app.visible_report().map_or(0, |report| report.flips.len())
+    app.visible_report()
+        .map_or(0, |report| report.count_entries())
 }

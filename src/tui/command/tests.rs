@@ -46,6 +46,8 @@ fn commands_of_same_scope_have_distinct_keys() {
             CommandScope::Cells,
             CommandScope::Verdicts,
         ],
+        // The progress screen hides the panes, so it gives some of their keys another meaning.
+        [CommandScope::Progress; 3],
     ] {
         let mut seen: HashMap<Vec<KeyChord>, &str> = HashMap::new();
         let all = keys_of(&chain);

@@ -171,10 +171,10 @@ fn difference_sign(differs: bool, glyphs: &Glyphs) -> (&'static str, Role) {
 
 fn render_headings(left: usize, glyphs: &Glyphs) -> TextBlock<'static> {
     let mut row = DiffLine::default();
-    row.push_word("as received", Role::Title);
+    row.push_word("raw arguments", Role::Title);
     row.pad_to(left);
     row.push_sign(difference_sign(false, glyphs));
-    row.push_word("canonical", Role::Title);
+    row.push_word("canonical arguments", Role::Title);
     row.into_block()
 }
 
@@ -281,7 +281,7 @@ mod tests {
         assert_eq!(
             rows(URL, r#"{"url":"https://a.example/x"}"#, 65),
             [
-                "as received                     │ canonical",
+                "raw arguments                   │ canonical arguments",
                 "{                               │ {",
                 "  'url': \"https://a.example/x\", ≠   \"url\": \"https://a.example/x\"",
                 "}                               │ }",

@@ -4,8 +4,11 @@ use crate::diag::{Diagnostic, Severity, render_plain};
 use crate::theme::Role;
 use crate::tui::state::App;
 use crate::tui::state::pane::Pane;
+use crate::tui::state::progress::ProgressScreen;
 use crate::tui::widget::flow::{TextBlock, TextSource};
 
+/// The lowest pane, in rows, with all context of a diff.
+const MIN_CONTEXT_HEIGHT: u16 = 16;
 /// The width of a snippet in columns, if its pane is not visible.
 const DEFAULT_WIDTH: u16 = 80;
 
@@ -15,12 +18,60 @@ pub(super) fn build_source(app: &App) -> Box<dyn TextSource + '_> {
         return Box::new(load_error_blocks(app));
     }
     let files = app.saves.report.iter().flat_map(|report| &report.files);
-    let lines = files.flat_map(|file| file.diff.lines());
+    // In a low pane, the flips leave only a few rows, so the changed lines come first.
+    let is_low = app.layout().inner_size(Pane::Changes).height < MIN_CONTEXT_HEIGHT;
+    let lines = files.flat_map(|file| {
+        let lines: Vec<&str> = file.diff.lines().collect();
+        if is_low { shorten_diff(&lines) } else { lines }
+    });
     Box::new(
         lines
             .map(|line| TextBlock::new(line, diff_line_role(line)))
             .collect::<Vec<_>>(),
     )
+}
+
+/// Returns the lines of a unified diff without the old file's name, and with one line of context around each change.
+fn shorten_diff<'d>(lines: &[&'d str]) -> Vec<&'d str> {
+    let is_header = |at: usize| matches!(diff_line_role(lines[at]), Role::Title | Role::Hunk);
+    let is_change = |at: usize| matches!(diff_line_role(lines[at]), Role::Added | Role::Removed);
+    let is_near =
+        |at: usize| (at.saturating_sub(1)..=at + 1).any(|at| at < lines.len() && is_change(at));
+    // A deleted file has its name only in the first header.
+    let is_old_name = |at: usize| {
+        let is_kept = lines
+            .get(at + 1)
+            .is_some_and(|line| !line.contains("/dev/null"));
+        lines[at].starts_with("---") && is_header(at) && is_kept
+    };
+    (0..lines.len())
+        .filter(|at| !is_old_name(*at) && (is_header(*at) || is_near(*at)))
+        .map(|at| lines[at])
+        .collect()
+}
+
+/// Returns the differences of the files of two states on the progress screen, or a sentence on why there are none.
+pub(crate) fn state_diff_blocks(screen: &ProgressScreen) -> Vec<TextBlock<'_>> {
+    let Some(compared) = screen.compared() else {
+        return Vec::new();
+    };
+    let mut out: Vec<TextBlock<'_>> = Vec::new();
+    for file in &compared.files {
+        if file.diff.is_empty() {
+            let path = file.path.display();
+            let text = format!("{path} differs; the recordings do not have both texts");
+            out.push(TextBlock::new(text, Role::Muted));
+        }
+        let lines = file.diff.lines();
+        out.extend(lines.map(|line| TextBlock::new(line, diff_line_role(line))));
+    }
+    if out.is_empty() {
+        out.push(TextBlock::new(
+            "the rubrics have the same texts",
+            Role::Muted,
+        ));
+    }
+    out
 }
 
 /// Returns every error with its lines, a mark below the place, and the suggested fix.
@@ -83,6 +134,26 @@ fn diff_line_role(line: &str) -> Role {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn short_diff_has_the_changes_with_one_line_around_them() {
+        let diff = [
+            "--- r.yaml",
+            "+++ r.yaml",
+            "@@ -1,7 +1,7 @@",
+            " a",
+            " b",
+            " c",
+            "-old",
+            "+new",
+            " d",
+            " e",
+        ];
+        assert_eq!(
+            shorten_diff(&diff),
+            ["+++ r.yaml", "@@ -1,7 +1,7 @@", " c", "-old", "+new", " d"]
+        );
+    }
 
     #[test]
     fn diff_lines_have_roles() {

@@ -1,10 +1,10 @@
 //! The current definition of an eval in its rubric.
 
-use super::{ContentCx, empty_row, heading};
+use super::{ContentCx, LoadedText, empty_row, heading};
 use crate::model::Digest;
 use crate::rubric::Eval;
 use crate::theme::{CodeLanguage, Role};
-use crate::tui::state::shown_cell::{ShownCell, is_same_eval};
+use crate::tui::state::shown_cell::{ShownCell, is_same_eval, resolve_shown_cell};
 use crate::tui::widget::flow::TextBlock;
 
 /// Returns the definition of a code check, or None for a judged eval.
@@ -44,6 +44,11 @@ fn define_eval<'a>(
         empty_row(),
         heading(format!("{} · {}", info.id, info.eval_type)),
     ];
+    // The workspace may have another version of the rubric now.
+    if cx.app.replay.is_some() || cx.app.workspace().is_none() {
+        out.push(recorded_definition(cx, &info.rubric, &info.id));
+        return out;
+    }
     let found = cx
         .app
         .workspace()
@@ -70,10 +75,52 @@ fn define_eval<'a>(
     out
 }
 
+/// Returns the definition of an eval in the rubric that an opened run stored.
+fn recorded_definition<'a>(cx: &mut ContentCx<'a>, rubric: &str, eval: &str) -> TextBlock<'a> {
+    let app = cx.app;
+    let mut runs = app.runs().by_ticket.values();
+    let shown = resolve_shown_cell(app).and_then(|shown| shown.header);
+    let header = shown.or_else(|| runs.find_map(|run| run.state.header.as_deref()));
+    let file = header.and_then(|header| {
+        let path = &header.rubrics.iter().find(|known| known.id == rubric)?.path;
+        let mut files = header.snapshots.iter();
+        files.find(|file| file.path == *path)
+    });
+    let Some(file) = file else {
+        let why = "the run stored no copy of its rubric";
+        return TextBlock::new(why, Role::Muted);
+    };
+    match cx.load_blob(&file.blob) {
+        LoadedText::Loaded { text, .. } => match find_entry(text, eval) {
+            Some(from) => cx.highlight_code(entry_at(text, from), CodeLanguage::Yaml, None),
+            None => cx.highlight_code(text, CodeLanguage::Yaml, None),
+        },
+        LoadedText::Reading(_) => TextBlock::new("reading the rubric of the run …", Role::Muted),
+        LoadedText::Failed(why) => TextBlock::new(why, Role::Error),
+    }
+}
+
+/// Returns the byte at which the list entry with this id begins in the YAML of a rubric.
+fn find_entry(source: &str, id: &str) -> Option<usize> {
+    let mut entry = 0;
+    let mut at = 0;
+    for line in source.split_inclusive('\n') {
+        let text = line.trim_start();
+        if text.starts_with("- ") {
+            entry = at;
+        }
+        let value = text.trim_start_matches("- ").strip_prefix("id:");
+        let value = value.map(|value| value.split(" #").next().unwrap_or_default());
+        if value.is_some_and(|value| value.trim().trim_matches(['"', '\'']) == id) {
+            return Some(entry);
+        }
+        at += line.len();
+    }
+    None
+}
+
 /// Returns the source lines of an eval: from its beginning to the next entry of the list.
 fn rubric_source_of<'r>(source: &'r str, eval: &Eval) -> &'r str {
-    /// The largest number of lines; a longer eval is cut off.
-    const LINES: usize = 200;
     // The limit avoids a panic if the span does not match the source.
     let at = eval.span.bytes.start.min(source.len());
     // Begin at the start of the line, so that the first line keeps its indent.
@@ -81,6 +128,13 @@ fn rubric_source_of<'r>(source: &'r str, eval: &Eval) -> &'r str {
         .get(..at)
         .and_then(|before| before.rfind('\n'))
         .map_or(0, |nl| nl + 1);
+    entry_at(source, from)
+}
+
+/// Returns the list entry that begins at a byte.
+fn entry_at(source: &str, from: usize) -> &str {
+    /// The largest number of lines; a longer eval is cut off.
+    const LINES: usize = 200;
     let rest = source.get(from..).unwrap_or_default();
     let indent_of = |line: &str| line.len() - line.trim_start().len();
     let own_indent = indent_of(rest);
@@ -94,4 +148,21 @@ fn rubric_source_of<'r>(source: &'r str, eval: &Eval) -> &'r str {
         end += line.len();
     }
     rest[..end].trim_end()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn definition_in_a_stored_rubric_ends_at_the_next_eval() {
+        let rubric = "id: support\nevals:\n  - id: tone\n    type: llm_judge\n\n  - type: regex # first\n    id: \"greets\" # second\n    params: {}\n  - id: last\n";
+        let text = |id| find_entry(rubric, id).map(|from| entry_at(rubric, from));
+        assert_eq!(text("tone"), Some("  - id: tone\n    type: llm_judge"));
+        assert_eq!(
+            text("greets"),
+            Some("  - type: regex # first\n    id: \"greets\" # second\n    params: {}")
+        );
+        assert_eq!(text("none"), None);
+    }
 }

@@ -2,7 +2,7 @@
 
 use super::eval_definition::eval_definition;
 use super::examples::example_blocks;
-use super::{ContentCx, empty_row, heading, styled_line};
+use super::{ContentCx, agreement, empty_row, heading, styled_line};
 use crate::model::{ScoreBounds, pluralize};
 use crate::theme::Role;
 use crate::tui::state::cells::{CellsEntry, EvalInfo, LabelValue, LabelledScore, RowCounts};
@@ -36,6 +36,7 @@ pub(super) fn eval_blocks<'a>(cx: &mut ContentCx<'a>) -> Option<Vec<TextBlock<'a
         out.push(empty_row());
     }
     out.extend(label_blocks(cx, eval));
+    out.extend(agreement::summary_blocks(cx, eval));
     out.push(empty_row());
     out.push(key_line());
     out.extend(eval_definition(cx, eval));

@@ -1,6 +1,7 @@
 //! The text of the panes while blind labelling hides a verdict: only the question, so that the person decides without
 //! influence.
 
+use super::verdict::draft_note;
 use super::{ContentCx, empty_row, eval_definition, styled_line};
 use crate::theme::Role;
 use crate::tui::state::pane::Pane;
@@ -18,7 +19,9 @@ pub(super) fn build_source<'a>(cx: &mut ContentCx<'a>, pane: Pane) -> Vec<TextBl
         ("f", Role::Key),
         (" fail, ", Role::Muted),
         ("u", Role::Key),
-        (" unsure", Role::Muted),
+        (" unsure, ", Role::Muted),
+        ("i", Role::Key),
+        (" note", Role::Muted),
     ])];
     let session = cx.app.session();
     let row = session
@@ -27,16 +30,24 @@ pub(super) fn build_source<'a>(cx: &mut ContentCx<'a>, pane: Pane) -> Vec<TextBl
         .and_then(|row| session.cells.row(row));
     // The question and its definition stay visible, because they do not influence the person.
     if let (Pane::Verdict, Some(row)) = (pane, row) {
+        out.extend(draft_note(cx));
+        // The first row of the definition is empty, and a low pane needs its rows.
+        out.extend(
+            eval_definition::eval_definition(cx, row.eval)
+                .into_iter()
+                .skip(1),
+        );
         out.push(empty_row());
         out.push(styled_line([
-            ("6", Role::Key),
-            (" the transcript, ", Role::Muted),
+            ("1", Role::Key),
+            (" the cells, ", Role::Muted),
             ("s", Role::Key),
-            (" the next unlabelled, ", Role::Muted),
+            (" the next one, ", Role::Muted),
+            ("Q", Role::Key),
+            (" the queues, ", Role::Muted),
             ("B", Role::Key),
             (" shows all verdicts", Role::Muted),
         ]));
-        out.extend(eval_definition::eval_definition(cx, row.eval));
     }
     out
 }

@@ -4,6 +4,7 @@
 //! texts. It does no I/O: missing parts (blobs, highlighting) are collected in [`MissingContent`], and
 //! `update/focus.rs` requests them.
 
+mod agreement;
 mod argument_diff;
 mod changes;
 mod eval_definition;
@@ -14,11 +15,20 @@ pub(crate) mod hidden_verdict;
 mod hops;
 mod judge_output;
 mod prompt;
+mod response_layout;
+pub(crate) mod review;
+mod step_details;
+pub(crate) mod step_line;
 mod tool_call;
 pub(crate) mod tool_response;
+pub(crate) mod trace_pair;
+pub(crate) mod trace_steps;
 mod transcript;
 pub(crate) mod verdict;
 mod votes;
+
+pub(crate) use agreement::agreement_blocks;
+pub(crate) use changes::state_diff_blocks;
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -70,7 +80,12 @@ fn is_judged_text(app: &App, pane: Pane) -> bool {
 fn build_pane<'a>(pane: Pane, cx: &mut ContentCx<'a>) -> Box<dyn TextSource + 'a> {
     match pane {
         // Blind labelling comes first, because each of these panes could reveal the verdict.
-        Pane::Prompt | Pane::FunctionCall | Pane::FetchedContent | Pane::Verdict
+        Pane::Prompt
+        | Pane::FunctionCall
+        | Pane::FetchedContent
+        | Pane::Verdict
+        | Pane::Steps
+        | Pane::Details
             if hides_verdict(cx.app) =>
         {
             Box::new(hidden_verdict::build_source(cx, pane))
@@ -84,6 +99,8 @@ fn build_pane<'a>(pane: Pane, cx: &mut ContentCx<'a>) -> Box<dyn TextSource + 'a
         Pane::Verdict => verdict::build_source(cx),
         Pane::Transcript => transcript::build_source(cx),
         Pane::Changes => changes::build_source(cx.app),
+        Pane::Steps => trace_steps::build_source(cx),
+        Pane::Details => step_details::build_source(cx),
     }
 }
 
@@ -378,6 +395,8 @@ pub(crate) fn pane_scroll(app: &App, pane: Pane) -> Option<&ScrollState> {
         Pane::Verdict => Some(&session.trace_panes.verdict),
         Pane::Transcript => Some(&session.transcript_pane.scroll),
         Pane::Changes => Some(&app.saves.scroll),
+        Pane::Steps => Some(&session.trace_screen.steps),
+        Pane::Details => Some(&session.trace_screen.details),
     }
 }
 
@@ -395,6 +414,8 @@ pub(crate) fn pane_scroll_mut(app: &mut App, pane: Pane) -> Option<&mut ScrollSt
         Pane::FetchedContent => Some(&mut session.trace_panes.fetched),
         Pane::Verdict => Some(&mut session.trace_panes.verdict),
         Pane::Transcript => Some(&mut session.transcript_pane.scroll),
+        Pane::Steps => Some(&mut session.trace_screen.steps),
+        Pane::Details => Some(&mut session.trace_screen.details),
     }
 }
 

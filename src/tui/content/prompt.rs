@@ -21,30 +21,16 @@ pub(super) fn build_source<'a>(cx: &mut ContentCx<'a>) -> Box<dyn TextSource + '
     let Some((at, turn)) = turn else {
         return Box::new(explain_no_prompt(cx, &shown));
     };
-    let mut head = Vec::new();
-    // The request below does not contain what was not sent.
-    for dropped in &turn.dropped {
-        let text = format!("not sent: {} ({})", dropped.what, dropped.why);
-        head.push(TextBlock::new(text, Role::Warning));
-    }
-    head.extend(failed_attempts(turn));
+    let mut head = request_notes(turn);
     match &trace.request {
         // The loaded request may belong to another turn.
         RequestState::Loaded(request) if request.key.turn == at => {
             if trace.shows_raw {
-                // The name identifies the text in the cache, so that the whole request is not hashed for
-                // every frame.
-                let name = format!("{} {} {at}", request.key.run, request.key.cell.0);
-                head.push(cx.highlight_code(
-                    &*request.raw,
-                    CodeLanguage::Json,
-                    Some(TextIdentity::Text(&name)),
-                ));
+                head.push(raw_request(cx, request));
                 return Box::new(head);
             }
-            let judge = shown.judge_spec();
-            let seen = judge.and_then(|judge| loosened_seen_rule(&judge.config.tools));
-            Box::new(format_prompt(head, request, seen))
+            head.extend(request_facts(&shown, request));
+            Box::new(format_prompt(head, request))
         }
         RequestState::Failed { key, why } if key.turn == at => {
             head.push(TextBlock::new("dicta can't read the prompt", Role::Error));
@@ -56,6 +42,33 @@ pub(super) fn build_source<'a>(cx: &mut ContentCx<'a>) -> Box<dyn TextSource + '
             Box::new(head)
         }
     }
+}
+
+/// Returns the settings that were not sent, and the failed attempts of a turn.
+pub(super) fn request_notes(turn: &TurnState) -> Vec<TextBlock<'_>> {
+    let mut out = Vec::new();
+    // The request does not contain what was not sent.
+    for dropped in &turn.dropped {
+        let text = format!("not sent: {} ({})", dropped.what, dropped.why);
+        out.push(TextBlock::new(text, Role::Warning));
+    }
+    out.extend(failed_attempts(turn));
+    out
+}
+
+/// Returns the body of a request as it was sent.
+pub(super) fn raw_request<'a>(
+    cx: &mut ContentCx<'a>,
+    request: &'a ReadableRequest,
+) -> TextBlock<'a> {
+    // The name identifies the text in the cache, so that the whole request is not hashed for every frame.
+    let key = &request.key;
+    let name = format!("{} {} {}", key.run, key.cell.0, key.turn);
+    cx.highlight_code(
+        &*request.raw,
+        CodeLanguage::Json,
+        Some(TextIdentity::Text(&name)),
+    )
 }
 
 fn explain_no_prompt<'a>(cx: &ContentCx<'a>, shown: &ShownCell<'a>) -> Vec<TextBlock<'a>> {
@@ -94,11 +107,14 @@ fn failed_attempts(turn: &TurnState) -> impl Iterator<Item = TextBlock<'_>> {
     })
 }
 
-fn format_prompt<'a>(
-    mut head: Vec<TextBlock<'a>>,
+/// Returns the settings and the tools of a request.
+pub(super) fn request_facts<'a>(
+    shown: &ShownCell<'a>,
     request: &'a ReadableRequest,
-    seen_rule: Option<String>,
-) -> PromptSource<'a> {
+) -> Vec<TextBlock<'a>> {
+    let judge = shown.judge_spec();
+    let seen_rule = judge.and_then(|judge| loosened_seen_rule(&judge.config.tools));
+    let mut head = Vec::new();
     if !request.settings.is_empty() {
         head.push(TextBlock::new(request.settings.as_str(), Role::Muted));
     }
@@ -117,6 +133,13 @@ fn format_prompt<'a>(
             (badge.as_str(), Role::Badge),
         ]));
     }
+    head
+}
+
+fn format_prompt<'a>(
+    mut head: Vec<TextBlock<'a>>,
+    request: &'a ReadableRequest,
+) -> PromptSource<'a> {
     // Each turn sends all earlier items again, so the pane only counts them.
     if request.earlier_items > 0 {
         head.push(styled_line([

@@ -47,7 +47,13 @@ pub(super) fn build_source<'a>(cx: &mut ContentCx<'a>) -> Box<dyn TextSource + '
         out.extend(list_calls(cx, turn, position.call));
         out.push(empty_row());
     }
-    push_call(cx, &turn.calls[position.call], &shown, &mut out);
+    push_call(
+        cx,
+        &turn.calls[position.call],
+        &shown,
+        Pane::FunctionCall,
+        &mut out,
+    );
     Box::new(out)
 }
 
@@ -69,7 +75,7 @@ fn explain_no_call<'a>(cx: &ContentCx<'a>, shown: &ShownCell<'a>) -> Vec<TextBlo
 }
 
 /// Returns the arguments while they stream, or the received part if the cell ended first.
-fn streaming_arguments(attempt: &AttemptState, over: bool) -> Vec<TextBlock<'_>> {
+pub(super) fn streaming_arguments(attempt: &AttemptState, over: bool) -> Vec<TextBlock<'_>> {
     let (what, role) = if over {
         ("the arguments received before the cell ended", Role::Muted)
     } else {
@@ -127,10 +133,12 @@ fn call_mark<'a>(cx: &ContentCx<'a>, call: &CallState) -> (&'a str, Role) {
     }
 }
 
-fn push_call<'a>(
+/// Adds a call: its end, and the raw, canonical and validated arguments.
+pub(super) fn push_call<'a>(
     cx: &mut ContentCx<'a>,
     call: &'a CallState,
     shown: &ShownCell<'a>,
+    pane: Pane,
     out: &mut Vec<TextBlock<'a>>,
 ) {
     out.push(styled_line([(call.name.as_str(), Role::Tool)]));
@@ -145,22 +153,23 @@ fn push_call<'a>(
             .is_some_and(|rejection| rejection.rule == "parse");
     match call.canonical.as_ref().map(RawJson::get) {
         Some(canonical) if cx.app.session().trace_panes.shows_raw => {
-            out.push(heading("raw bytes as received"));
+            out.push(heading("raw arguments"));
             out.push(TextBlock::new(call.raw.as_str(), Role::Text));
-            out.push(heading("raw bytes of the canonical form"));
+            out.push(heading("canonical arguments"));
             out.push(TextBlock::new(canonical, Role::Text));
         }
-        Some(canonical) => push_arguments(cx, &call.raw, canonical, out),
+        Some(canonical) => push_arguments(cx, (&call.raw, canonical), pane, out),
         None if unreadable || cx.app.session().trace_panes.shows_raw => {
-            out.push(heading("as received"));
+            out.push(heading("raw arguments"));
             out.push(TextBlock::new(call.raw.as_str(), Role::Text));
             if unreadable {
-                let why = "no canonical form: this is not a JSON object, and dicta can't repair it";
+                let why =
+                    "no canonical arguments: this is not a JSON object, and dicta can't repair it";
                 out.push(TextBlock::new(why, Role::Muted));
             }
         }
         None => {
-            out.push(heading("as received, and canonical"));
+            out.push(heading("raw arguments, also canonical"));
             out.push(cx.format_json(&call.raw));
         }
     }
@@ -177,8 +186,8 @@ fn push_call<'a>(
 /// Adds raw and canonical arguments: in columns if they fit, else below each other.
 fn push_arguments<'a>(
     cx: &mut ContentCx<'a>,
-    raw: &'a str,
-    canonical: &'a str,
+    (raw, canonical): (&'a str, &'a str),
+    pane: Pane,
     out: &mut Vec<TextBlock<'a>>,
 ) {
     // In columns, if the pane is wide enough.
@@ -187,7 +196,7 @@ fn push_arguments<'a>(
     let width = cx
         // The clipboard gets no columns.
         .columns
-        .then(|| cx.app.layout().inner_size(Pane::FunctionCall).width);
+        .then(|| cx.app.layout().inner_size(pane).width);
     let columns = difference.as_ref().zip(width).and_then(|(found, width)| {
         found.render_columns((raw, &laid_out.text), &laid_out.spans, width, cx.glyphs())
     });
@@ -197,12 +206,12 @@ fn push_arguments<'a>(
     }
     let (removed, added) =
         difference.map_or_else(Default::default, |found| (found.removed, found.added));
-    out.push(heading("as received"));
+    out.push(heading("raw arguments"));
     out.push(TextBlock {
         spans: removed.into(),
         ..TextBlock::new(raw, Role::Text)
     });
-    out.push(heading("canonical"));
+    out.push(heading("canonical arguments"));
     let spans = Cow::Owned(overlay_spans(&laid_out.spans, &added));
     out.push(TextBlock { spans, ..laid_out });
 }
@@ -234,7 +243,7 @@ fn push_values<'a>(cx: &mut ContentCx<'a>, call: &'a CallState, out: &mut Vec<Te
     if !json_differs(values, written) {
         return;
     }
-    out.push(heading("called with"));
+    out.push(heading("validated arguments"));
     out.push(cx.format_json(values));
     let (filled, more) = find_filled_values(written, values);
     for name in filled {
@@ -278,7 +287,7 @@ fn push_rejection<'a>(cx: &ContentCx<'a>, call: &'a CallState, out: &mut Vec<Tex
     out.push(empty_row());
     out.push(styled_line([
         (
-            format!("{} refused by rule ", cx.glyphs().error).as_str(),
+            format!("{} rejected by rule ", cx.glyphs().error).as_str(),
             Role::Error,
         ),
         (rule.as_str(), Role::Error),

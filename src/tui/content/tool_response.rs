@@ -10,7 +10,7 @@ use super::{
     overlay_spans, styled_line,
 };
 use crate::event::{
-    CallRejection, CallState, RecordedToolResponse, StoredText, ToolResponseSource,
+    CallRejection, CallState, RecordedToolResponse, StoredText, ToolResponseSource, TurnState,
 };
 use crate::model::{Millis, SUBMIT_VERDICT, count_invisible, pluralize};
 use crate::theme::{CodeLanguage, Role, StyledSpan};
@@ -53,6 +53,24 @@ pub(super) fn build_source<'a>(cx: &mut ContentCx<'a>) -> Box<dyn TextSource + '
         return Box::new(vec![TextBlock::new(why, Role::Muted)]);
     }
     let mut out = Vec::new();
+    push_response(cx, turns, position, shown.has_ended(), &mut out);
+    Box::new(out)
+}
+
+/// Returns true if a response is a page, which reaches the judge as Markdown.
+pub(super) fn is_markdown(content_type: Option<&str>) -> bool {
+    response_language(content_type) == Some(CodeLanguage::Markdown)
+}
+
+/// Adds a tool response: its number, requests, facts, and last its text. `over` is true if the cell ended.
+pub(super) fn push_response<'a>(
+    cx: &mut ContentCx<'a>,
+    turns: &'a [TurnState],
+    position: CallPosition,
+    over: bool,
+    out: &mut Vec<TextBlock<'a>>,
+) {
+    let call = &turns[position.turn].calls[position.call];
     if let Some(number) = number_fetch(turns, position) {
         out.push(styled_line([
             (format!("fetch {number}").as_str(), Role::Title),
@@ -73,18 +91,17 @@ pub(super) fn build_source<'a>(cx: &mut ContentCx<'a>) -> Box<dyn TextSource + '
             ));
             let raw = cx.app.session().trace_panes.shows_raw;
             let last = if raw {
-                push_raw_body(cx, response, &mut out)
+                push_raw_body(cx, response, out)
             } else {
                 // After redirects, the last request returned the page.
                 let url = call.hops.last().map(|hop| hop.url.as_str());
-                push_response_text(cx, response, url, position, &mut out)
+                push_response_text(cx, response, url, position, out)
             };
             out.push(empty_row());
             out.push(last);
         }
-        None => out.push(explain_unanswered(call, shown.has_ended())),
+        None => out.push(explain_unanswered(call, over)),
     }
-    Box::new(out)
 }
 
 fn explain_no_response<'a>(cx: &ContentCx<'a>, shown: &ShownCell<'a>) -> Vec<TextBlock<'a>> {
@@ -105,11 +122,11 @@ fn explain_no_response<'a>(cx: &ContentCx<'a>, shown: &ShownCell<'a>) -> Vec<Tex
 fn explain_unanswered(call: &CallState, over: bool) -> TextBlock<'_> {
     match &call.rejected {
         Some(_) if call.evidence_missed => TextBlock::new(
-            "refused: no recorded tool response for this call; 3 shows the details",
+            "rejected: no recorded tool response for this call; 3 shows the details",
             Role::Warning,
         ),
         Some(CallRejection { rule, .. }) => TextBlock::new(
-            format!("refused by rule {rule} before it ran; 3 shows the details"),
+            format!("rejected by rule {rule} before it ran; 3 shows the details"),
             Role::Error,
         ),
         None if over => TextBlock::new("the cell ended before the tool responded", Role::Muted),

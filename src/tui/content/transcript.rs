@@ -248,7 +248,7 @@ impl TextSource for TranscriptSource<'_> {
 }
 
 /// Returns the role of a piece's heading.
-fn speaker_role(kind: PieceKind) -> Role {
+pub(super) fn speaker_role(kind: PieceKind) -> Role {
     match kind {
         PieceKind::System => Role::System,
         PieceKind::User => Role::User,
@@ -261,7 +261,7 @@ fn speaker_role(kind: PieceKind) -> Role {
 }
 
 /// Returns the role of a piece's text.
-fn body_role(kind: PieceKind) -> Role {
+pub(super) fn body_role(kind: PieceKind) -> Role {
     match kind {
         PieceKind::Reasoning => Role::Reasoning,
         PieceKind::Media | PieceKind::Metadata => Role::Muted,

@@ -9,7 +9,9 @@ use super::judge_output::push_judge_output;
 use super::votes::vote_blocks;
 use super::{ContentCx, LoadedText, empty_row, explain_no_cell, heading, label_mark, styled_line};
 use crate::event::UnparsedVerdict;
-use crate::model::{CellResult, Citation, Outcome, ProviderKind, TokenUsage, Verdict, pluralize};
+use crate::model::{
+    CellResult, Citation, Outcome, ProviderKind, TokenUsage, Verdict, make_visible, pluralize,
+};
 use crate::report::describe_outcome;
 use crate::theme::Role;
 use crate::tui::state::cells::{LabelValue, RowSlotState, compute_label_agreement};
@@ -21,9 +23,14 @@ use crate::tui::widget::flow::{TextBlock, TextSource};
 
 /// Returns the text of the pane.
 pub(super) fn build_source<'a>(cx: &mut ContentCx<'a>) -> Box<dyn TextSource + 'a> {
+    Box::new(verdict_blocks(cx))
+}
+
+/// Returns the text as blocks.
+pub(super) fn verdict_blocks<'a>(cx: &mut ContentCx<'a>) -> Vec<TextBlock<'a>> {
     let Some(shown) = resolve_shown_cell(cx.app) else {
         // With a selected group, the pane shows the eval of the group.
-        return Box::new(eval_blocks(cx).unwrap_or_else(explain_no_cell));
+        return eval_blocks(cx).unwrap_or_else(explain_no_cell);
     };
     // Nothing was judged yet, but the definition and the label of the row can be shown.
     if shown.availability == TraceAvailability::NeverRun
@@ -31,13 +38,15 @@ pub(super) fn build_source<'a>(cx: &mut ContentCx<'a>) -> Box<dyn TextSource + '
     {
         let mut out = cx.explain_empty_trace(&shown, "").unwrap_or_default();
         out.extend(label_without_verdict(cx, &shown));
+        out.extend(draft_note(cx));
         // Without a verdict, the question is the first thing to read.
         out.extend(eval_definition(cx, shown.row.eval));
         out.extend(example_blocks(cx, shown.row.eval));
-        return Box::new(out);
+        return out;
     }
     let mut out = vec![headline_block(cx, &shown)];
     out.extend(stale_block(&shown));
+    out.extend(failed_rerun_block(cx, &shown));
     out.extend(flip_block(cx, &shown));
     out.extend(vote_blocks(cx, &shown));
     if let Some(result) = shown.result {
@@ -58,12 +67,15 @@ pub(super) fn build_source<'a>(cx: &mut ContentCx<'a>) -> Box<dyn TextSource + '
         }
     }
     out.extend(label_details(cx));
+    out.extend(labels_of_people(cx));
+    out.extend(closed_disagreement(cx));
+    out.extend(draft_note(cx));
     out.extend(note_blocks(cx));
     out.extend(example_blocks(cx, shown.row.eval));
     out.extend(check_definition(cx, &shown));
     let has_verdict = shown_verdict(&shown).is_some();
     push_judge_output(cx, &shown, has_verdict, &mut out);
-    Box::new(out)
+    out
 }
 
 /// Returns the verdict to show: the result's, or the one just parsed from a streaming reply.
@@ -123,7 +135,12 @@ fn describe_label(
     outcome: Outcome,
 ) -> (String, &'static str, Role) {
     let Some(label) = shown.row.label else {
-        return (String::new(), "", Role::Text);
+        let text = if shown.row.sealed {
+            "   label sealed"
+        } else {
+            ""
+        };
+        return (text.to_owned(), "", Role::Text);
     };
     let text = format!("   label {} ", label_mark(label, cx.glyphs()));
     match compute_label_agreement(Some(label), outcome).filter(|_| outcome.is_verdict()) {
@@ -142,6 +159,19 @@ fn label_details<'a>(cx: &ContentCx<'a>) -> Option<TextBlock<'a>> {
     let at = label.at.as_ref().map(|at| format_recorded_at(&at.0));
     let signed: Vec<String> = by.into_iter().chain(at).collect();
     let note = label.note.as_deref().unwrap_or_default();
+    let row = session.cells.row(session.trace_panes.row?)?;
+    if let Some(drift) = row.to_confirm {
+        let value = label_mark(LabelValue::from_passed(label.passed), cx.glyphs());
+        let text = format!(
+            "label {value} to confirm: the {} changed. a confirms it, p f u answer again",
+            drift.as_str()
+        );
+        return Some(TextBlock::new(text, Role::Label));
+    }
+    if row.shot {
+        let text = "a shot: the judge saw the label of this transcript, so it measures nothing";
+        return Some(TextBlock::new(text.to_owned(), Role::Label));
+    }
     if signed.is_empty() && note.is_empty() {
         return None;
     }
@@ -151,6 +181,56 @@ fn label_details<'a>(cx: &ContentCx<'a>) -> Option<TextBlock<'a>> {
         (signed.trim_end(), Role::Muted),
         (between, Role::Muted),
         (note, Role::Label),
+    ]))
+}
+
+/// Returns the labels of several people next to each other: `labels: ann ✓, bo ✗`. `None` if one person labelled.
+fn labels_of_people<'a>(cx: &ContentCx<'a>) -> Option<TextBlock<'a>> {
+    let session = cx.app.session();
+    let labels = session.cells.list_row_labels(session.trace_panes.row?);
+    if labels.len() < 2 {
+        return None;
+    }
+    let marks = labels.iter().map(|(by, value)| {
+        let mark = label_mark(*value, cx.glyphs());
+        format!("{by} {mark}")
+    });
+    let marks: Vec<String> = marks.collect();
+    let row = session.cells.row(session.trace_panes.row?)?;
+    let figures = cx.app.eval_figures(row.eval);
+    let pair = figures.and_then(|figures| figures.figures.people.closest_pair());
+    let agreement = pair.map_or_else(String::new, |pair| {
+        format!(
+            "; {} and {} agree on {} of {} in this eval",
+            pair.first, pair.second, pair.same, pair.common
+        )
+    });
+    let text = format!("labels: {}{agreement}", marks.join(", "));
+    Some(TextBlock::new(
+        make_visible(&text, false).into_owned(),
+        Role::Muted,
+    ))
+}
+
+/// Returns the cause with which the user closed the disagreement.
+fn closed_disagreement<'a>(cx: &ContentCx<'a>) -> Option<TextBlock<'a>> {
+    let session = cx.app.session();
+    let (cause, settled_by) = session.cells.closed_cause(session.trace_panes.row?)?;
+    let settled_by = settled_by.map_or_else(String::new, |text| format!(", clause: {text}"));
+    let text = format!("disagreement closed: {}{settled_by}", cause.as_str());
+    Some(TextBlock::new(
+        make_visible(&text, false).into_owned(),
+        Role::Label,
+    ))
+}
+
+/// Returns the note that waits for the label.
+pub(super) fn draft_note<'a>(cx: &ContentCx<'a>) -> Option<TextBlock<'a>> {
+    let row = cx.app.session().trace_panes.row?;
+    let note = cx.app.labelling.draft_notes.get(&row)?;
+    Some(styled_line([
+        ("note, saved with the label: ", Role::Muted),
+        (&*make_visible(note, false), Role::Label),
     ]))
 }
 
@@ -196,9 +276,52 @@ fn stale_block<'a>(shown: &ShownCell<'a>) -> Option<TextBlock<'a>> {
     ]))
 }
 
+/// Returns the error of a re-run that ended without a verdict. The pane shows the earlier verdict, or the attempt itself.
+fn failed_rerun_block<'a>(cx: &ContentCx<'a>, shown: &ShownCell<'a>) -> Option<TextBlock<'a>> {
+    let failed = shown.row.visible_failed_rerun()?;
+    if shown.row.is_failed_slot(cx.app.session().trace_panes.slot) {
+        let verdict = shown.row.decision.as_ref()?;
+        let (mark, role) = cx.outcome_mark(verdict.outcome);
+        return Some(styled_line([
+            ("the decision keeps its earlier verdict: ", Role::Muted),
+            (
+                format!("{mark} {}", describe_outcome(verdict.outcome)).as_str(),
+                role,
+            ),
+        ]));
+    }
+    let colon = if failed.error.is_empty() { "" } else { ": " };
+    Some(styled_line([
+        (
+            format!(
+                "{} the last re-run ended without a verdict: {}",
+                cx.glyphs().error,
+                describe_outcome(failed.outcome)
+            )
+            .as_str(),
+            Role::Error,
+        ),
+        (colon, Role::Error),
+        (&*failed.error, Role::Text),
+        ("; the earlier verdict stays; ", Role::Muted),
+        ("r", Role::Key),
+        (" judges the cell again", Role::Muted),
+    ]))
+}
+
 /// Returns the previous verdict of a flip: `⇄ was ✓ pass 0.90: why`.
 fn flip_block<'a>(cx: &ContentCx<'a>, shown: &ShownCell<'a>) -> Option<TextBlock<'a>> {
+    // The flip is that of the decision, to which a second opinion does not belong.
+    if shown.is_second_opinion() {
+        return None;
+    }
     let before = shown.row.flipped.as_ref()?;
+    let flips = cx.app.saves.report.iter().flat_map(|report| &report.flips);
+    let is_live = cx.app.replay.is_none();
+    let same_row = |row| is_live && Some(row) == cx.app.live_session.trace_panes.row;
+    let arithmetic = flips
+        .filter(|flip| same_row(flip.row))
+        .find_map(|flip| flip.arithmetic.as_deref());
     let (mark, role) = cx.outcome_mark(before.outcome);
     let score = before
         .score
@@ -219,7 +342,8 @@ fn flip_block<'a>(cx: &ContentCx<'a>, shown: &ShownCell<'a>) -> Option<TextBlock
             role,
         ),
         (why, Role::Muted),
-        (&*before.explanation, Role::Muted),
+        // The explanations are equal if only the bounds changed.
+        (arithmetic.unwrap_or(&before.explanation), Role::Muted),
     ]))
 }
 

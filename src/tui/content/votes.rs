@@ -1,7 +1,9 @@
 //! The cells of a decision that has several: their verdicts, the vote, and second opinions.
 
+use std::fmt::Write as _;
+
 use super::{ContentCx, styled_line};
-use crate::model::Decision;
+use crate::model::{Decision, Outcome, PairChoice};
 use crate::report::{describe_outcome, describe_panel_decision, describe_undecided};
 use crate::theme::Role;
 use crate::tui::state::cells::RowSlotState;
@@ -46,6 +48,13 @@ pub(super) fn vote_blocks<'a>(cx: &ContentCx<'a>, shown: &ShownCell<'a>) -> Vec<
     {
         let (mark, role) = cx.outcome_mark(decision.outcome);
         let votes = decision.votes;
+        let eval = session.cells.evals.get(shown.row.eval as usize);
+        let choice = decision
+            .score
+            .filter(|_| eval.is_some_and(|eval| eval.decision_rule.needs_all_repeats))
+            .map_or_else(String::new, |score| {
+                format!(", {}", PairChoice::from_score(score).describe())
+            });
         out.push(styled_line([
             (
                 format!("by vote {mark} {}", describe_outcome(decision.outcome)).as_str(),
@@ -53,7 +62,7 @@ pub(super) fn vote_blocks<'a>(cx: &ContentCx<'a>, shown: &ShownCell<'a>) -> Vec<
             ),
             (
                 format!(
-                    ": {} pass, {} fail, {} not applicable, {} without a verdict{}",
+                    "{choice}: {} pass, {} fail, {} not applicable, {} without a verdict{}",
                     votes.pass,
                     votes.fail,
                     votes.na,
@@ -106,7 +115,11 @@ pub(super) fn vote_blocks<'a>(cx: &ContentCx<'a>, shown: &ShownCell<'a>) -> Vec<
             .unwrap_or_default();
         let open = at == session.trace_panes.slot;
         // Second opinions follow the cells of the decision.
-        let remark = if nth >= shown.row.slots.len() {
+        let remark = if shown.row.is_failed_slot(at) {
+            "  failed re-run: doesn't count"
+        } else if nth >= shown.row.slots.len() && slot.repeat.is_some() {
+            "  repeat: doesn't count"
+        } else if nth >= shown.row.slots.len() {
             "  second opinion: doesn't count"
         } else {
             decision.map_or("", |decision| explain_ignored_vote(decision, slot.judge))
@@ -130,7 +143,47 @@ pub(super) fn vote_blocks<'a>(cx: &ContentCx<'a>, shown: &ShownCell<'a>) -> Vec<
             ])
         });
     }
+    out.extend(summarize_repeats(shown));
     out
+}
+
+/// Returns the spread of the repeats that `*` judged: `5 repeats: 4 pass, 1 fail, scores 0.20 to 0.80`.
+fn summarize_repeats<'a>(shown: &ShownCell<'_>) -> Option<TextBlock<'a>> {
+    let repeats = shown.row.second_opinions.iter();
+    let ended: Vec<(Outcome, Option<f64>)> = repeats
+        .filter(|slot| slot.repeat.is_some())
+        .filter_map(|slot| match &slot.state {
+            RowSlotState::Done { outcome, score, .. } => Some((*outcome, *score)),
+            RowSlotState::NeverRun | RowSlotState::Live => None,
+        })
+        .collect();
+    if ended.len() < 2 {
+        return None;
+    }
+    let count = |wanted| {
+        ended
+            .iter()
+            .filter(|(outcome, _)| *outcome == wanted)
+            .count()
+    };
+    let (pass, fail) = (count(Outcome::Pass), count(Outcome::Fail));
+    let mut text = format!("{} repeats: {pass} pass, {fail} fail", ended.len());
+    let rest = ended.len() - pass - fail;
+    if rest > 0 {
+        _ = write!(text, ", {rest} without pass or fail");
+    }
+    let scores = || ended.iter().filter_map(|(_, score)| *score);
+    if scores().next().is_some() {
+        let (least, most) = scores().fold((f64::MAX, f64::MIN), |(least, most), score| {
+            (least.min(score), most.max(score))
+        });
+        _ = write!(text, ", scores {least:.2} to {most:.2}");
+    }
+    let is_stable = pass == ended.len() || fail == ended.len();
+    Some(TextBlock::new(
+        text,
+        if is_stable { Role::Text } else { Role::Warning },
+    ))
 }
 
 /// Returns the reason why the verdict of a cascade member doesn't decide, or an empty text if it does.

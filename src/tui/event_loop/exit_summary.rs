@@ -1,10 +1,13 @@
 //! The line that stays on the normal screen after the workbench ends.
 
+use std::path::Path;
+
 use crate::model::{make_visible, pluralize};
 use crate::tui::runtime::CreatedRun;
 
-/// Renders the number of created runs and their folder.
-pub(super) fn render_exit_summary(made: &[CreatedRun]) -> String {
+/// Renders the number of created runs and their folder. Names the workspace if it is not at or above the folder `here`,
+/// because a command there does not find it.
+pub(super) fn render_exit_summary(made: &[CreatedRun], here: &Path) -> String {
     let line = match made {
         // A session without runs prints a line too, so that the user sees this.
         [] => "dicta: nothing was run".to_owned(),
@@ -30,8 +33,17 @@ pub(super) fn render_exit_summary(made: &[CreatedRun]) -> String {
             )
         }
     };
-    // Paths may contain control characters, and this line goes to the normal screen.
-    make_visible(&line, false).into_owned()
+    // Paths may contain control characters, and these lines go to the normal screen.
+    let mut text = make_visible(&line, false).into_owned();
+    let workspace = made.last().map(|run| run.workspace.as_path());
+    if let Some(root) = workspace.filter(|root| !here.starts_with(root)) {
+        let root = root.display().to_string();
+        let root = make_visible(&root, false);
+        text += "\ndicta: the workspace is ";
+        text += &root;
+        text += "; `dicta` in that folder opens it again";
+    }
+    text
 }
 
 #[cfg(test)]
@@ -44,7 +56,10 @@ mod tests {
         let made = |letters: &str| CreatedRun {
             run: RunId(format!("20260101T000000Z-{letters}")),
             runs_dir: "/d/runs".into(),
+            workspace: "/home/a/w".into(),
         };
+        let render_exit_summary =
+            |made: &[CreatedRun]| super::render_exit_summary(made, Path::new("/home/a/w/rubrics"));
         assert_eq!(render_exit_summary(&[]), "dicta: nothing was run");
         assert_eq!(
             render_exit_summary(&[made("abcd")]),
@@ -53,6 +68,11 @@ mod tests {
         assert_eq!(
             render_exit_summary(&[made("abcd"), made("wxyz")]),
             "dicta: 2 runs are recorded in /d/runs, the last one is wxyz (dicta show wxyz)"
+        );
+        assert_eq!(
+            super::render_exit_summary(&[made("abcd")], Path::new("/home/a")),
+            "dicta: run abcd is recorded in /d/runs/20260101T000000Z-abcd (dicta show abcd)\n\
+             dicta: the workspace is /home/a/w; `dicta` in that folder opens it again"
         );
     }
 }

@@ -150,7 +150,9 @@ impl<S: Screen> EventLoop<S> {
         // hang.
         self.screen.release_terminal().await;
         self.runtime.shut_down(self.inbox).await;
-        exit_summary::render_exit_summary(&self.runtime.made())
+        // Without a current folder, no folder contains it, and the line names the workspace.
+        let here = std::env::current_dir().unwrap_or_default();
+        exit_summary::render_exit_summary(&self.runtime.made(), &here)
     }
 
     /// Applies one message and carries out the effects.

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::{EventLoop, ExternalEvents, LoopExit};
+use crate::process::start_when_free;
 use crate::tui::editor::{self, FilePosition};
 use crate::tui::effect::Effect;
 use crate::tui::msg::Msg;
@@ -95,9 +96,9 @@ impl<S: Screen> EventLoop<S> {
         };
         // The editor must find the terminal in its normal modes.
         self.screen.release_terminal().await;
-        let child = tokio::process::Command::new(&command.program)
-            .args(&command.args)
-            .spawn();
+        let mut program = tokio::process::Command::new(&command.program);
+        program.args(&command.args);
+        let child = start_when_free(|| program.spawn());
         let closed = match child {
             Ok(child) => self.wait_for_editor(child, &command.program, outside).await,
             Err(error) => Err(TaskFailure::new(format!(

@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::model::TranscriptRef;
-use crate::transcript::{FieldMapping, ReadTally, RecordSpan, TranscriptFile};
+use crate::model::{TranscriptRef, pluralize};
+use crate::transcript::{
+    FieldMapping, ReadCounts, ReadTally, RecordSpan, TranscriptFile, UnreadContent,
+};
 use crate::tui::state::transcript_source::TranscriptSourceText;
 use crate::tui::task_failure::TaskFailure;
 
@@ -70,31 +72,38 @@ fn scan_for_skipped(file: &mut TranscriptFile) -> Option<String> {
     if size > MAX_RESCANNED_BYTES {
         return None;
     }
-    // Formats without unknown records have no tally, so the scan would find nothing.
-    file.tally()?;
-    // Reading all blocks fills the tally.
-    while file.next_block().ok()?.is_some() {}
-    describe_skipped(file.tally()?)
+    let mut counts = ReadCounts::default();
+    while let Some(block) = file.next_block().ok()? {
+        for (record, bytes) in block.records() {
+            match record.parse(bytes, "") {
+                Ok(transcript) => counts.add_transcript(&UnreadContent::find(&transcript)),
+                Err(_) => counts.add_bad_record(),
+            }
+        }
+    }
+    describe_unread(&counts, file.tally())
 }
 
-/// Returns a sentence on the parts of a file that the reader skipped, or None.
-pub(crate) fn describe_skipped(tally: &ReadTally) -> Option<String> {
-    let missed = tally.unknown_count();
+/// Returns a sentence on the records that dicta did not understand, counted as `dicta check` counts them, or None.
+pub(crate) fn describe_unread(counts: &ReadCounts, tally: Option<&ReadTally>) -> Option<String> {
+    let (records, missed) = counts.records(tally);
     if missed == 0 {
         return None;
     }
-    let mut kinds: Vec<String> = tally
-        .unknown
-        .iter()
-        .take(MAX_KINDS_NAMED)
+    let unknown = tally.into_iter().flat_map(|tally| &tally.unknown);
+    let kinds = unknown.chain(&counts.unread);
+    let mut kinds: Vec<String> = kinds
         .map(|(kind, count)| format!("{count} {kind}"))
         .collect();
-    if tally.unknown.len() > MAX_KINDS_NAMED {
+    if counts.bad_records > 0 {
+        kinds.insert(0, pluralize(counts.bad_records, "bad record"));
+    }
+    if kinds.len() > MAX_KINDS_NAMED {
+        kinds.truncate(MAX_KINDS_NAMED);
         kinds.push("others".to_owned());
     }
     Some(format!(
-        "{missed} of the file's {} records were not understood: {}",
-        tally.records,
+        "{missed} of the file's {records} records were not understood: {}",
         kinds.join(", ")
     ))
 }

@@ -58,7 +58,10 @@ impl Runtime {
                 let written = work.await.unwrap_or_else(|error| {
                     Err(TaskFailure::new(super::describe_join_error(&error)))
                 });
-                out.send_answer(Msg::LabelWritten { number, written });
+                out.send_answer(Msg::LabelWritten {
+                    number,
+                    written: Box::new(written),
+                });
                 // The task counts until its result is in the queue, so that tests see both.
                 drop(working);
             }
@@ -74,8 +77,13 @@ fn write_label_order(
     journal: &Mutex<UndoJournal>,
 ) -> Result<WrittenLabel, TaskFailure> {
     let changed = match &order.change {
-        LabelChange::Set { cell: name, passed } => {
-            set_label(&order.file, name, *passed, &deps.env, at)
+        LabelChange::Set {
+            cell: name,
+            passed,
+            origin,
+        } => set_label(&order.file, name, *passed, origin, &deps.env, at),
+        LabelChange::Annotate(annotation) => {
+            edit_labels_file(&order.file, &LabelFileEdit::Annotate(annotation.clone()))
         }
         LabelChange::Remove(name) => {
             let removal = LabelFileEdit::Remove {

@@ -6,8 +6,11 @@
 mod choices;
 mod clipboard;
 mod examples;
+mod figures;
 mod labels;
 mod newest_first;
+mod progress;
+mod review;
 mod runs;
 mod warnings;
 mod workspaces;
@@ -29,6 +32,7 @@ use tokio_util::task::TaskTracker;
 
 use newest_first::NewestFirstQueue;
 
+use super::ExportState;
 use super::effect::Effect;
 use super::msg::Msg;
 use super::reads;
@@ -65,6 +69,7 @@ pub(crate) struct RuntimeDeps {
     pub(crate) registry: Arc<EvalTypeRegistry>,
     /// The pause of the `rules` judge between two pieces of its text; `None`: no pause.
     pub(crate) rules_text_delay: Option<Millis>,
+    pub(crate) export: ExportState,
 }
 
 /// The results of tasks and the events of runs. The queues are separate: many run events never delay a result, and
@@ -134,6 +139,8 @@ pub(crate) struct CreatedRun {
     pub(crate) run: RunId,
     /// The folder that contains the run's folder.
     pub(crate) runs_dir: PathBuf,
+    /// The folder of the workspace.
+    pub(crate) workspace: PathBuf,
 }
 
 /// A watched workspace folder.
@@ -160,6 +167,11 @@ pub(crate) struct Runtime {
     mark_searches: NewestFirstQueue,
     highlight_jobs: NewestFirstQueue,
     page_reads: NewestFirstQueue,
+    /// The comparisons of states.
+    comparisons: NewestFirstQueue,
+    /// Cancels the count of the history that is running.
+    history_cancel: CancellationToken,
+    last_history: progress::LastHistory,
     run_tasks: TaskTracker,
     made: Arc<Mutex<Vec<CreatedRun>>>,
     /// The choices on the screen that are not written yet.
@@ -196,6 +208,9 @@ impl Runtime {
             mark_searches: NewestFirstQueue::new(MAX_PENDING_READS),
             highlight_jobs: NewestFirstQueue::new(MAX_PENDING_HIGHLIGHTS),
             page_reads: NewestFirstQueue::new(MAX_PENDING_HIGHLIGHTS),
+            comparisons: NewestFirstQueue::new(1),
+            history_cancel: CancellationToken::new(),
+            last_history: progress::LastHistory::default(),
             run_tasks: TaskTracker::new(),
             made: Arc::default(),
             unwritten_choices: Arc::default(),
@@ -247,7 +262,10 @@ impl Runtime {
                 generation,
                 workspace,
                 decided_by,
-            } => self.read_newest_verdicts(generation, workspace, decided_by),
+                renames,
+            } => self.read_newest_verdicts(generation, workspace, decided_by, renames),
+            Effect::ReadEdit { workspace } => self.read_edit(workspace),
+            Effect::RenameLabels { workspace, renames } => self.rename_labels(workspace, renames),
             Effect::WatchWorkspace(workspace) => self.watch_workspace(&workspace),
             Effect::RescanFiles => self.rescan_files(),
             Effect::FindWarnings { number, workspace } => self.find_warnings(number, workspace),
@@ -457,9 +475,65 @@ impl Runtime {
                 workspace,
                 dir,
             } => self.read_replay(run, workspace, dir),
+            Effect::ReadHistory { number, workspace } => self.read_history(number, workspace),
+            Effect::CountHistory {
+                number,
+                view,
+                labels,
+                workspace,
+            } => self.count_history(number, view, labels, workspace),
+            Effect::CompareStates {
+                number,
+                view,
+                labels,
+                pair,
+            } => self.compare_history_states(number, view, labels, pair),
+            Effect::ReadReasons { number, cells } => self.read_reasons(number, cells),
+            Effect::ReadState { entry, select } => self.read_state(entry, select),
+            Effect::SetBaseline { workspace, entry } => self.set_baseline(workspace, entry),
+            Effect::PlanRestore {
+                workspace,
+                view,
+                entry,
+            } => self.plan_restore(workspace, view, entry),
+            Effect::EditRubrics { workspace, order } => self.edit_rubrics(workspace, order),
+            Effect::ExportState {
+                workspace,
+                entry,
+                output,
+            } => self.export_state(workspace, entry, output),
+            Effect::ReadNoise {
+                workspace,
+                measured,
+            } => self.read_noise(workspace, measured),
+            Effect::ReadDraws { file } => self.read_draws(file),
+            Effect::DrawLabels {
+                file,
+                eval,
+                items,
+                by,
+                size,
+            } => self.draw_labels(file, eval, items, by, size),
+            Effect::ComputeFigures {
+                eval,
+                version,
+                input,
+            } => self.compute_figures(eval, version, input),
             Effect::WriteLabel(order) => self.write_label(order),
             Effect::RememberChoices(choices) => self.remember_choices(choices),
             Effect::FindJudges { row, order } => self.find_judges(row, order),
+            Effect::OpenReview {
+                number,
+                place,
+                more,
+            } => self.open_review(number, place, more),
+            Effect::WriteReview(order) => self.write_review(order),
+            Effect::CountDraftHits {
+                mode,
+                session,
+                drafts,
+            } => self.count_draft_hits(mode, session, drafts),
+            Effect::WriteEval { session, draft } => self.write_review_eval(session, draft),
             Effect::ListTranscripts { file, after } => self.list_transcripts(file, after),
             Effect::MakeWorkspace { file } => self.make_workspace(file),
             // The event loop owns the terminal, so it carries these out.
@@ -497,6 +571,7 @@ impl Runtime {
         self.outline_cancel.cancel();
         self.warnings_cancel.cancel();
         self.examples_cancel.cancel();
+        self.history_cancel.cancel();
         self.watched = None;
         // Closing the queue ends the writer after it wrote the labels in it.
         self.label_writer = None;

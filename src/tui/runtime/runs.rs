@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     CreatedRun, Runtime, RuntimeDeps, RuntimeOutbox, describe_join_error, run_unless_cancelled,
 };
-use crate::event::{ParentCause, RunEvent};
+use crate::event::{ParentCause, RunEvent, RunPurpose};
 use crate::judge::EvidenceMissPolicy;
 use crate::model::JudgeConfig;
 use crate::run::{self, DecisionFilter, RunError, RunHandle, RunOptions};
@@ -46,15 +46,21 @@ impl Runtime {
             }
             // The folder is stored before the order is consumed.
             let store = order.workspace.runs.clone();
+            let root = order.workspace.root.clone();
+            // A run of no decisions only records the revision, so the user did not create it.
+            let only_records = order.only.as_ref().is_some_and(|only| only.is_empty());
             match compile_and_start(deps, order, cancel.clone()).await {
                 Ok(handle) => {
                     let run = handle.run.clone();
-                    made.lock()
-                        .unwrap_or_else(PoisonError::into_inner)
-                        .push(CreatedRun {
-                            run,
-                            runs_dir: store,
-                        });
+                    if !only_records {
+                        made.lock()
+                            .unwrap_or_else(PoisonError::into_inner)
+                            .push(CreatedRun {
+                                run,
+                                runs_dir: store,
+                                workspace: root,
+                            });
+                    }
                     forward_events(handle, ticket, &cancel, &out).await;
                 }
                 Err(failure) => {
@@ -270,14 +276,25 @@ fn build_run_options(
     let options = RunOptions {
         filter,
         judge: order.judge.as_ref().map(|judge| judge.name.clone()),
+        repeat: order.repeat,
         evidence_run: order.replayed_evidence.clone(),
         // A changed rubric may need pages that no earlier run fetched. dicta fetches them and shows them as misses.
+        // A second judge needs the same: two judges must not differ because one of them had no facts.
         evidence_miss: match &order.parent {
+            _ if order.recorded_only => EvidenceMissPolicy::Error,
+            _ if order.judge.is_some() => EvidenceMissPolicy::Live,
             Some(parent) if parent.cause == ParentCause::Save => EvidenceMissPolicy::Live,
             _ => EvidenceMissPolicy::default(),
         },
         cache: order.cache,
         parent: order.parent.clone(),
+        branch: order.branch.clone(),
+        // Another judge is only asked for a second opinion.
+        purpose: match order.judge {
+            Some(_) => RunPurpose::SecondOpinion,
+            None if order.measures_noise => RunPurpose::Noise,
+            None => RunPurpose::Judging,
+        },
         rules_delay: deps.rules_text_delay,
         ..RunOptions::default()
     };

@@ -43,9 +43,14 @@ fn collect_warnings(workspace: &Workspace, stop: &CancellationToken) -> Vec<Diag
     let (mut ids, mut unique_ids) = (HashSet::new(), run::TranscriptIds::default());
     let mut kept_ids = HashSet::new();
     for path in &workspace.transcripts {
-        // A file that can't be read is reported when its cells are listed.
-        let Ok(mut file) = workspace.field_maps.open(path) else {
-            continue;
+        let mut file = match workspace.field_maps.open(path) {
+            Ok(file) => file,
+            // A run skips the file and continues.
+            Err(error) => {
+                let shown = path.strip_prefix(&workspace.root).unwrap_or(path);
+                warnings.push(Diagnostic::warning("broken-file", shown, error.to_string()));
+                continue;
+            }
         };
         while let Ok(Some(block)) = file.next_block() {
             if stop.is_cancelled() {

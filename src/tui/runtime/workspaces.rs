@@ -6,14 +6,16 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use super::{Runtime, WatchedFolder, find_run, run_store_for};
-use crate::model::RunId;
+use crate::model::{Label, RunId};
 use crate::record::{LogIntegrity, NewestVerdicts};
 use crate::run;
-use crate::tui::msg::Msg;
+use crate::tui::msg::{MadeWorkspace, Msg};
 use crate::tui::run_order::RunOrder;
 use crate::tui::state::cells::RowId;
+use crate::tui::state::edit_report::EvalRename;
 use crate::tui::task_failure::TaskFailure;
-use crate::tui::{available_judges, listing};
+use crate::tui::{available_judges, listing, reads};
+use crate::workspace::label_edit::{LabelEditError, LabelRename, list_label_files, rename_labels};
 use crate::workspace::watch::{self, WatchParams, WorkspaceWatcher};
 use crate::workspace::{self, Workspace};
 
@@ -35,8 +37,8 @@ impl Runtime {
                     &deps.registry,
                     &deps.env,
                     &deps.clock,
-                    &mut |facts| {
-                        let msg = Msg::OutlineExtended { generation, facts };
+                    &mut |batch| {
+                        let msg = Msg::OutlineExtended { generation, batch };
                         // Returning false ends the outline: a newer one started, or the program ends.
                         !stop.is_cancelled() && fact_outbox.runs.blocking_send(msg).is_ok()
                     },
@@ -62,14 +64,17 @@ impl Runtime {
         generation: u64,
         workspace: Arc<Workspace>,
         decided_by: Arc<Workspace>,
+        renames: Vec<EvalRename>,
     ) {
         let env = self.deps.env.clone();
         self.spawn_blocking(
             move || {
                 // Runs of another workspace may be in the same folder, so they are filtered by its root.
                 let runs = run_store_for(&workspace, &env).runs();
-                let (mut board, problems) =
-                    NewestVerdicts::read(&runs, |header| header.workspace == workspace.root);
+                let (mut board, problems) = NewestVerdicts::read(&runs, |header| {
+                    header.workspace == workspace.root && header.purpose.gives_verdicts()
+                });
+                reads::follow_renames(&mut board, &workspace, &renames);
                 // A bound or a vote rule may have changed since the run.
                 board.rescore(&run::collect_decision_settings(&decided_by));
                 // The first search reads all cells. It is done here, so that the screen's thread finds the result
@@ -86,6 +91,31 @@ impl Runtime {
                 verdicts: Arc::default(),
                 problems: vec![why.into()],
             },
+        );
+    }
+
+    /// Reads the newest edit from the history.
+    pub(super) fn read_edit(&self, workspace: Arc<Workspace>) {
+        let deps = Arc::clone(&self.deps);
+        self.spawn_blocking(
+            move || {
+                let store = run_store_for(&workspace, &deps.env);
+                let cx = (&*deps.registry, &deps.env, &deps.clock);
+                let edit = reads::read_edit(&store, &workspace, cx);
+                Msg::EditRead(Ok(edit.map(Arc::new)))
+            },
+            |why| Msg::EditRead(Err(why)),
+        );
+    }
+
+    /// Moves the labels of renamed evals to their new names.
+    pub(super) fn rename_labels(&self, workspace: Arc<Workspace>, renames: Vec<EvalRename>) {
+        self.spawn_blocking(
+            move || {
+                let moved = move_labels(&workspace, &renames);
+                Msg::LabelsRenamed(moved.map_err(TaskFailure::new))
+            },
+            |why| Msg::LabelsRenamed(Err(why)),
         );
     }
 
@@ -203,7 +233,10 @@ impl Runtime {
         let deps = Arc::clone(&self.deps);
         self.spawn_blocking(
             move || {
-                let made = workspace::scaffold::create_workspace(&file)
+                let earlier = workspace::scaffold::find_workspace_around(&file);
+                let is_new = earlier.is_none();
+                let made = earlier
+                    .map_or_else(|| workspace::scaffold::create_workspace(&file), Ok)
                     .map_err(|error| error.to_string())
                     .and_then(|root| {
                         workspace::load(&root, &deps.env, &*deps.registry)
@@ -212,12 +245,13 @@ impl Runtime {
                                 // One problem is enough for a notice; opening the workspace lists all.
                                 let first = problems.first().map(ToString::to_string);
                                 format!(
-                                    "the new workspace in {} does not load: {}",
+                                    "the workspace in {} does not load: {}",
                                     root.display(),
                                     first.unwrap_or_default()
                                 )
                             })
                     });
+                let made = made.map(|workspace| MadeWorkspace { workspace, is_new });
                 Msg::WorkspaceMade(made.map_err(TaskFailure::new))
             },
             |why| Msg::WorkspaceMade(Err(why)),
@@ -231,4 +265,25 @@ fn watch_event_to_msg(event: watch::WatchEvent) -> Msg {
         watch::WatchEvent::Failed(problems) => Msg::ReloadFailed { problems },
         watch::WatchEvent::Unwatched(why) => Msg::WatchFailed(why),
     }
+}
+
+/// Writes the new names of evals into the label files. Returns the number of labels.
+fn move_labels(workspace: &Workspace, renames: &[EvalRename]) -> Result<u64, LabelEditError> {
+    let mut moved = 0;
+    for file in list_label_files(workspace) {
+        for rename in renames {
+            // A label without a rubric keeps none.
+            for has_rubric in [true, false] {
+                let is_meant = |label: &Label| {
+                    label.rubric.is_some() == has_rubric && rename.selects_label(label, workspace)
+                };
+                let names = LabelRename {
+                    rubric: has_rubric.then(|| rename.to.rubric.clone()),
+                    eval: Some(rename.to.eval.clone()),
+                };
+                moved += rename_labels(&file, &is_meant, &names)?;
+            }
+        }
+    }
+    Ok(moved)
 }

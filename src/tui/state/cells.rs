@@ -8,39 +8,50 @@
 //! - [`past_verdicts`]: the newest verdicts, for rows that no run of this session touched.
 //! - [`run_cells`]: cells that start, end, or stay undecided in a cancelled run; flips. Of two runs with the same
 //!   cell, the newer one wins.
+//! - [`failed_reruns`]: attempts to judge a row again that ended without a verdict.
 //! - [`votes`]: the decision of a row.
 //! - [`order`]: groups with their counts, sorted and filtered rows. Only changed groups are sorted again.
 //! - [`estimate`]: the size and duration of judging some rows again.
-//! - [`filter`]: the language of the filter. [`cursor`]: movement of the cursor.
+//! - [`filter`]: the language of the filter. [`completion`]: what can continue it. [`tags`]: the tags that it tests.
+//! - [`cursor`]: movement of the cursor.
+//! - [`queue`]: copies of an eval's decisions for queues and figures.
 
+pub(crate) mod completion;
 mod cursor;
 mod estimate;
+mod failed_reruns;
 pub(crate) mod filter;
 mod labels;
 mod name_index;
 mod order;
 mod past_verdicts;
+mod queue;
 mod run_cells;
 mod second_opinions;
+mod tags;
 mod votes;
 
 #[cfg(test)]
 pub(crate) mod tests;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use crate::event::RunHeader;
 use crate::model::{
-    CellIx, CellName, CellNameRef, Decision, Digest, Doubt, Label, Millis, Outcome, Panel, RunId,
-    ScoreBounds, TranscriptRef, UndecidedPanel, VoteParams,
+    CauseSet, CellIx, CellName, CellNameRef, Decision, Digest, Doubt, LabelDrift, Labels, Millis,
+    Outcome, Panel, RunId, ScoreBounds, TranscriptRef, UndecidedPanel, VoteParams,
 };
 use crate::record::NewestVerdicts;
+use crate::record::NoiseRecords;
+use crate::tui::history_view::Shared;
 use crate::tui::widget::list::ListState;
+pub(crate) use failed_reruns::FailedRerun;
 use filter::CellsFilter;
 pub(crate) use labels::{LabelValue, LabelledScore};
-pub(crate) use name_index::VerdictInputs;
+pub(crate) use name_index::{VerdictInputs, hash_digest};
 pub(crate) use order::{EvalGroup, RowCounts, RowStatus};
+pub(crate) use queue::FigureDecision;
 pub(crate) use run_cells::compute_label_agreement;
 
 /// A decision: a row of the pane. Ids are dense and stable for the life of a session.
@@ -68,6 +79,10 @@ pub(crate) struct RunIndexMap {
     pub(crate) judge_hashes: Vec<u64>,
     /// True if the run calls another judge than the rubrics name.
     pub(crate) second_opinion: bool,
+    /// True if the run measures noise. Its verdicts decide nothing.
+    pub(crate) measures_noise: bool,
+    /// True if the run continues a recorded judge trace.
+    pub(crate) is_branch: bool,
 }
 
 /// An eval as the newest header describes it.
@@ -77,6 +92,10 @@ pub(crate) struct EvalInfo {
     pub(crate) id: String,
     pub(crate) eval_type: String,
     pub(crate) digest: Digest,
+    /// The digest of the question that labels answer, if it is known.
+    pub(crate) question: Option<Digest>,
+    /// The transcripts that its prompts show as examples.
+    pub(crate) shots: Vec<String>,
     pub(crate) judged: bool,
     pub(crate) groups: Vec<String>,
     pub(crate) decision_rule: Arc<DecisionRule>,
@@ -89,6 +108,8 @@ pub(crate) struct DecisionRule {
     pub(crate) panel: Option<Panel>,
     pub(crate) bounds: ScoreBounds,
     pub(crate) repeat: u32,
+    /// See [`VoteParams::needs_all_repeats`].
+    pub(crate) needs_all_repeats: bool,
 }
 
 impl DecisionRule {
@@ -98,6 +119,7 @@ impl DecisionRule {
             judges: self.panel.as_ref().map_or(&[], |panel| &panel.judges),
             bounds: self.bounds,
             repeat: self.repeat,
+            needs_all_repeats: self.needs_all_repeats,
         }
     }
 
@@ -153,6 +175,8 @@ pub(crate) enum RowSlotState {
         probability: Option<f64>,
         /// The flag that makes the verdict doubtful.
         doubt: Option<Doubt>,
+        /// The causes that `is:` matches.
+        causes: CauseSet,
     },
 }
 
@@ -200,6 +224,8 @@ pub(crate) struct CellsRow {
     pub(crate) slots: Vec<RowSlot>,
     /// The second opinions (`J`). They are shown and don't decide.
     pub(crate) second_opinions: Vec<RowSlot>,
+    /// The last attempt to judge the row again, if it ended without a verdict. The row keeps its earlier verdict.
+    pub(crate) failed_rerun: Option<FailedRerun>,
     /// The decision; `None` until all planned cells have results.
     pub(crate) decision: Option<Decision>,
     /// The outcome of the last decision, while the row is judged again.
@@ -207,10 +233,16 @@ pub(crate) struct CellsRow {
     /// The newest verdict, with which a new one is compared.
     pub(crate) verdict: Option<FlipSide>,
     pub(crate) stale: Option<StaleReason>,
-    /// The verdict before the newest one, if the two differ.
+    /// The verdict before the newest edit, if the newest verdict differs.
     pub(crate) flipped: Option<FlipSide>,
-    /// The label.
+    /// The label that counts.
     pub(crate) label: Option<LabelValue>,
+    /// The text that changed since the label, if the label waits for a confirmation and so counts nowhere.
+    pub(crate) to_confirm: Option<LabelDrift>,
+    /// True if the decision has a sealed label, whose value no part of the screen knows.
+    pub(crate) sealed: bool,
+    /// True if the judge saw the label as an example, so that it measures nothing.
+    pub(crate) shot: bool,
     /// True if the verdict is hidden until the row is labelled.
     pub(crate) hidden: bool,
     /// The data that only this module uses.
@@ -250,6 +282,7 @@ struct ExpectedCells {
 struct RowBeforeRun {
     slots: Vec<RowSlot>,
     flipped: Option<FlipSide>,
+    failed_rerun: Option<FailedRerun>,
     rank: u64,
 }
 
@@ -324,6 +357,10 @@ pub(crate) struct CellsJudge {
     pub(crate) name: String,
     /// The digest of everything that could change its verdicts.
     pub(crate) digest: Digest,
+    /// The digest of the judge as it is called, with its tools.
+    pub(crate) call_digest: Digest,
+    /// False for a source judge, which returns recorded verdicts and leaves no trace.
+    pub(crate) has_traces: bool,
 }
 
 /// The identity of a row: its decision.
@@ -340,6 +377,8 @@ struct RowKey {
 /// The state of the cells pane.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct CellsState {
+    /// The repeats of the noise runs of the workspace.
+    pub(crate) noise: Shared<NoiseRecords>,
     pub(crate) evals: Vec<EvalInfo>,
     pub(crate) judges: Vec<CellsJudge>,
     pub(crate) transcripts: Vec<TranscriptRef>,
@@ -353,6 +392,10 @@ pub(crate) struct CellsState {
     pub(crate) filter: String,
     /// The problem of the typed filter, if any. The pane then still uses the filter before it.
     pub(crate) filter_problem: Option<String>,
+    /// Sentences about the ids in the filter that nothing has, as of the last key.
+    pub(crate) unmatched_problem: Option<String>,
+    /// The tags of the outlined transcripts.
+    pub(crate) tags: tags::TagIndex,
     /// True if the outline is complete.
     pub(crate) outline_complete: bool,
     /// The problem that stopped the outline: a sentence.
@@ -367,12 +410,30 @@ pub(crate) struct CellsState {
     pub(crate) current_judges: Vec<u32>,
     /// True if verdicts are hidden until they are labelled.
     pub(crate) blind: bool,
+    /// The rows whose verdict the user saw while the row was selected.
+    revealed: HashSet<RowId>,
     row_index: HashMap<RowKey, RowId>,
     name_index: name_index::NameIndex,
     labels: labels::MergedLabels,
     past_verdicts: Option<past_verdicts::PastVerdicts>,
     query: CellsFilter,
     order: order::OrderState,
+}
+
+/// The changes of decisions by some events.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct DecisionChanges {
+    pub(crate) flips: Vec<RowFlip>,
+    pub(crate) decided: Vec<DecidedRow>,
+}
+
+/// A decision that a run completed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct DecidedRow {
+    pub(crate) row: RowId,
+    pub(crate) outcome: Outcome,
+    /// True if the row had no verdict before.
+    pub(crate) is_first: bool,
 }
 
 /// A new verdict that differs from the one before.
@@ -383,6 +444,8 @@ pub(crate) struct RowFlip {
     pub(crate) after: FlipSide,
     /// True if the new verdict equals the label; `None` without a label.
     pub(crate) agrees_with_label: Option<bool>,
+    /// The arithmetic, if only the score bounds changed: `0.70 ≥ 0.50, was < 0.75`.
+    pub(crate) arithmetic: Option<String>,
 }
 
 impl CellsState {
@@ -460,7 +523,7 @@ impl CellsState {
     }
 
     /// Replaces the labels of the files.
-    pub(crate) fn replace_labels(&mut self, labels: &[Label]) {
+    pub(crate) fn replace_labels(&mut self, labels: Labels) {
         self.store_file_labels(labels);
     }
 
@@ -479,11 +542,12 @@ impl CellsRow {
             .any(|slot| slot.state == RowSlotState::Live)
     }
 
-    /// Returns true if the row failed, flipped or has an error.
+    /// Returns true if the row failed, flipped, has an error, or if its last re-run failed.
     pub(crate) fn is_problem(&self) -> bool {
         let decided = self.visible_decision();
         // A hidden row is not a problem, because its place in the list would reveal the verdict.
         !self.hidden && self.flipped.is_some()
+            || self.visible_failed_rerun().is_some()
             || decided.is_some_and(|d| d.outcome == Outcome::Fail || d.outcome.is_error())
     }
 

@@ -49,6 +49,13 @@ pub(crate) fn shown_kind(app: &App) -> ShownKind {
 
 /// Returns the panes that have something to show.
 pub(crate) fn find_filled_panes(app: &App) -> FilledPanes {
+    FilledPanes {
+        trace_screen: app.shows_trace_screen(),
+        ..find_home_panes(app)
+    }
+}
+
+fn find_home_panes(app: &App) -> FilledPanes {
     if app.shows_unjudged_file() {
         return FilledPanes::TRANSCRIPT;
     }
@@ -131,6 +138,7 @@ impl App {
     /// Returns the title of a pane, which depends on the selected entry.
     pub(crate) fn pane_title(&self, pane: Pane) -> &'static str {
         match (pane, shown_kind(self)) {
+            (Pane::Verdict, _) if hides_verdict(self) => "criteria",
             (Pane::Prompt, ShownKind::Check) => "judged text",
             (Pane::Verdict, ShownKind::Check) => "finding",
             (Pane::Verdict, ShownKind::Eval) => "eval",

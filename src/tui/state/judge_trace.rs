@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::cells::{RowId, SlotId};
 use super::readable_request::{ReadableRequest, RequestKey};
 use crate::event::{AttemptState, CallState, CellState, RunHeader, TurnState};
-use crate::model::{CellIx, CellName, RunId, SUBMIT_VERDICT, TranscriptRef};
+use crate::model::{CellIx, CellName, Digest, RunId, SUBMIT_VERDICT, TranscriptRef};
 use crate::tui::widget::flow::ScrollState;
 
 /// A cell that was read from a recording.
@@ -29,7 +29,17 @@ pub(crate) struct RecordedCell {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum CellRef {
     Ix(CellIx),
-    Name(CellName),
+    Named(Box<NamedCell>),
+}
+
+/// A cell by its name now, and by its question if it had another name then.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct NamedCell {
+    pub(crate) name: CellName,
+    pub(crate) eval: Option<Digest>,
+    /// The hash of the eval's digest at that time; the eval may have been renamed and edited since.
+    pub(crate) eval_hash: Option<u64>,
+    pub(crate) judge: Option<Digest>,
 }
 
 /// A cell in a recording.
@@ -177,7 +187,7 @@ pub(crate) enum StepSelection {
 
 /// A step of the strip: a turn, or a tool call of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum TraceStep {
+pub(crate) enum StripStep {
     /// A turn, by index.
     Turn(usize),
     /// A tool call.
@@ -185,16 +195,16 @@ pub(crate) enum TraceStep {
 }
 
 /// Lists the steps of a trace in order.
-pub(crate) fn list_steps(trace: &[TurnState]) -> impl Iterator<Item = TraceStep> {
+pub(crate) fn list_steps(trace: &[TurnState]) -> impl Iterator<Item = StripStep> {
     trace.iter().enumerate().flat_map(|(turn, state)| {
         let calls = 0..state.calls.len();
-        std::iter::once(TraceStep::Turn(turn))
-            .chain(calls.map(move |call| TraceStep::Call(CallPosition { turn, call })))
+        std::iter::once(StripStep::Turn(turn))
+            .chain(calls.map(move |call| StripStep::Call(CallPosition { turn, call })))
     })
 }
 
 /// Returns the shown step; `None` if the trace has no steps.
-pub(crate) fn find_shown_step(trace: &TracePanes, turns: &[TurnState]) -> Option<TraceStep> {
+pub(crate) fn find_shown_step(trace: &TracePanes, turns: &[TurnState]) -> Option<StripStep> {
     match trace.step {
         StepSelection::Position(at) => list_steps(turns).nth(at),
         StepSelection::Newest => None,
@@ -206,7 +216,7 @@ pub(crate) fn find_shown_step(trace: &TracePanes, turns: &[TurnState]) -> Option
 /// Returns the shown turn.
 pub(crate) fn find_shown_turn(trace: &TracePanes, turns: &[TurnState]) -> Option<usize> {
     match find_shown_step(trace, turns)? {
-        TraceStep::Turn(turn) | TraceStep::Call(CallPosition { turn, .. }) => Some(turn),
+        StripStep::Turn(turn) | StripStep::Call(CallPosition { turn, .. }) => Some(turn),
     }
 }
 
@@ -227,9 +237,9 @@ pub(crate) fn find_shown_call(trace: &TracePanes, turns: &[TurnState]) -> Option
             .map(|(turn, call, _)| CallPosition { turn, call });
     }
     match find_shown_step(trace, turns)? {
-        TraceStep::Call(position) => Some(position),
+        StripStep::Call(position) => Some(position),
         // A turn shows its first call. A turn without calls shows the last call before it.
-        TraceStep::Turn(turn) => turns
+        StripStep::Turn(turn) => turns
             .get(turn)
             .filter(|turn| !turn.calls.is_empty())
             .map(|_| CallPosition { turn, call: 0 })

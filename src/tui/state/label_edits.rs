@@ -57,6 +57,11 @@ fn hash_labels_file(workspace: &Workspace) -> Option<u64> {
     let file = workspace.labels_file_path();
     let mut files = workspace.files.iter();
     let found = files.find(|known| workspace.root.join(&known.path) == file)?;
+    // The loaded text lacks the answers of sealed labels, so its hash would never match.
+    let sealed = workspace.sealed.as_ref();
+    if let Some(hash) = sealed.and_then(|sealed| sealed.fingerprint(&found.path)) {
+        return Some(hash);
+    }
     Some(fingerprint_text(found.text.as_bytes()))
 }
 

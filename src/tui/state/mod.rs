@@ -1,14 +1,18 @@
 //! The state of the workbench as data: one file per subject, a map of runs, a stack of overlays. Does no I/O and
 //! reads no clock.
 
+pub(crate) mod agent_comparison;
 pub(crate) mod cells;
 pub(crate) mod document;
+pub(crate) mod edit_report;
 pub(crate) mod examples;
 pub(crate) mod filled_panes;
 pub(crate) mod finding_marks;
+pub(crate) mod first_judging;
 pub(crate) mod follow;
 pub(crate) mod judge_trace;
 pub(crate) mod label_edits;
+pub(crate) mod labelling;
 mod metadata_text;
 pub(crate) mod notices;
 pub(crate) mod opened_file;
@@ -16,16 +20,23 @@ pub(crate) mod overlay;
 pub(crate) mod pane;
 pub(crate) mod phase_text;
 pub(crate) mod piece_range;
+pub(crate) mod progress;
+pub(crate) mod queue_options;
 pub(crate) mod readable_request;
 pub(crate) mod replay;
+pub(crate) mod replay_marks;
+pub(crate) mod review;
 pub(crate) mod runs;
 pub(crate) mod saves;
 pub(crate) mod session_view;
 pub(crate) mod shown_cell;
 pub(crate) mod statistics;
+pub(crate) mod step_list;
 pub(crate) mod text_cache;
 pub(crate) mod tour;
+pub(crate) mod trace_screen;
 pub(crate) mod transcript_source;
+pub(crate) mod verdict_claims;
 
 use std::borrow::Cow;
 use std::path::PathBuf;
@@ -40,18 +51,25 @@ use super::screen_choices::ScreenChoices;
 use super::widget::canvas::HitMap;
 use super::widget::flow::TextSearch;
 use super::widget::line_input::LineInput;
-use crate::model::Millis;
+use crate::model::{DisagreementCause, Millis};
 use crate::theme::Theme;
 use crate::workspace::Workspace;
+use cells::RowId;
+use cells::completion::FilterCompletion;
+use edit_report::{EditReport, EvalRename};
 use examples::ExamplesState;
+use first_judging::FirstJudging;
 use label_edits::LabelEdits;
+use labelling::LabellingState;
 use notices::Notices;
 use opened_file::OpenedFileState;
 use overlay::Overlay;
 use pane::{LayoutParams, Pane, PaneDivider, PaneSplits, ScreenLayout};
+use progress::{ProgressLayout, ProgressPane, ProgressScreen};
 use replay::{ReplayStart, ReplayState};
+use review::{ReviewScreen, ReviewText};
 use runs::{RunTicket, TrackedRuns};
-use saves::{SaveReport, SavesState};
+use saves::SavesState;
 use session_view::SessionView;
 use text_cache::TextCache;
 use tour::Tour;
@@ -90,10 +108,16 @@ pub(crate) struct App {
     pub(crate) saves: SavesState,
     /// Labels that were set here and are not in the loaded file yet.
     pub(crate) label_edits: LabelEdits,
+    /// The queue, the draws and the figures.
+    pub(crate) labelling: LabellingState,
     /// Increases with each order to find warnings. Results with an older number are ignored.
     pub(crate) warnings_number: u64,
     /// The results of the evals' examples.
     pub(crate) examples: ExamplesState,
+    /// The progress screen.
+    pub(crate) progress: ProgressScreen,
+    /// The reading screen.
+    pub(crate) review: ReviewScreen,
     pub(crate) texts: TextCache,
     pub(crate) overlays: Vec<Overlay>,
     pub(crate) notices: Notices,
@@ -104,6 +128,10 @@ pub(crate) struct App {
     pub(crate) last_ticket: u64,
     /// Orders that wait for their preview.
     pub(crate) awaiting_preview: Vec<RunOrder>,
+    /// True to judge a workspace without a recorded run when it opens; see [`FirstJudging`].
+    pub(crate) judges_on_open: bool,
+    /// The judging on opening, until it starts or proves unnecessary.
+    pub(crate) first_judging: Option<FirstJudging>,
     /// The exit code; set when the program is about to end.
     pub(crate) exit_code: Option<u8>,
 }
@@ -112,11 +140,15 @@ pub(crate) struct App {
 #[derive(Debug)]
 pub(crate) struct UiState {
     pub(crate) size: Size,
+    /// True after the first frame.
+    pub(crate) first_frame_drawn: bool,
     pub(crate) theme: Arc<Theme>,
     pub(crate) focus: Pane,
     /// The pane that is visible if there is room for only one next to the cells.
     pub(crate) tab_pane: Pane,
     pub(crate) zoomed: bool,
+    /// True if the trace screen is open. It is visible while the focused cell has a judge trace.
+    pub(crate) trace_open: bool,
     pub(crate) splits: PaneSplits,
     /// The keys of an unfinished sequence, and the time of the first one.
     pub(crate) pending_keys: Vec<KeyChord>,
@@ -147,11 +179,13 @@ pub(crate) struct PendingPaneSearch {
 /// An open line in the footer.
 #[derive(Debug, Clone)]
 pub(crate) enum FooterInput {
-    /// A filter of the cells, the filter before it, and the problem if it does not parse.
+    /// A filter of the cells, the filter before it, the problem if it does not parse, and the keys and values that can
+    /// continue it.
     Filter {
         input: LineInput,
         previous: String,
         problem: Option<String>,
+        completion: FilterCompletion,
     },
     /// A search in a pane, and the search before it.
     Search {
@@ -159,6 +193,32 @@ pub(crate) enum FooterInput {
         pane: Pane,
         previous: Option<TextSearch>,
     },
+    /// A note on a decision.
+    Note { input: LineInput, row: RowId },
+    /// A text on the reading screen.
+    Review {
+        input: LineInput,
+        purpose: ReviewText,
+    },
+    /// The clause that settled a disagreement, with its cause.
+    Clause {
+        input: LineInput,
+        row: RowId,
+        cause: DisagreementCause,
+    },
+}
+
+impl FooterInput {
+    /// Returns the typed line.
+    pub(crate) fn input_mut(&mut self) -> &mut LineInput {
+        match self {
+            Self::Filter { input, .. }
+            | Self::Search { input, .. }
+            | Self::Note { input, .. }
+            | Self::Review { input, .. }
+            | Self::Clause { input, .. } => input,
+        }
+    }
 }
 
 impl App {
@@ -184,18 +244,23 @@ impl App {
             opened_file: OpenedFileState::default(),
             saves: SavesState::default(),
             label_edits: LabelEdits::default(),
+            labelling: LabellingState::default(),
             warnings_number: 0,
             examples: ExamplesState::default(),
+            progress: ProgressScreen::default(),
+            review: ReviewScreen::default(),
             texts: TextCache::default(),
             overlays: Vec::new(),
             notices: Notices::default(),
             tour,
             ui: UiState {
                 size,
+                first_frame_drawn: false,
                 theme: Arc::new(theme),
                 focus: Pane::Cells,
                 tab_pane: tab,
                 zoomed: false,
+                trace_open: false,
                 splits: PaneSplits::default(),
                 pending_keys: Vec::new(),
                 pending_since: Millis(0),
@@ -209,6 +274,8 @@ impl App {
             },
             last_ticket: 0,
             awaiting_preview: Vec::new(),
+            judges_on_open: false,
+            first_judging: None,
             exit_code: None,
         }
     }
@@ -252,9 +319,22 @@ impl App {
     }
 
     /// Returns the newest report without the flips that a blind screen hides.
-    pub(crate) fn visible_report(&self) -> Option<Cow<'_, SaveReport>> {
+    pub(crate) fn visible_report(&self) -> Option<Cow<'_, EditReport>> {
         let report = self.saves.report.as_ref()?;
         Some(report.without_hidden(&self.live_session.cells))
+    }
+
+    /// Returns the renamed evals whose labels still have the old name, with the numbers of labels.
+    pub(crate) fn movable_labels(&self) -> Vec<(EvalRename, u64)> {
+        let (Some(workspace), Some(report)) = (self.workspace(), &self.saves.report) else {
+            return Vec::new();
+        };
+        let counted = report.renames.iter().map(|rename| {
+            let labels = workspace.labels.iter();
+            let many = labels.filter(|label| rename.selects_label(label, workspace));
+            (rename.clone(), many.count() as u64)
+        });
+        counted.filter(|(_, many)| *many > 0).collect()
     }
 
     /// Returns a new ticket.
@@ -265,6 +345,9 @@ impl App {
 
     /// Computes the layout of the screen.
     pub(crate) fn layout(&self) -> ScreenLayout {
+        if self.shows_progress() || self.shows_review() {
+            return ScreenLayout::without_panes(self.ui.size);
+        }
         ScreenLayout::from_params(&LayoutParams {
             size: self.ui.size,
             focus: self.ui.focus,
@@ -272,13 +355,55 @@ impl App {
             zoomed: self.ui.zoomed,
             splits: self.ui.splits,
             problems: u16::from(self.shows_load_errors()) + u16::from(self.shows_example_misses()),
-            replay: self.replay.is_some(),
+            // A state has no time line.
+            replay: self
+                .replay
+                .as_ref()
+                .is_some_and(|replay| replay.state_number.is_none()),
             tour: self.shows_tour(),
             // The report is about the live workspace, not about a replay.
             changes: self.replay.is_none()
-                && (self.saves.report.is_some() || !self.saves.problems.is_empty()),
+                && (self.shows_edit() || !self.saves.problems.is_empty()),
             filled: filled_panes::find_filled_panes(self),
+            labelling: self.shows_labelling(),
+            compares_traces: self.session().trace_screen.other_slot.is_some(),
         })
+    }
+
+    /// Returns true if there is an edit to show and its pane is not closed.
+    fn shows_edit(&self) -> bool {
+        self.saves.report.is_some() && !self.saves.changes_closed
+    }
+
+    /// Returns true if the progress screen is visible. A replay or a state that it opened covers it.
+    pub(crate) fn shows_progress(&self) -> bool {
+        self.progress.open && self.replay.is_none() && !self.review.open
+    }
+
+    /// Returns true if the reading screen is visible.
+    pub(crate) fn shows_review(&self) -> bool {
+        self.review.open && self.replay.is_none()
+    }
+
+    /// Returns the size of the transcript on the reading screen.
+    pub(crate) fn review_text_size(&self) -> Size {
+        let area = self.layout().middle();
+        // The progress, the frame, and two rows below it.
+        Size::new(area.width.saturating_sub(2), area.height.saturating_sub(5))
+    }
+
+    /// Computes the layout of the progress screen.
+    pub(crate) fn progress_layout(&self) -> ProgressLayout {
+        let screen = &self.progress;
+        let tab = screen.tab.unwrap_or(ProgressPane::Flips);
+        let area = self.layout().middle();
+        ProgressLayout::compute(area, screen.items.len(), screen.focus, tab)
+    }
+
+    /// Returns true if the screen shows the state of a revision.
+    pub(crate) fn shows_state(&self) -> bool {
+        let replay = self.replay.as_ref();
+        replay.is_some_and(|replay| replay.state_number.is_some())
     }
 
     /// Returns true if the screen shows a file of transcripts without a rubric.
@@ -302,10 +427,19 @@ impl App {
         self.overlays.iter().any(Overlay::asks_about_reload)
     }
 
+    /// Returns true if keys or values that can continue the typed filter are listed.
+    pub(crate) fn offers_completion(&self) -> bool {
+        match &self.ui.footer_input {
+            Some(FooterInput::Filter { completion, .. }) => !completion.offers.is_empty(),
+            _ => false,
+        }
+    }
+
     /// Returns true if the tour is shown. It concerns the live workspace only.
     pub(crate) fn shows_tour(&self) -> bool {
         let hidden = self.tour.as_ref().is_none_or(|tour| tour.hidden);
-        !hidden && self.replay.is_none() && self.workspace().is_some()
+        let covered = self.progress.open || self.review.open || self.shows_trace_screen();
+        !hidden && self.replay.is_none() && !covered && self.workspace().is_some()
     }
 
     /// Returns the next time at which the app changes by itself: a notice disappears, a wait ends, a replay

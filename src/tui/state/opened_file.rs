@@ -35,6 +35,8 @@ impl CellsState {
         // The group is added with the first page; later pages extend it.
         if self.evals.is_empty() {
             self.add_eval(EvalInfo {
+                question: None,
+                shots: Vec::new(),
                 rubric: String::new(),
                 id: NO_RUBRIC_GROUP.to_owned(),
                 eval_type: String::new(),

@@ -6,12 +6,14 @@ use std::sync::Arc;
 use super::App;
 use super::cells::RowId;
 use super::notices::NoticeLevel;
+use super::queue_options::QueueOption;
 use super::saves::EvalName;
 use super::transcript_source::SourceOverlay;
 use crate::model::{JudgeConfig, make_visible, pluralize};
 use crate::run::{JudgePreview, PaidCalls, RunPreview};
 use crate::theme::{Role, Theme};
 use crate::tui::command::{COMMANDS, CommandSpec};
+use crate::tui::history_view::RestorePlan;
 use crate::tui::run_order::RunOrder;
 use crate::tui::widget::flow::{ScrollState, TextBlock};
 use crate::tui::widget::line_input::LineInput;
@@ -53,10 +55,28 @@ pub(crate) enum Overlay {
         question: TrustQuestion,
         scroll: ScrollState,
     },
+    /// Asks before the rubrics of an earlier revision replace the current ones. The default answer is "no".
+    ConfirmRestore(RestorePlan),
     /// Asks before quitting while a run is active.
     QuitWhileRunning,
     /// Asks for a position in the recording.
     SeekTo(LineInput),
+    /// The queues of an eval that the user can label.
+    LabelQueues {
+        eval: u32,
+        options: Vec<QueueOption>,
+        selected: usize,
+        /// The position in [`super::queue_options::QUEUE_SIZES`].
+        size: usize,
+    },
+    /// Asks for the cause of a disagreement.
+    CloseDisagreement { row: RowId, selected: usize },
+    /// The figures of an eval: is its judge good enough?
+    Agreement { eval: u32, scroll: ScrollState },
+    /// Asks for a number of repeats.
+    RepeatCount(LineInput),
+    /// Asks for the file to which a state of the history is exported.
+    ExportFile { entry: usize, input: LineInput },
 }
 
 /// A question about the cost of examples.
@@ -204,12 +224,14 @@ pub(crate) fn build_log(app: &App) -> Vec<TextBlock<'_>> {
                 NoticeLevel::Warning => ("warning: ", Role::Warning),
                 NoticeLevel::Error => ("error: ", Role::Error),
             };
+            // The text of a diagnostic begins with its severity.
+            let text = notice.text.strip_prefix(mark).unwrap_or(&notice.text);
             let seconds = notice.at.0 / 1000;
             TextBlock {
                 // The width of a lead such as `  1:05` and a space.
                 lead: format!("{:>3}:{:02}", seconds / 60, seconds % 60).into(),
                 indent: 8,
-                ..TextBlock::new(format!("{mark}{}", notice.text), role)
+                ..TextBlock::new(format!("{mark}{text}"), role)
             }
         })
         .collect();
@@ -253,6 +275,21 @@ pub(crate) fn summarize_order(preview: &RunPreview) -> String {
         "{}: {calls}, {cost}, {time}",
         pluralize(preview.cells, "cell")
     )
+}
+
+/// Describes a restore as sentences: the files that dicta writes, and those that stay.
+pub(crate) fn describe_restore(plan: &RestorePlan) -> Vec<String> {
+    let writes = plan.changes.iter().map(|change| {
+        let what = match change.before {
+            Some(_) => "writes",
+            None => "creates",
+        };
+        format!("{what} {}", show(&change.path.display().to_string()))
+    });
+    let mut lines: Vec<String> = writes.collect();
+    lines.extend(plan.kept.iter().map(|kept| show(kept)));
+    lines.push("the current texts are kept: U on the progress screen writes them again".to_owned());
+    lines
 }
 
 /// Describes the cost of an order as sentences.

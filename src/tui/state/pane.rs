@@ -24,10 +24,17 @@ pub(crate) enum Pane {
     Transcript,
     /// 7: the changes of the last save or run.
     Changes,
+    /// The steps of the trace screen.
+    Steps,
+    /// The details of the selected step on the trace screen.
+    Details,
 }
 
 impl Pane {
-    /// All panes in the order of their numbers.
+    /// The panes of the trace screen in the order of `tab`.
+    pub(crate) const TRACE_SCREEN: [Self; 3] = [Self::Steps, Self::Details, Self::Transcript];
+
+    /// The panes of the home screen in the order of their numbers.
     pub(crate) const ALL: [Self; 7] = [
         Self::Cells,
         Self::Prompt,
@@ -48,6 +55,8 @@ impl Pane {
             Self::Verdict => "verdict",
             Self::Transcript => "transcript",
             Self::Changes => "changes",
+            Self::Steps => "trace",
+            Self::Details => "step",
         }
     }
 
@@ -61,6 +70,8 @@ impl Pane {
             Self::Verdict => "verdict",
             Self::Transcript => "talk",
             Self::Changes => "diff",
+            Self::Steps => "trace",
+            Self::Details => "step",
         }
     }
 
@@ -83,7 +94,8 @@ impl Pane {
     pub(crate) fn pad_area(self, inside: Rect) -> Rect {
         // A narrow pane needs its columns for text.
         const ROOM: u16 = 24;
-        if !self.is_trace_pane() || inside.width < ROOM {
+        let is_padded = self.is_trace_pane() || matches!(self, Self::Steps | Self::Details);
+        if !is_padded || inside.width < ROOM {
             return inside;
         }
         Rect {
@@ -104,6 +116,8 @@ pub(crate) struct FilledPanes {
     pub(crate) transcript: bool,
     /// True if the turn strip has a cell to name.
     pub(crate) turn_strip: bool,
+    /// True if the trace screen is visible.
+    pub(crate) trace_screen: bool,
 }
 
 impl FilledPanes {
@@ -116,6 +130,7 @@ impl FilledPanes {
         verdict: true,
         transcript: true,
         turn_strip: true,
+        trace_screen: false,
     };
     /// The panes of a transcript without a rubric.
     pub(crate) const TRANSCRIPT: Self = Self {
@@ -125,6 +140,7 @@ impl FilledPanes {
         verdict: false,
         transcript: true,
         turn_strip: false,
+        trace_screen: false,
     };
 
     /// Returns true if the pane has something to show.
@@ -136,6 +152,7 @@ impl FilledPanes {
             Pane::FetchedContent => self.fetched_content,
             Pane::Verdict => self.verdict,
             Pane::Transcript => self.transcript,
+            Pane::Steps | Pane::Details => self.trace_screen,
         }
     }
 
@@ -298,6 +315,8 @@ pub(crate) struct ScreenLayout {
     pub(crate) dividers: Vec<DividerArea>,
     /// The panes that have something to show, visible or not.
     pub(crate) filled: FilledPanes,
+    /// True if the transcript and the criteria have the screen.
+    pub(crate) labelling: bool,
 }
 
 /// The inputs of the layout.
@@ -318,12 +337,31 @@ pub(crate) struct LayoutParams {
     pub(crate) changes: bool,
     /// The panes that have something to show; the others get no room.
     pub(crate) filled: FilledPanes,
+    /// True if the transcript and the criteria get the screen.
+    pub(crate) labelling: bool,
+    /// True if the trace screen shows two traces side by side.
+    pub(crate) compares_traces: bool,
 }
 
 impl ScreenLayout {
     /// Computes the layout. Pure.
     pub(crate) fn from_params(params: &LayoutParams) -> Self {
         layout::compute_layout(params)
+    }
+
+    /// Returns a layout with header and footer only, for a screen that has its own parts between them.
+    pub(crate) fn without_panes(size: Size) -> Self {
+        layout::compute_bars(size)
+    }
+
+    /// Returns the area between header and footer.
+    pub(crate) fn middle(&self) -> Rect {
+        let top = self.header.bottom();
+        Rect {
+            y: top,
+            height: self.footer.y.saturating_sub(top),
+            ..self.header
+        }
     }
 
     /// Returns the divider at a position.

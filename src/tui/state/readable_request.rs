@@ -7,7 +7,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::judge;
+use crate::judge::{self, split_prompt};
 use crate::model::{CellIx, RunId};
 use crate::provider::{self, ReadableBody, ReadablePartKind, ReadableTool, SpeakerRole};
 use crate::theme::Role;
@@ -31,12 +31,27 @@ pub(crate) struct ReadableRequest {
     pub(crate) first_new_block: usize,
     /// The number of items before it.
     pub(crate) earlier_items: usize,
+    /// The new texts by block: the user's texts, and dicta's frame around them.
+    pub(crate) sections: Vec<RequestSection>,
     /// The settings, such as `model: scripted · temperature: 0.0`.
     pub(crate) settings: String,
     /// The declared functions.
     pub(crate) tools: Vec<ReadableTool>,
     /// The indented body, as sent.
     pub(crate) raw: Arc<str>,
+}
+
+/// A part of the new texts of a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct RequestSection {
+    /// The name of the block, such as `criteria`, or the speaker; `None` for dicta's frame.
+    pub(crate) name: Option<String>,
+    /// True for the criteria and the scoring guide.
+    pub(crate) is_rubric: bool,
+    pub(crate) range: Range<usize>,
+    pub(crate) role: Role,
+    /// The number of lines.
+    pub(crate) lines: usize,
 }
 
 /// A block of a readable request.
@@ -61,6 +76,7 @@ impl ReadableRequest {
             blocks: Vec::new(),
             first_new_block: 0,
             earlier_items: 0,
+            sections: Vec::new(),
             settings: String::new(),
             tools: Vec::new(),
             raw: Arc::clone(&raw),
@@ -87,9 +103,51 @@ impl ReadableRequest {
                 request.push_block(&part.text, part_color(part.kind), false);
             }
         }
+        request.sections = request.list_sections();
         request.settings = read.settings.join(" · ");
         request.tools = read.tools;
         request
+    }
+
+    /// Returns the criteria and the scoring guide.
+    pub(crate) fn rubric_sections(&self) -> impl Iterator<Item = &RequestSection> {
+        self.sections.iter().filter(|section| section.is_rubric)
+    }
+
+    /// Splits the new blocks into sections. A first message of the system is dicta's frame.
+    fn list_sections(&self) -> Vec<RequestSection> {
+        let mut out = Vec::new();
+        let mut speaker: (&str, Role) = ("", Role::Text);
+        let mut push = |name: Option<String>, is_rubric, range: Range<usize>, role| {
+            let lines = self.text[range.clone()].trim().lines().count();
+            out.push(RequestSection {
+                name,
+                is_rubric,
+                range,
+                role,
+                lines,
+            });
+        };
+        for block in &self.blocks[self.first_new_block..] {
+            let text = &self.text[block.range.clone()];
+            if block.is_heading {
+                speaker = (text, block.role);
+                continue;
+            }
+            let parts = split_prompt(text);
+            if parts.is_empty() {
+                let is_frame = speaker.1 == Role::System;
+                let name = (!is_frame).then(|| speaker.0.to_owned());
+                push(name, false, block.range.clone(), block.role);
+            }
+            for part in parts {
+                let is_rubric = part.is_rubric();
+                let from = block.range.start;
+                let range = from + part.range.start..from + part.range.end;
+                push(part.name, is_rubric, range, block.role);
+            }
+        }
+        out
     }
 
     fn push_block(&mut self, text: &str, role: Role, heading: bool) {

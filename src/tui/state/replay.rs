@@ -9,10 +9,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::cells::{CellsState, RowId, SlotId};
+use super::replay_marks::ReplayMarks;
 use super::runs::{RunStage, RunTicket, TrackedRun};
 use super::session_view::SessionView;
 use crate::event::{CellKey, EventKind, RunEvent};
-use crate::model::{CellIx, CellName, Label, Millis, RunId, make_visible};
+use crate::model::{CellIx, CellName, Labels, Millis, RunId, make_visible};
 use crate::record::{Playback, PlaybackSpeed, Player};
 use crate::workspace::Workspace;
 
@@ -31,8 +32,12 @@ pub(crate) struct ReplayState {
     pub(crate) ticket: RunTicket,
     /// The time of the recording, such as `2026-11-20 17:02`.
     pub(crate) recorded_at: String,
+    /// The number of the entry whose state is shown; `None` for the replay of a run.
+    pub(crate) state_number: Option<usize>,
     /// The mark of a log that is damaged, or that this installation did not record.
     pub(crate) mark: Option<&'static str>,
+    /// The marks on the bar.
+    pub(crate) marks: ReplayMarks,
     /// True if the log contains the end of the run. Otherwise the run was interrupted or is still recording.
     pub(crate) has_end: bool,
     /// The number of events in the visible session.
@@ -142,13 +147,16 @@ impl ReplayState {
         let has_end = log
             .last()
             .is_some_and(|event| matches!(event.kind, EventKind::RunFinished(_)));
+        let marks = ReplayMarks::from_log(&log);
         let mut replay = Self {
             run,
             dir,
+            marks,
             player: Player::new(log),
             speed: PlaybackSpeed::RECORDED,
             session: SessionView::default(),
             mark: None,
+            state_number: None,
             quits_on_leave,
             ticket,
             recorded_at,
@@ -213,15 +221,15 @@ impl ReplayState {
 }
 
 /// Returns the labels if the recording belongs to the workspace.
-fn find_labels<'w>(log: &[RunEvent], workspace: Option<&'w Workspace>) -> &'w [Label] {
+fn find_labels(log: &[RunEvent], workspace: Option<&Workspace>) -> Labels {
     match (log.first().map(|event| &event.kind), workspace) {
         // Labels of another workspace could belong to other evals with the same names.
         (Some(EventKind::RunStarted(header)), Some(workspace))
             if header.workspace == workspace.root =>
         {
-            &workspace.labels
+            workspace.index_labels()
         }
-        _ => &[],
+        _ => Labels::default(),
     }
 }
 

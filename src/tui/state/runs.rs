@@ -34,15 +34,23 @@ pub(crate) struct TrackedRun {
     pub(crate) cell_slots: Vec<Option<SlotId>>,
     /// The number of the save that caused the run.
     pub(crate) save_number: Option<u64>,
+    /// The number of the edit at the start of the run; `None` for a second opinion, which decides nothing.
+    pub(crate) edit: Option<u64>,
+    /// The number of changes of the revision at the start of the run; `None` for a second opinion.
+    pub(crate) revision: Option<u64>,
+    /// True if the run judges nothing and only records the revision.
+    pub(crate) only_records: bool,
+    /// True if the run measures noise, and decides nothing.
+    pub(crate) measures_noise: bool,
     pub(crate) stage: RunStage,
     /// The number of cells with a result.
     pub(crate) finished_cells: u64,
     /// The number of complete decisions.
     pub(crate) decided_count: u64,
-    /// The number of these decisions without an earlier verdict.
-    pub(crate) first_verdicts: u64,
     /// True if the run covers the whole workspace.
     pub(crate) covers_everything: bool,
+    /// True if the workbench started the run because it opened the workspace.
+    pub(crate) started_on_open: bool,
     /// The app's time at the start of the run.
     pub(crate) began_at: Option<Millis>,
     /// The number of cells that a judge started in this run.

@@ -1,13 +1,18 @@
 //! A session: the cells, their runs, and the focused trace and transcript. The live workspace has one, and each
 //! replay has its own.
 
+use std::collections::HashMap;
+
 use super::cells::{CellsEntry, CellsState, RunIndexMap, SlotId};
 use super::document::TranscriptPane;
 use super::follow::{FollowState, LiveCell};
 use super::judge_trace::{StepSelection, TracePanes};
 use super::runs::{RunTicket, TrackedRuns};
+use super::trace_screen::TraceScreen;
 use crate::event::RunEvent;
+use crate::model::CellName;
 use crate::model::Millis;
+use crate::tui::history_view::{Shared, StateCell};
 
 /// The time that an ended cell stays selected, so that the user can read its verdict.
 const ENDED_CELL_DISPLAY_TIME: Millis = Millis(1500);
@@ -18,9 +23,12 @@ pub(crate) struct SessionView {
     pub(crate) cells: CellsState,
     pub(crate) runs: TrackedRuns,
     pub(crate) trace_panes: TracePanes,
+    pub(crate) trace_screen: TraceScreen,
     pub(crate) transcript_pane: TranscriptPane,
     /// The indexes of the outline's header, mapped to those of the cells.
     pub(crate) outline_indices: RunIndexMap,
+    /// The recordings of the cells of each decision, for the state of a revision.
+    pub(crate) state_cells: Option<Shared<HashMap<CellName, Vec<StateCell>>>>,
     /// The state of the follow mode.
     pub(crate) follow: FollowState,
 }
@@ -133,6 +141,7 @@ impl SessionView {
             self.trace_panes.row = Some(row);
             self.trace_panes.slot = slot;
             self.trace_panes.step = StepSelection::Newest;
+            self.trace_screen = self.trace_screen.for_another_cell();
             self.trace_panes.selected_citation = None;
             self.transcript_pane.selected_quote = None;
         }
@@ -142,6 +151,7 @@ impl SessionView {
     pub(crate) fn copy_view_from(&mut self, old: &mut Self) {
         self.cells.restore_view_from(&old.cells);
         self.trace_panes = std::mem::take(&mut old.trace_panes);
+        self.trace_screen = std::mem::take(&mut old.trace_screen);
         self.transcript_pane = std::mem::take(&mut old.transcript_pane);
         // The old session's live cells belong to another position of the recording.
         let live = std::mem::take(&mut self.follow.live_cells);

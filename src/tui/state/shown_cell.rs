@@ -7,7 +7,7 @@ use std::path::Path;
 use super::App;
 use super::cells::RunCellIx;
 use super::cells::{CellsRow, RowId, RowSlot, RowSlotState, SlotId};
-use super::judge_trace::{CellRef, RecordedCellRef, RecordedCellState};
+use super::judge_trace::{CellRef, NamedCell, RecordedCellRef, RecordedCellState};
 use super::session_view::SessionView;
 use crate::event::{CellPhase, CellState, EvalSpec, JudgeSpec, RunHeader, TurnState};
 use crate::model::{CellIx, CellResult, Digest, Millis, RunId, TranscriptMode};
@@ -33,11 +33,25 @@ pub(crate) fn locate_trace(session: &SessionView, row: RowId, slot: u16) -> Trac
     let Some(cell) = find_slot(session, row, slot) else {
         return TraceLocation::NeverRun;
     };
+    if let Some(found) = find_state_cell(session, row, slot) {
+        return TraceLocation::Recording(found);
+    }
     // A cell has another number in the run that first judged it, so it is found by name.
+    let cells = &session.cells;
+    let eval = cells.row(row).map(|row| row.eval as usize);
+    let eval = eval.and_then(|eval| cells.evals.get(eval));
+    let judge = cell
+        .judge
+        .and_then(|judge| cells.judges.get(judge as usize));
     let named = |run: &RunId| {
         Some(RecordedCellRef {
             run: run.clone(),
-            cell: CellRef::Name(session.cells.cell_name(SlotId { row, slot })?),
+            cell: CellRef::Named(Box::new(NamedCell {
+                name: session.cells.cell_name(SlotId { row, slot })?,
+                eval: eval.map(|eval| eval.digest.clone()),
+                eval_hash: Some(cell.inputs.eval_hash()),
+                judge: judge.map(|judge| judge.digest.clone()),
+            })),
         })
     };
     // The run is unknown, so only a cached result has a trace.
@@ -69,6 +83,18 @@ pub(crate) fn locate_trace(session: &SessionView, row: RowId, slot: u16) -> Trac
             }),
         },
     }
+}
+
+/// Returns the recording of a cell of a revision's state. The cells of a state come from several runs, where they may have
+/// other names.
+fn find_state_cell(session: &SessionView, row: RowId, slot: u16) -> Option<RecordedCellRef> {
+    let cells = session.state_cells.as_ref()?;
+    let cells = cells.get(&session.cells.decision_name(row)?)?;
+    let cell = cells.get(usize::from(slot))?;
+    Some(RecordedCellRef {
+        run: cell.run.clone(),
+        cell: CellRef::Ix(cell.cell),
+    })
 }
 
 fn find_slot(session: &SessionView, row: RowId, slot: u16) -> Option<&RowSlot> {
@@ -159,10 +185,20 @@ impl<'a> ShownCell<'a> {
 
 /// Returns the content for the focused cell; `None` if no cell is focused.
 pub(crate) fn resolve_shown_cell(app: &App) -> Option<ShownCell<'_>> {
+    let panes = &app.session().trace_panes;
+    resolve_slot_cell(app, panes.slot, &panes.recorded)
+}
+
+/// Returns the content for a slot of the focused row. `loaded` is the recording that was read for it.
+pub(crate) fn resolve_slot_cell<'a>(
+    app: &'a App,
+    slot_number: u16,
+    loaded: &'a RecordedCellState,
+) -> Option<ShownCell<'a>> {
     let session = app.session();
     let id = session.trace_panes.row?;
     let row = session.cells.row(id)?;
-    let slot = row.slot(session.trace_panes.slot)?;
+    let slot = row.slot(slot_number)?;
     let mut shown_cell = ShownCell {
         row,
         slot,
@@ -177,7 +213,7 @@ pub(crate) fn resolve_shown_cell(app: &App) -> Option<ShownCell<'_>> {
         availability: TraceAvailability::Available,
     };
     // The state in memory comes first: a live cell has no complete recording.
-    let elsewhere = match locate_trace(session, id, session.trace_panes.slot) {
+    let elsewhere = match locate_trace(session, id, slot_number) {
         TraceLocation::NeverRun => {
             shown_cell.availability = TraceAvailability::NeverRun;
             return Some(shown_cell);
@@ -203,7 +239,7 @@ pub(crate) fn resolve_shown_cell(app: &App) -> Option<ShownCell<'_>> {
         TraceLocation::Recording(wanted) => Some(wanted),
     };
     if let Some(wanted) = elsewhere {
-        apply_recorded_cell(&mut shown_cell, &session.trace_panes.recorded, &wanted);
+        apply_recorded_cell(&mut shown_cell, loaded, &wanted);
     }
     // The verdict was not cached, so the run with the trace also decided it.
     if shown_cell.deciding_eval.is_none() && slot.cached_from.is_none() {

@@ -3,7 +3,7 @@
 
 use super::App;
 use super::runs::TrackedRun;
-use crate::model::{RunId, pluralize};
+use crate::model::{RunId, StoppedJudge, pluralize};
 use crate::report::format_stats;
 use crate::theme::Role;
 use crate::tui::widget::flow::TextBlock;
@@ -26,6 +26,15 @@ pub(crate) fn describe_budget_stop(app: &App) -> Option<String> {
     let stop = run.state.budgets.iter().rev().find(|stop| stop.hard)?;
     let pending = run.planned_cells().saturating_sub(run.finished_cells);
     Some(format!("{stop}, {pending} pending"))
+}
+
+/// Returns the names of the judges that the newest run stopped calling.
+pub(crate) fn list_stopped_judges(app: &App) -> Vec<String> {
+    let notes = find_run(app).map_or(&[][..], |run| &run.state.notes);
+    let stopped = notes
+        .iter()
+        .filter_map(|note| StoppedJudge::from_note(&note.text));
+    stopped.map(|stopped| stopped.judge).collect()
 }
 
 /// Lists the agreement of verdicts and labels per eval.

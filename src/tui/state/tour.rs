@@ -71,16 +71,17 @@ impl Tour {
         let (fail, pass, arrow) = (glyphs.fail, glyphs.pass, glyphs.arrow);
         let (in_full, brief, least) = match step {
             TourStep::Run => (
-                "run: R judges everything, free and without a network".to_owned(),
-                "run: R judges everything, for free".to_owned(),
+                "run: opening judges everything, free and without a network; R judges again"
+                    .to_owned(),
+                "run: opening judges everything, for free; R judges again".to_owned(),
                 "R judges everything".to_owned(),
             ),
             TourStep::LookAtFailure => (
                 format!(
-                    "look at a {fail}: ] jumps to the next failure, its verdict pane says why (5 goes there)"
+                    "look at a {fail}: ] and [ go from failure to failure, to names-a-version; pane 5 says why"
                 ),
-                format!("look at a {fail}: ] jumps to the next one, 5 shows why"),
-                format!("] goes to a {fail}, 5 says why"),
+                format!("look at a {fail}: ] and [ go to names-a-version, 5 says why"),
+                "] or [: names-a-version".to_owned(),
             ),
             // This step names a file, so it has one more version that fits the name only if there is room.
             TourStep::ChangeALine => {
@@ -89,7 +90,7 @@ impl Tour {
                     (
                         long.clone(),
                         format!(
-                            "change one line: e opens the rubric; in names-a-version make {change} and save \
+                            "change one line: on names-a-version, e opens the rubric; make {change} and save \
                              (or edit {} in another editor)",
                             rubric.display()
                         ),
@@ -116,10 +117,10 @@ impl Tour {
                 "v replays, q comes back".to_owned(),
             ),
             TourStep::UseYourOwn => (
-                "use your own: q, then `dicta init my-agent` or `dicta open FILE` (0 hides this)"
+                "use your own: q, then `dicta open FILE`, where W makes a workspace (0 hides this)"
                     .to_owned(),
-                "use your own: `dicta init DIR` (0 hides this)".to_owned(),
-                "dicta init DIR (0 hides)".to_owned(),
+                "use your own: q, `dicta open FILE`, W (0 hides this)".to_owned(),
+                "dicta open FILE (0 hides)".to_owned(),
             ),
         };
         vec![(long.clone(), in_full), (long, brief), (short, least)]

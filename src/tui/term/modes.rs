@@ -45,7 +45,8 @@ pub(super) fn take_terminal() -> io::Result<()> {
 pub(super) fn restore_terminal() {
     // `swap` lets only one thread restore, if two try at the same time.
     if TAKEN.swap(false, Ordering::SeqCst) {
-        let _gone = write_all(DISABLE_SEQUENCE);
+        // A terminal that refuses one write can accept the next. One that is gone refuses both at once.
+        let _gone = write_all(DISABLE_SEQUENCE).or_else(|_| write_all(DISABLE_SEQUENCE));
         let _gone = disable_raw_mode();
     }
 }

@@ -124,6 +124,8 @@ fn blind_screen_shows_no_verdict() {
         .settle()
         .pass(Millis(60_000));
     assert_eq!(gives_away(&app, &rows), None);
+    // The changes are next to the cells, and not next to the transcript that the user reads.
+    app.keys("1").settle();
     assert!(
         app.screen()
             .contains("what moved is hidden until you label it"),

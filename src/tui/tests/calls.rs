@@ -281,7 +281,7 @@ fn snapshots_of_repaired_call() {
     app.keys("+").settle();
     let text = rows(&app);
     for part in [
-        "as received",
+        "raw arguments",
         "'order': 'NW-50031',",
         "≠",
         "repaired: quoted a key at /limit",
@@ -404,7 +404,7 @@ fn columns_are_copied_one_below_the_other() {
     app.keys("3 + y v").settle();
     let copied = app.event_loop.screen.copied.last().expect("it was copied");
     assert!(
-        copied.contains("{'order': 'NW-50031', limit: \"5\",}\ncanonical\n{"),
+        copied.contains("{'order': 'NW-50031', limit: \"5\",}\ncanonical arguments\n{"),
         "{copied}"
     );
 }
@@ -426,7 +426,7 @@ fn snapshots_of_demo_tools() {
     go_to(&mut app, "refund-02", "order-facts");
     same("orders_120x40", &look(&app));
     // The pane shows that `,` moves among the calls of the turn. It starts from the visible call.
-    app.keys(", ,").settle();
+    app.keys(", , ,").settle();
     let text = rows(&app);
     assert!(text.contains("▌ 1 order_status"), "{text}");
     app.keys("4 +").settle();

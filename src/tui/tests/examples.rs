@@ -4,7 +4,8 @@ use std::fs;
 
 use crate::model::Millis;
 use crate::tui::effect::Effect;
-use crate::tui::state::saves::{PARTIAL_WRITE_WINDOW, summarize};
+use crate::tui::state::edit_report::summarize;
+use crate::tui::state::saves::PARTIAL_WRITE_WINDOW;
 use crate::tui::testing::TestWorkbench;
 
 const BEAMLINE: &str = "rubrics/beamline.yaml";

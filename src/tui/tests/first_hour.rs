@@ -460,6 +460,7 @@ fn choices_on_the_screen_are_remembered_unless_fresh() {
         sort: Some(RowSort::Unlabelled),
         splits: Some(app.event_loop.app.ui.splits),
         tour_ended: Some(true),
+        advance: None,
     };
     assert_eq!(ScreenChoices::read(&app.env()), expected);
     let again = open_again(&app, true);

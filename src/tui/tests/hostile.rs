@@ -27,6 +27,10 @@ use crate::tui::testing::TestWorkbench;
 const EVIL: &str = "A\u{1b}]0;pwn\u{7}B\u{1b}[2J\u{1b}[1;1HC\u{1b}c\u{9b}31mD\u{9d}0;x\u{9c}E\u{202e}F\u{2066}G\u{200b}\u{feff}H\u{e0041}\u{e007f}I\r\n\u{8}J\u{b}\u{c}\u{7f}K\u{1b}[201~\rq\u{85}\u{2028}L\u{301}\u{300}\u{ad}\u{fe0f}M\u{1f468}\u{200d}\u{1f469}\u{200d}\u{1f467}中\u{1b}Pq\u{1b}\\";
 
 /// The bytes written so far.
+/// The largest size of a cell. A terminal keeps few characters per cell, and some hang on long ones.
+const MAX_CELL_CHARS: usize = 8;
+const MAX_CELL_BYTES: usize = 64;
+
 #[derive(Clone, Default)]
 struct Bytes(Rc<RefCell<Vec<u8>>>);
 
@@ -61,9 +65,9 @@ impl Other {
         }
     }
 
-    /// Sends a frame. Asserts that only cursor moves, styles and visible text are sent, and that the screens are
-    /// equal.
-    fn show(&mut self, frame: &Buffer, when: &str) {
+    /// Sends a frame and returns its size in bytes. Asserts that only cursor moves, styles and visible text are sent,
+    /// that no cell is large, and that the screens are equal.
+    fn show(&mut self, frame: &Buffer, when: &str) -> usize {
         if self.terminal.get_frame().area() != frame.area {
             *self = Self::new(frame);
         }
@@ -103,9 +107,15 @@ impl Other {
                     " "
                 };
                 assert_eq!(seen, drawn.symbol(), "{when}: {},{}", at.x, at.y);
-                covered = drawn.symbol().cell_width().saturating_sub(1);
+                let symbol = drawn.symbol();
+                assert!(
+                    symbol.chars().count() <= MAX_CELL_CHARS && symbol.len() <= MAX_CELL_BYTES,
+                    "{when}: {symbol:?}"
+                );
+                covered = symbol.cell_width().saturating_sub(1);
             }
         }
+        text.len()
     }
 }
 
@@ -268,6 +278,46 @@ fn hostile_workspace_shows_only_escaped_characters() {
     other.show(app.buffer(), "a search");
     app.keys("esc esc ?").send_msg(Msg::Pasted(EVIL.to_owned()));
     other.show(app.buffer(), "pasted into help");
+}
+
+#[test]
+fn frame_of_stacked_marks_stays_small() {
+    // The screen draws at most four marks on a base, so longer stacks need no more bytes per cell.
+    for (unit, most_kib) in [
+        ("e\u{301}\u{302}\u{303}\u{304}", 128),
+        ("é\u{301}\u{302}\u{303}\u{304}\u{305}\u{306}\u{307}", 128),
+        ("A\u{1f3fb}\u{200d}", 128),
+        ("😀\u{200d}😀", 128),
+        // Marks of 4 bytes, which no living script stacks.
+        ("a\u{1d165}\u{1d166}\u{1e8d0}\u{1e8d1}", 256),
+    ] {
+        let message = quoted(&unit.repeat(20_000));
+        let transcript = format!(
+            "{{\"id\":\"t\",\"messages\":[{{\"role\":\"user\",\"content\":{message}}},{{\"role\":\"assistant\",\"content\":\"A\"}}]}}\n"
+        );
+        let mut app = workbench(
+            200,
+            60,
+            &[
+                ("dicta.yaml", "transcripts: [t.jsonl]\nrubrics: [r.yaml]\n"),
+                ("t.jsonl", &transcript),
+                (
+                    "r.yaml",
+                    "id: r\nevals:\n  - { id: check, type: contains, params: { patterns: [A] } }\n",
+                ),
+            ],
+        );
+        app.settle();
+        app.keys("6 + g").settle();
+        let frame = app.buffer().clone();
+        let hostile = frame
+            .content
+            .iter()
+            .filter(|cell| !cell.symbol().is_ascii());
+        assert!(hostile.count() > 500, "{}", app.screen());
+        let bytes = Other::new(&frame).show(&frame, unit);
+        assert!(bytes <= most_kib << 10, "{unit:?}: {bytes} bytes");
+    }
 }
 
 #[test]

@@ -39,6 +39,10 @@ fn ask_besides(driven: &mut TestWorkbench) {
         cache: CachePolicy::Refresh,
         replayed_evidence: None,
         parent: None,
+        recorded_only: false,
+        branch: None,
+        repeat: None,
+        measures_noise: false,
         is_of_save: false,
     };
     driven.effect(Effect::StartRun(order)).settle();

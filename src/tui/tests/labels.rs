@@ -3,7 +3,7 @@
 use super::{go_to, judged, last_notice, outcome, rubric};
 use crate::model::{Label, Millis, Outcome};
 use crate::tui::state::cells::{CellsEntry, CellsRow, LabelValue, RowId, RowSort};
-use crate::tui::state::saves::summarize;
+use crate::tui::state::edit_report::summarize;
 use crate::tui::testing::TestWorkbench;
 
 const CELL: &str = "beam-upgrade/beamline/newest";
@@ -425,5 +425,114 @@ fn renamed_labelled_eval_loads_with_label_problem() {
             .app
             .workspace()
             .is_some_and(|w| w.label_problems.is_empty())
+    );
+}
+
+/// Replaces a text of the demo's support rubric.
+fn edit_support(app: &mut TestWorkbench, from: &str, to: &str) {
+    let path = "rubrics/support.yaml";
+    let text = std::fs::read_to_string(app.root.join(path)).expect("a rubric");
+    let edited = text.replace(from, to);
+    assert_ne!(text, edited);
+    app.save(path, &edited).settle();
+}
+
+#[test]
+fn inverted_criterion_leaves_labels_to_confirm_and_one_key_confirms() {
+    const TONE: &str = "refund-02/support/tone";
+    const OTHER: &str = "refund-03/support/tone";
+    let mut app = judged(120, 40);
+    app.save("labels.jsonl", "").settle();
+    for name in [TONE, OTHER] {
+        go_to(&mut app, name);
+        app.keys("1 p");
+    }
+    read_back(&mut app);
+    let written = last(&app);
+    assert!(written.question_digest.is_some() && written.transcript_digest.is_some());
+    assert_eq!(written.blind, Some(false));
+    let state = |app: &TestWorkbench| {
+        let cells = &app.event_loop.app.live_session.cells;
+        let of = |name: &str| {
+            let row = cells.row(row(app, name)).expect("a row");
+            (row.label, row.to_confirm.is_some())
+        };
+        (of(TONE), of(OTHER))
+    };
+    let counted = (Some(LabelValue::Pass), false);
+    assert_eq!(state(&app), (counted, counted));
+    // A bound is not part of the question.
+    edit_support(&mut app, "min_score: 0.7", "min_score: 0.6");
+    assert_eq!(state(&app), (counted, counted));
+    edit_support(
+        &mut app,
+        "never talks down to them",
+        "always talks down to them",
+    );
+    assert_eq!(state(&app), ((None, true), (None, true)));
+    let eval = app
+        .event_loop
+        .app
+        .live_session
+        .cells
+        .row(row(&app, TONE))
+        .map_or(0, |row| row.eval);
+    let tally = app.event_loop.app.live_session.cells.tally_agreement(eval);
+    assert_eq!((tally.labelled, tally.agreement.to_confirm), (0, 2));
+    go_to(&mut app, TONE);
+    app.keys("1");
+    assert!(app.screen().contains("to confirm"), "{}", app.screen());
+    app.keys("a");
+    read_back(&mut app);
+    assert_eq!(state(&app), (counted, (None, true)));
+    // Another answer is kept next to the earlier one.
+    go_to(&mut app, OTHER);
+    app.keys("1 f");
+    read_back(&mut app);
+    assert_eq!(state(&app), (counted, (Some(LabelValue::Fail), false)));
+    assert_eq!(last(&app).earlier.len(), 1);
+    app.keys("U");
+    read_back(&mut app);
+    assert_eq!(state(&app), (counted, (None, true)));
+}
+
+#[test]
+fn blind_label_records_that_no_verdict_was_seen() {
+    use crate::model::SeenVerdicts;
+    let mut app = judged(120, 40);
+    app.save("labels.jsonl", "").settle();
+    go_to(&mut app, CELL);
+    app.keys("1 p");
+    read_back(&mut app);
+    assert_eq!(
+        (last(&app).blind, last(&app).seen),
+        (Some(false), Some(SeenVerdicts::ThisJudge))
+    );
+    app.keys("1 B");
+    go_to(&mut app, "refund-03/support/grounded");
+    app.keys("p");
+    read_back(&mut app);
+    assert_eq!(
+        (last(&app).blind, last(&app).seen),
+        (Some(true), Some(SeenVerdicts::None))
+    );
+}
+
+#[test]
+fn labels_of_several_people_appear_side_by_side() {
+    let mut app = judged(120, 40);
+    let line = |by: &str, passed: bool| {
+        format!(
+            "{{\"transcript\":\"beam-upgrade\",\"rubric\":\"beamline\",\"eval\":\"newest\",\"passed\":{passed},\"by\":\"{by}\"}}\n"
+        )
+    };
+    app.save("labels.jsonl", &(line("ann", true) + &line("bo", false)))
+        .settle();
+    go_to(&mut app, CELL);
+    app.keys("5 +").settle();
+    assert!(
+        app.screen().contains("labels: ann ✓, bo ✗"),
+        "{}",
+        app.screen()
     );
 }

@@ -4,23 +4,32 @@
 
 mod blind;
 mod calls;
+mod completion;
 mod consent;
+mod edits;
 mod examples;
 mod first_hour;
+mod first_judging;
 mod hostile;
 mod hurts;
 mod judges;
 mod keys;
+mod labelling;
 mod labels;
 mod look;
 mod looks;
+mod noise;
 mod pages;
 mod panels;
 mod picture;
+mod progress;
 mod replay;
+mod review;
 mod saves;
+mod sealed;
 mod server;
 mod source;
+mod trace_screen;
 mod unjudged_file;
 
 use std::path::Path;
@@ -106,7 +115,9 @@ fn last_notice(app: &TestWorkbench) -> &str {
 }
 
 fn runs_in(store: &Path) -> usize {
-    std::fs::read_dir(store).map_or(0, Iterator::count)
+    let entries = std::fs::read_dir(store).into_iter().flatten().flatten();
+    // The index of the history is a file.
+    entries.filter(|entry| entry.path().is_dir()).count()
 }
 
 fn demo_in(dir: &Path) -> std::path::PathBuf {

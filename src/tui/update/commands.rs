@@ -4,8 +4,9 @@
 
 use super::notices::push_info;
 use super::{
-    copy, focus, footer_input, labels, opened_item, overlay, panes, quit, replay,
-    replayed_evidence, runs, saves,
+    copy, edits, example_edit, figures, focus, footer_input, label_notes, label_queues, labels,
+    opened_item, overlay, panes, progress, quit, repeats, replay, replayed_evidence, review, runs,
+    saves, trace_screen,
 };
 use crate::tui::command::{self, UiCommand};
 use crate::tui::effect::Effect;
@@ -24,7 +25,24 @@ pub(super) fn run_command(app: &mut App, command: UiCommand) -> Vec<Effect> {
 
 /// Runs the action of a command. The match has no wildcard, so the compiler reports a missing command.
 fn dispatch_command(app: &mut App, command: UiCommand) -> Vec<Effect> {
+    // The progress screen has its own meaning of movement and focus.
+    if app.shows_progress()
+        && let Some(effects) = progress::run_shared_command(app, command)
+    {
+        return effects;
+    }
+    if app.shows_review()
+        && let Some(effects) = review::run_shared_command(app, command)
+    {
+        return effects;
+    }
+    if app.shows_trace_screen()
+        && let Some(effects) = trace_screen::run_shared_command(app, command)
+    {
+        return effects;
+    }
     match command {
+        UiCommand::Enter if opens_trace(app) => trace_screen::open(app),
         UiCommand::Quit => quit::quit(app),
         UiCommand::Cancel => quit::cancel_or_quit(app),
         UiCommand::Suspend => vec![Effect::Suspend],
@@ -45,7 +63,11 @@ fn dispatch_command(app: &mut App, command: UiCommand) -> Vec<Effect> {
         UiCommand::Pane4 => panes::focus_pane(app, Pane::FetchedContent),
         UiCommand::Pane5 => panes::focus_pane(app, Pane::Verdict),
         UiCommand::Pane6 => panes::focus_pane(app, Pane::Transcript),
-        UiCommand::Pane7 => panes::focus_pane(app, Pane::Changes),
+        UiCommand::Pane7 => {
+            app.saves.changes_closed = false;
+            panes::focus_pane(app, Pane::Changes)
+        }
+        UiCommand::ToggleChanges => edits::toggle_changes(app),
         UiCommand::Zoom => panes::toggle_zoom(app),
         UiCommand::Up => panes::move_focused_by(app, -1),
         UiCommand::Down => panes::move_focused_by(app, 1),
@@ -65,16 +87,25 @@ fn dispatch_command(app: &mut App, command: UiCommand) -> Vec<Effect> {
         UiCommand::LabelPass => labels::set_label(app, Some(true)),
         UiCommand::LabelFail => labels::set_label(app, Some(false)),
         UiCommand::LabelUnsure => labels::set_label(app, None),
+        UiCommand::LabelConfirm => labels::confirm_label(app),
         UiCommand::LabelRemove => labels::remove_label(app),
         UiCommand::LabelBack => labels::undo_label(app),
-        UiCommand::NextUnlabelled => labels::select_next_unlabelled(app),
+        UiCommand::NextUnlabelled => label_queues::select_next(app),
+        UiCommand::LabelNote => label_notes::open_note(app),
+        UiCommand::LabelQueues => label_queues::open_queues(app),
+        UiCommand::LabelAdvance => label_queues::toggle_advance(app),
+        UiCommand::LabelClose => label_notes::open_closing(app),
+        UiCommand::Agreement => figures::open_agreement(app),
+        UiCommand::LabelMove => edits::move_labels(app),
         UiCommand::Blind => labels::toggle_blind(app),
         UiCommand::Run => runs::run_focused(app),
         UiCommand::RunAll => runs::run_all(app),
         UiCommand::Edit => edit_focused(app),
+        UiCommand::SaveExample => example_edit::save_as_example(app),
         UiCommand::Auto => saves::toggle_auto_judging(app),
         UiCommand::Pages => replayed_evidence::toggle_replayed_evidence(app),
         UiCommand::Judges => overlay::open_judges(app),
+        UiCommand::Repeat => repeats::ask_count(app),
         UiCommand::Replay => replay::open_focused_run(app),
         UiCommand::MakeWorkspace => opened_item::make_workspace(app),
         UiCommand::PreviousStep => focus::move_step_by(app, -1),
@@ -89,6 +120,53 @@ fn dispatch_command(app: &mut App, command: UiCommand) -> Vec<Effect> {
         UiCommand::CopyMessage => copy::copy_message(app),
         UiCommand::CopyName => copy::copy_cell_name(app),
         UiCommand::CopyCommand => copy::copy_command_line(app),
+        UiCommand::TraceUnfold
+        | UiCommand::TraceFold
+        | UiCommand::TraceCompare
+        | UiCommand::TraceBranch => trace_screen::run_command(app, command),
+        UiCommand::Review => review::toggle(app),
+        UiCommand::ReviewNoFailure
+        | UiCommand::ReviewNote
+        | UiCommand::ReviewUnsure
+        | UiCommand::ReviewSkip
+        | UiCommand::ReviewPrevious
+        | UiCommand::ReviewNext
+        | UiCommand::ReviewUndo
+        | UiCommand::ReviewMore
+        | UiCommand::ReviewModes
+        | UiCommand::ModesMark
+        | UiCommand::ModesAssign
+        | UiCommand::ModesCreate
+        | UiCommand::ModesRename
+        | UiCommand::ModesDefine
+        | UiCommand::ModesMerge
+        | UiCommand::ModesSplit
+        | UiCommand::ModesUngroup
+        | UiCommand::ModesUndo
+        | UiCommand::ModesNearer
+        | UiCommand::ModesFurther
+        | UiCommand::ModesAnswers
+        | UiCommand::ModesEval
+        | UiCommand::DraftWrite
+        | UiCommand::AnswerYes
+        | UiCommand::AnswerNo
+        | UiCommand::AnswerNext
+        | UiCommand::AnswerPrevious => review::run_command(app, command),
+        UiCommand::Progress => progress::toggle(app),
+        UiCommand::ProgressOpen
+        | UiCommand::ProgressRuns
+        | UiCommand::ProgressCompare
+        | UiCommand::ProgressBaseline
+        | UiCommand::ProgressReplay
+        | UiCommand::ProgressRestore
+        | UiCommand::ProgressExport
+        | UiCommand::ProgressUndo
+        | UiCommand::NextEval
+        | UiCommand::PreviousEval
+        | UiCommand::RaiseThreshold
+        | UiCommand::LowerThreshold
+        | UiCommand::RaiseThresholdFinely
+        | UiCommand::LowerThresholdFinely => progress::run_command(app, command),
         UiCommand::PlayPause
         | UiCommand::StepEvent
         | UiCommand::StepTurn
@@ -103,6 +181,12 @@ fn dispatch_command(app: &mut App, command: UiCommand) -> Vec<Effect> {
     }
 }
 
+/// Returns true if a cell with a judge trace is selected in the cells.
+fn opens_trace(app: &App) -> bool {
+    let is_row = matches!(app.session().cells.list.selected, Some(CellsEntry::Row(_)));
+    app.ui.focus == Pane::Cells && is_row && app.check_trace().is_ok()
+}
+
 /// `esc`: goes one step back. It never quits.
 fn step_back(app: &mut App) -> Vec<Effect> {
     let pane = app.ui.focus;
@@ -112,6 +196,9 @@ fn step_back(app: &mut App) -> Vec<Effect> {
     }
     if app.ui.zoomed {
         return panes::toggle_zoom(app);
+    }
+    if app.shows_trace_screen() {
+        return trace_screen::step_back(app);
     }
     if !app.session().cells.filter.is_empty() {
         // An empty filter always parses.

@@ -11,9 +11,9 @@ use crate::model::pluralize;
 use crate::rubric::{Eval, Rubric};
 use crate::tui::effect::Effect;
 use crate::tui::state::App;
+use crate::tui::state::edit_report::{EvalName, summarize};
 use crate::tui::state::notices::NoticeLevel;
 use crate::tui::state::overlay::Overlay;
-use crate::tui::state::saves::{EvalName, summarize};
 use crate::workspace::Workspace;
 use crate::workspace::lint::ExampleResult;
 

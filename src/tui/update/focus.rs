@@ -21,11 +21,12 @@ use crate::tui::state::App;
 use crate::tui::state::cells::{RowId, SlotId};
 use crate::tui::state::document::{DocumentState, TranscriptDocument, TranscriptPane};
 use crate::tui::state::judge_trace::{
-    CellRef, LastShown, LastShownCall, RecordedCell, RecordedCellState, RequestState,
-    StepSelection, find_shown_call, find_shown_turn, find_streaming_call,
+    CellRef, LastShown, LastShownCall, RecordedCell, RecordedCellRef, RecordedCellState,
+    RequestState, StepSelection, find_shown_call, find_shown_turn, find_streaming_call,
 };
 use crate::tui::state::overlay::Overlay;
 use crate::tui::state::pane::Pane;
+use crate::tui::state::piece_range::PieceRange;
 use crate::tui::state::readable_request::{ReadableRequest, RequestKey};
 use crate::tui::state::session_view::SessionView;
 use crate::tui::state::shown_cell::{TraceLocation, locate_trace, resolve_shown_cell};
@@ -34,7 +35,9 @@ use crate::tui::task_failure::TaskFailure;
 use crate::tui::widget::flow::{BlockPosition, ScrollState};
 
 pub(super) use finding_marks::handle_marks_found;
-pub(crate) use steps::{move_message_by, move_step_by, select_step, toggle_raw};
+pub(crate) use steps::{
+    move_message_by, move_step_by, select_adjacent_slot, select_step, toggle_raw,
+};
 
 /// Orders what the focused cell needs and is not ordered yet. Called after every update.
 pub(super) fn request_focused(app: &mut App) -> Vec<Effect> {
@@ -73,6 +76,7 @@ fn update_focused_row(session: &mut SessionView) {
 /// Clears the positions in the texts of the cell before.
 fn clear_positions(session: &mut SessionView) {
     session.trace_panes.step = StepSelection::Newest;
+    session.trace_screen = session.trace_screen.for_another_cell();
     session.trace_panes.selected_citation = None;
     session.trace_panes.awaited_citation = None;
     session.trace_panes.selected_quote = None;
@@ -100,6 +104,37 @@ fn request_trace(app: &mut App) -> Option<Effect> {
     if session.trace_panes.recorded.is_of(&wanted) {
         return None;
     }
+    let (state, effect) = order_trace(app, row?, wanted);
+    app.session_mut().trace_panes.recorded = state;
+    effect
+}
+
+/// Orders the trace that is shown next to the focused one, if its run is not in memory.
+pub(super) fn request_other_trace(app: &mut App) -> Option<Effect> {
+    let session = app.session();
+    let (row, slot) = (session.trace_panes.row?, session.trace_screen.other_slot?);
+    let wanted = match locate_trace(session, row, slot) {
+        TraceLocation::Memory {
+            cached: Some(wanted),
+            ..
+        }
+        | TraceLocation::Recording(wanted) => wanted,
+        TraceLocation::NeverRun | TraceLocation::Memory { cached: None, .. } => return None,
+    };
+    if session.trace_screen.other.is_of(&wanted) {
+        return None;
+    }
+    let (state, effect) = order_trace(app, row, wanted);
+    app.session_mut().trace_screen.other = state;
+    effect
+}
+
+/// Returns the loading state of a trace and the effect that reads it, or the reason why nothing can read it.
+fn order_trace(
+    app: &App,
+    row: RowId,
+    wanted: RecordedCellRef,
+) -> (RecordedCellState, Option<Effect>) {
     let workspace = app.workspace().cloned();
     // A recording without a workspace may be next to the run that it refers to.
     let sibling_dir = app
@@ -107,24 +142,23 @@ fn request_trace(app: &mut App) -> Option<Effect> {
         .as_ref()
         .and_then(|replay| sibling_run_dir(&replay.dir, &wanted.run));
     let dir = sibling_dir.filter(|_| workspace.is_none());
-    let trace = &mut app.session_mut().trace_panes;
     if workspace.is_none() && dir.is_none() {
         let why = format!(
             "run {}, which holds the trace, is not at hand",
             wanted.run.letters()
         );
-        trace.recorded = RecordedCellState::Failed { wanted, why };
-        return None;
+        return (RecordedCellState::Failed { wanted, why }, None);
     }
     // Stored before the result arrives, so that the next update does not order it again.
-    trace.recorded = RecordedCellState::Loading(wanted.clone());
-    Some(Effect::ReadTrace {
-        row: row?,
+    let state = RecordedCellState::Loading(wanted.clone());
+    let effect = Effect::ReadTrace {
+        row,
         run: wanted.run,
         cell: wanted.cell,
         workspace,
         dir,
-    })
+    };
+    (state, Some(effect))
 }
 
 /// Returns the folder of a run next to another one. An id from a recording is untrusted, so it must be a single file
@@ -193,7 +227,11 @@ pub(super) fn handle_source_read(
 
 /// Returns the field mapping of a file.
 fn find_field_map(app: &App, path: &Path) -> Option<Arc<FieldMapping>> {
-    app.workspace()?.field_maps.0.get(path).map(Arc::clone)
+    app.workspace()?
+        .field_maps
+        .by_path
+        .get(path)
+        .map(Arc::clone)
 }
 
 /// Returns the transcript with its whole path, and the folder of the run that may contain a copy.
@@ -317,8 +355,10 @@ fn request_readable_request(app: &mut App) -> Option<Effect> {
 /// Orders the visible blobs and colors that are not loaded.
 fn request_texts(app: &mut App, effects: &mut Vec<Effect>) {
     let wanted = content::find_missing(app);
+    // The row of an eval has no cell; the rubric that it shows is in the folder of the opened run.
     let dir = resolve_shown_cell(app)
         .and_then(|shown_cell| shown_cell.dir)
+        .or_else(|| app.replay.as_ref().map(|replay| replay.dir.as_path()))
         .map(Path::to_owned);
     for page in wanted.hidden_text {
         app.texts.start_highlight(page.key);
@@ -358,22 +398,30 @@ pub(super) fn handle_trace_read(
     recorded: Result<Arc<RecordedCell>, TaskFailure>,
 ) -> Vec<Effect> {
     // The answer must be the ordered one: the user may have moved to another cell meanwhile.
-    let waits = |session: &SessionView| match (&session.trace_panes.recorded, &recorded) {
+    let waits = |state: &RecordedCellState| match (state, &recorded) {
         (RecordedCellState::Loading(wanted), Ok(recorded)) => {
             let meant = match &wanted.cell {
                 CellRef::Ix(number) => recorded.cell == *number,
-                CellRef::Name(name) => recorded.transcript.id == name.transcript,
+                CellRef::Named(named) => recorded.transcript.id == named.name.transcript,
             };
-            session.trace_panes.row == Some(row) && wanted.run == recorded.run && meant
+            wanted.run == recorded.run && meant
         }
         // A failure does not name its cell, so the row identifies it.
-        (RecordedCellState::Loading(..), Err(_)) => session.trace_panes.row == Some(row),
+        (RecordedCellState::Loading(..), Err(_)) => true,
         _ => false,
     };
-    if let Some(session) = sessions_mut(app).find(|session| waits(session)) {
+    let of_row = sessions_mut(app).filter(|session| session.trace_panes.row == Some(row));
+    // The trace next to the focused one is ordered after it.
+    let mut states = of_row.flat_map(|session| {
+        [
+            &mut session.trace_panes.recorded,
+            &mut session.trace_screen.other,
+        ]
+    });
+    if let Some(state) = states.find(|state| waits(state)) {
         // Taken out to move its reference into the new state.
-        let asked = std::mem::take(&mut session.trace_panes.recorded);
-        session.trace_panes.recorded = match (asked, recorded) {
+        let asked = std::mem::take(state);
+        *state = match (asked, recorded) {
             (RecordedCellState::Loading(wanted), Ok(recorded)) => RecordedCellState::Loaded {
                 cell: wanted.cell,
                 recorded,
@@ -394,15 +442,24 @@ pub(super) fn handle_request_read(
     key: &RequestKey,
     request: Result<Arc<ReadableRequest>, TaskFailure>,
 ) -> Vec<Effect> {
-    let waits = |session: &&mut SessionView| matches!(&session.trace_panes.request, RequestState::Loading(asked) if asked == key);
-    if let Some(session) = sessions_mut(app).find(waits) {
-        session.trace_panes.request = match request {
-            Ok(request) => RequestState::Loaded(request),
-            Err(why) => RequestState::Failed {
-                key: key.clone(),
-                why: why.into(),
-            },
-        };
+    let waits =
+        |state: &RequestState| matches!(state, RequestState::Loading(asked) if asked == key);
+    let read = match request {
+        Ok(request) => RequestState::Loaded(request),
+        Err(why) => RequestState::Failed {
+            key: key.clone(),
+            why: why.into(),
+        },
+    };
+    // The panes and the trace screen can show the same request.
+    for session in sessions_mut(app) {
+        let of_screen = session.trace_screen.requests.get_mut(&key.turn);
+        let of_panes = [&mut session.trace_panes.request];
+        for state in of_screen.into_iter().chain(of_panes) {
+            if waits(state) {
+                *state = read.clone();
+            }
+        }
     }
     Vec::new()
 }
@@ -450,6 +507,18 @@ pub(super) fn handle_document_read(
         session.transcript_pane.quotes_key = None;
     }
     Vec::new()
+}
+
+/// Shows a range of the transcript with its mark.
+pub(super) fn show_transcript_range(app: &mut App, range: PieceRange) {
+    let document = app.session().transcript_pane.loaded_document();
+    let head = document.map_or(0, |doc| doc.heading_len(range.piece));
+    let place = BlockPosition {
+        block: range.piece,
+        byte: range.range.start + head,
+    };
+    scroll_into_view(app, Pane::Transcript, place);
+    app.session_mut().transcript_pane.selected_quote = Some(range);
 }
 
 /// Scrolls a pane to a position and makes the pane visible.

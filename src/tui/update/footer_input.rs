@@ -1,11 +1,13 @@
-//! The line that is typed in the footer: a filter of the cells, applied with every key, or a search in a text.
+//! The line that is typed in the footer: a filter of the cells, applied with every key, a search in a text, or a text
+//! about a label.
 
 use crossterm::event::KeyCode;
 
-use super::panes;
+use super::{label_notes, panes, review};
 use crate::tui::content;
 use crate::tui::effect::Effect;
 use crate::tui::key_chord::KeyChord;
+use crate::tui::state::cells::completion::FilterCompletion;
 use crate::tui::state::pane::Pane;
 use crate::tui::state::{App, FooterInput};
 use crate::tui::widget::flow::TextSearch;
@@ -17,6 +19,7 @@ pub(super) fn open_input(app: &mut App) -> Vec<Effect> {
     app.ui.footer_input = Some(if pane == Pane::Cells {
         let before = app.session().cells.filter.clone();
         FooterInput::Filter {
+            completion: app.session().cells.complete_filter(&before, before.len()),
             input: LineInput::new(before.clone()),
             previous: before,
             problem: None,
@@ -40,11 +43,11 @@ pub(super) fn handle_key(app: &mut App, chord: KeyChord) -> Vec<Effect> {
         KeyCode::Enter => accept_input(app),
         KeyCode::Esc => cancel_input(app),
         _ if cancel => cancel_input(app),
+        KeyCode::Tab | KeyCode::Down => choose_offer(app, |list| list.choose_next(true)),
+        KeyCode::BackTab | KeyCode::Up => choose_offer(app, |list| list.choose_next(false)),
         _ => {
             let took = match &mut app.ui.footer_input {
-                Some(FooterInput::Filter { input, .. } | FooterInput::Search { input, .. }) => {
-                    input.handle_key(chord)
-                }
+                Some(typing) => typing.input_mut().handle_key(chord),
                 None => false,
             };
             if took {
@@ -55,12 +58,64 @@ pub(super) fn handle_key(app: &mut App, chord: KeyChord) -> Vec<Effect> {
     }
 }
 
+/// Chooses an offer of the filter's list, and applies the filter with it.
+fn choose_offer(
+    app: &mut App,
+    choose: impl FnOnce(&mut FilterCompletion) -> Option<(String, usize)>,
+) -> Vec<Effect> {
+    // Taken out, because applying it changes the app.
+    let Some(mut typing) = app.ui.footer_input.take() else {
+        return Vec::new();
+    };
+    if let FooterInput::Filter {
+        input,
+        problem,
+        completion,
+        ..
+    } = &mut typing
+        && let Some((text, cursor)) = choose(completion)
+    {
+        *input = LineInput { text, cursor };
+        let cells = &mut app.session_mut().cells;
+        *problem = cells.set_filter(&input.text).err();
+        // A list of one has no other choice, so the list continues with what can follow.
+        if completion.offers.len() == 1 {
+            *completion = cells.complete_filter(&input.text, input.cursor);
+        }
+    }
+    app.ui.footer_input = Some(typing);
+    Vec::new()
+}
+
+/// Chooses the offer that was clicked.
+pub(super) fn click_offer(app: &mut App, at: usize) -> Vec<Effect> {
+    choose_offer(app, |list| list.choose(at));
+    // A click is a final choice.
+    list_what_follows(app);
+    Vec::new()
+}
+
+/// Lists what can follow the typed text.
+fn list_what_follows(app: &mut App) {
+    let completion = match &app.ui.footer_input {
+        Some(FooterInput::Filter { input, .. }) => {
+            let cells = &app.session().cells;
+            cells.complete_filter(&input.text, input.cursor)
+        }
+        _ => return,
+    };
+    if let Some(FooterInput::Filter {
+        completion: list, ..
+    }) = &mut app.ui.footer_input
+    {
+        *list = completion;
+    }
+}
+
 /// Pastes a text into the line; returns false if no line is open.
 pub(super) fn handle_paste(app: &mut App, text: &str) -> bool {
     match &mut app.ui.footer_input {
-        Some(FooterInput::Filter { input, .. } | FooterInput::Search { input, .. }) => {
-            input.paste(text);
-        }
+        Some(typing) => typing.input_mut().paste(text),
         None => return false,
     }
     apply_input(app);
@@ -74,11 +129,20 @@ fn apply_input(app: &mut App) {
         return;
     };
     match &mut typing {
-        FooterInput::Filter { input, problem, .. } => {
+        FooterInput::Filter {
+            input,
+            problem,
+            completion,
+            ..
+        } => {
+            let cells = &mut app.session_mut().cells;
             // An invalid filter keeps the rows and shows its problem while the user types.
-            *problem = app.session_mut().cells.set_filter(&input.text).err();
+            *problem = cells.set_filter(&input.text).err();
+            *completion = cells.complete_filter(&input.text, input.cursor);
         }
         FooterInput::Search { input, pane, .. } => highlight_matches(app, *pane, &input.text),
+        // These texts take effect with enter.
+        FooterInput::Note { .. } | FooterInput::Clause { .. } | FooterInput::Review { .. } => {}
     }
     app.ui.footer_input = Some(typing);
 }
@@ -92,24 +156,40 @@ fn highlight_matches(app: &mut App, pane: Pane, needle: &str) {
     }
 }
 
-/// `enter`: keeps the filter, or goes to the first match after the visible position.
+/// `enter`: keeps the filter, or goes to the first match after the visible position. If a key was chosen from the list,
+/// lists its values.
 fn accept_input(app: &mut App) -> Vec<Effect> {
+    if let Some(FooterInput::Filter { completion, .. }) = &app.ui.footer_input
+        && completion.chosen_offer().is_some_and(|offer| offer.is_key)
+    {
+        list_what_follows(app);
+        return Vec::new();
+    }
     match app.ui.footer_input.take() {
         Some(FooterInput::Filter {
             problem: Some(why),
             input,
             previous: before,
+            ..
         }) => {
-            // An invalid filter stays open, so that the user can fix it.
+            // An invalid filter stays open, so that the user can fix it. Without the list, the problem is visible.
             app.ui.footer_input = Some(FooterInput::Filter {
                 input,
                 previous: before,
                 problem: Some(why),
+                completion: FilterCompletion::default(),
             });
             Vec::new()
         }
         Some(FooterInput::Search { input, pane, .. }) if !input.text.is_empty() => {
             panes::find_next_match(app, pane, true)
+        }
+        Some(FooterInput::Note { input, row }) => label_notes::accept_note(app, row, &input.text),
+        Some(FooterInput::Review { input, purpose }) => {
+            review::accept_text(app, purpose, &input.text)
+        }
+        Some(FooterInput::Clause { input, row, cause }) => {
+            label_notes::accept_clause(app, row, cause, &input.text)
         }
         _ => Vec::new(),
     }
@@ -133,7 +213,10 @@ fn cancel_input(app: &mut App) -> Vec<Effect> {
                 scroll.search = before;
             }
         }
-        None => {}
+        Some(
+            FooterInput::Note { .. } | FooterInput::Clause { .. } | FooterInput::Review { .. },
+        )
+        | None => {}
     }
     Vec::new()
 }

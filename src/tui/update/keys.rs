@@ -5,7 +5,7 @@
 
 use super::commands::run_command;
 use super::notices::push_info;
-use super::{footer_input, overlay_input};
+use super::{footer_input, overlay_input, review};
 use crate::tui::effect::Effect;
 use crate::tui::key_chord::KeyChord;
 use crate::tui::keymap::{self, KeyMeaning};
@@ -16,6 +16,11 @@ pub(super) fn handle_key(app: &mut App, chord: KeyChord) -> Vec<Effect> {
     // A key press means that the user has seen the notice.
     app.notices.dismiss();
     // Open inputs get the key first: there, letters are text and no commands.
+    // During a write, keys wait: they are about the next transcript.
+    if app.shows_review() && app.review.writing.is_some() && chord.to_string() != "ctrl-c" {
+        app.review.held.push_back(chord);
+        return Vec::new();
+    }
     if app.ui.footer_input.is_some() {
         return footer_input::handle_key(app, chord);
     }
@@ -45,6 +50,18 @@ pub(super) fn handle_key(app: &mut App, chord: KeyChord) -> Vec<Effect> {
             push_info(app, format!("`{keys}` does nothing here: ? lists the keys"))
         }
     }
+}
+
+/// Handles the keys that waited for a write, until one of them writes again.
+pub(super) fn handle_held(app: &mut App) -> Vec<Effect> {
+    let mut effects = Vec::new();
+    while app.review.writing.is_none()
+        && let Some(chord) = app.review.held.pop_front()
+    {
+        effects.extend(handle_key(app, chord));
+        effects.extend(review::request_shown(app));
+    }
+    effects
 }
 
 /// Pastes a text into the line that is being typed. Anywhere else it has no effect.

@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::label_queues;
 use super::notices::push_info;
-use super::panes::keep_selection_visible;
+use super::panes::{self, keep_selection_visible};
 use super::quit;
 use crate::diag::{Diagnostic, Severity};
 use crate::model::{CellName, Label, make_visible};
@@ -15,7 +16,9 @@ use crate::tui::state::App;
 use crate::tui::state::cells::{CellsRow, LabelValue, RowId, RowSort, compute_label_agreement};
 use crate::tui::state::label_edits::LabelEdit;
 use crate::tui::state::notices::NoticeLevel;
+use crate::tui::state::pane::Pane;
 use crate::tui::task_failure::TaskFailure;
+use crate::workspace::label_edit::{AnnotationContent, LabelAnnotation};
 use crate::workspace::{UNMATCHED_LABEL_CODE, Workspace};
 
 /// `p`, `f`, `u`: labels the focused decision as pass, fail or unsure.
@@ -24,47 +27,89 @@ pub(super) fn set_label(app: &mut App, passed: Option<bool>) -> Vec<Effect> {
         return Vec::new();
     };
     let before = app.live_session.cells.row_label(row).cloned();
+    let current = app.live_session.cells.row(row).and_then(|row| row.label);
     let word = LabelValue::from_passed(passed).as_str();
     let what = format_decision_name(app, &name);
-    // A second press must not write the same label with a new time.
-    if before.as_ref().is_some_and(|label| label.passed == passed) {
+    let is_sealed = app.live_session.cells.is_sealed(&name.transcript);
+    // A second press must not write the same label with a new time. In a queue, it answers the decision.
+    if current == Some(LabelValue::from_passed(passed)) {
+        let moved = label_queues::advance(app, row).unwrap_or_default();
         return push_info(
             app,
-            format!("{what} is labelled {word} already (x removes it)"),
+            format!("{what} is labelled {word} already{moved} (x removes it)"),
         );
     }
-    let label = Label {
-        transcript: name.transcript.clone(),
+    let was_hidden = app
+        .live_session
+        .cells
+        .row(row)
+        .is_some_and(|row| row.hidden);
+    let mut origin = app.live_session.cells.label_origin(row);
+    origin.note = app.labelling.draft_notes.remove(&row);
+    // The runtime adds the author and the time when it writes.
+    let mut label = Label {
         rubric: Some(name.rubric.clone()),
-        eval: name.eval.clone(),
-        passed,
-        score: None,
-        // The runtime adds the author and the time when it writes.
-        by: None,
-        at: None,
         // Another value does not remove a person's note.
         note: before.as_ref().and_then(|label| label.note.clone()),
+        ..Label::new(&name.transcript, &name.eval, passed)
     };
+    origin.apply_to(&mut label);
     let change = LabelChange::Set {
         cell: name.clone(),
         passed,
+        origin: Box::new(origin),
     };
     let effects = apply_edit(app, name, Some(label), before, change, None);
+    if is_sealed {
+        push_info(app, format!("labelled {what}: sealed (U takes it back)"));
+        return effects;
+    }
     let agrees = app
         .live_session
         .cells
         .row(row)
         .and_then(CellsRow::agrees_with_label);
+    let moved = label_queues::advance(app, row);
     let agrees = match agrees {
+        // The verdict of a decision that the screen leaves blind stays hidden.
+        _ if was_hidden && moved.is_some() => "",
         Some(true) => ", the verdict agrees",
         Some(false) => ", the verdict disagrees",
         None => "",
     };
+    let moved = moved.unwrap_or_default();
     push_info(
         app,
-        format!("labelled {what}: {word}{agrees} (U takes it back)"),
+        format!("labelled {what}: {word}{agrees}{moved} (U takes it back)"),
     );
     effects
+}
+
+/// Adds a note or a cause to the label of a row.
+pub(super) fn annotate(app: &mut App, row: RowId, content: AnnotationContent) -> Vec<Effect> {
+    let cells = &app.live_session.cells;
+    let (Some(name), Some(before)) = (cells.decision_name(row), cells.row_label(row).cloned())
+    else {
+        return Vec::new();
+    };
+    let mut label = before.clone();
+    content.apply_to(&mut label);
+    let change = LabelChange::Annotate(LabelAnnotation {
+        decision: name.clone(),
+        by: before.by.clone(),
+        content,
+    });
+    apply_edit(app, name, Some(label), Some(before), change, None)
+}
+
+/// `a`: confirms the label of the focused decision after its question or transcript changed.
+pub(super) fn confirm_label(app: &mut App) -> Vec<Effect> {
+    let cells = &app.live_session.cells;
+    let label = cells.selected_row().and_then(|row| cells.row_label(row));
+    match label.map(|label| label.passed) {
+        Some(passed) => set_label(app, passed),
+        None => Vec::new(),
+    }
 }
 
 /// `x`: removes the label of the focused decision.
@@ -95,7 +140,10 @@ pub(super) fn undo_label(app: &mut App) -> Vec<Effect> {
         return Vec::new();
     };
     let what = format_decision_name(app, &last.name);
+    let is_sealed = app.live_session.cells.is_sealed(&last.name.transcript);
     let state = match &last.previous {
+        // The label before may be another one, which is not known here.
+        _ if is_sealed => "labelled as before (sealed)".to_owned(),
         Some(label) => format!(
             "labelled {} again",
             LabelValue::from_passed(label.passed).as_str()
@@ -110,6 +158,9 @@ pub(super) fn undo_label(app: &mut App) -> Vec<Effect> {
         // Moves to the row, so that the user sees the change.
         app.live_session.cells.select_row(row);
         keep_selection_visible(app);
+        if let Some(queue) = &mut app.labelling.queue {
+            queue.set_handled(row, false);
+        }
     }
     let change = LabelChange::Undo(last.number);
     let (name, before, now) = (last.name.clone(), last.label.clone(), last.previous.clone());
@@ -133,6 +184,7 @@ fn apply_edit(
     else {
         return Vec::new();
     };
+    app.labelling.figures.version += 1;
     app.label_edits.last_number += 1;
     let number = app.label_edits.last_number;
     // The label counts at once, so that the screen does not wait for the write.
@@ -273,7 +325,9 @@ pub(super) fn handle_reloaded(
     if !written_by_dicta && held.is_empty() {
         return changed.to_vec();
     }
-    app.live_session.cells.replace_labels(&workspace.labels);
+    app.live_session
+        .cells
+        .replace_labels(workspace.index_labels());
     for name in &held {
         app.live_session.cells.clear_local_label(name);
     }
@@ -324,15 +378,6 @@ fn list_label_problems(workspace: &Workspace) -> Vec<&Diagnostic> {
     workspace.label_problems.iter().chain(unmatched).collect()
 }
 
-/// `s`: selects the next decision without a label.
-pub(super) fn select_next_unlabelled(app: &mut App) -> Vec<Effect> {
-    if !app.session_mut().cells.select_next_unlabelled() {
-        return push_info(app, "everything that is listed is labelled");
-    }
-    keep_selection_visible(app);
-    Vec::new()
-}
-
 /// `B`: hides verdicts until they are labelled, or shows them.
 pub(super) fn toggle_blind(app: &mut App) -> Vec<Effect> {
     let cells = &mut app.live_session.cells;
@@ -342,6 +387,14 @@ pub(super) fn toggle_blind(app: &mut App) -> Vec<Effect> {
         cells.sort = RowSort::FileOrder;
     }
     cells.set_blind(blind);
+    let is_hidden = cells
+        .selected_row()
+        .and_then(|row| cells.row(row))
+        .is_some_and(|row| row.hidden);
+    // The screen belongs to the transcript and the criteria while the user reads.
+    if blind && is_hidden {
+        panes::focus_pane(app, Pane::Transcript);
+    }
     keep_selection_visible(app);
     let notice = if blind {
         "blind: a verdict is hidden until you label it (p pass, f fail, u unsure; B shows all)"

@@ -8,10 +8,16 @@ mod commands;
 mod copy;
 mod cost_consent;
 mod cost_estimate;
+mod edits;
+mod example_edit;
 mod examples;
+mod figures;
+mod first_judging;
 mod focus;
 mod footer_input;
 mod keys;
+mod label_notes;
+mod label_queues;
 mod labels;
 mod mouse;
 mod notices;
@@ -19,14 +25,21 @@ mod opened_item;
 mod overlay;
 mod overlay_input;
 mod panes;
+mod progress;
 mod quit;
+mod repeats;
 mod replay;
 mod replayed_evidence;
+mod review;
+mod review_modes;
+mod review_write;
 mod runs;
 mod save_runs;
 mod saves;
+mod state_export;
 mod touched_evals;
 mod tour;
+mod trace_screen;
 mod trust;
 mod warnings;
 
@@ -40,8 +53,16 @@ pub(crate) fn request_initial_data(app: &mut App) -> Vec<Effect> {
     opened_item::request_initial_data(app)
 }
 
+/// Opens the reading screen, as `dicta review` does.
+pub(crate) fn open_review(app: &mut App) -> Vec<Effect> {
+    review::open(app, None)
+}
+
 /// Applies a message to the app.
 pub(crate) fn update(app: &mut App, msg: Msg) -> Vec<Effect> {
+    if figures::changes_figures(&msg) {
+        app.labelling.figures.version += 1;
+    }
     let mut effects = match msg {
         Msg::Key(chord) => {
             // A command acts on the filtered rows, so the filter must be complete.
@@ -52,7 +73,11 @@ pub(crate) fn update(app: &mut App, msg: Msg) -> Vec<Effect> {
         }
         Msg::Pasted(text) => keys::handle_paste(app, &text),
         Msg::Mouse(mouse) => mouse::handle_mouse(app, mouse),
-        Msg::Resized { width, height } => panes::handle_resize(app, width, height),
+        Msg::Resized { width, height } => {
+            let effects = panes::handle_resize(app, width, height);
+            trace_screen::keep_selection_visible(app);
+            effects
+        }
         // The user may have edited files in another window.
         Msg::FocusGained => vec![Effect::RescanFiles],
         Msg::TimePassed => handle_time_passed(app),
@@ -67,9 +92,29 @@ pub(crate) fn update(app: &mut App, msg: Msg) -> Vec<Effect> {
         }
         Msg::Drawn(hits) => {
             app.ui.hits = hits;
+            app.ui.first_frame_drawn = true;
+            // The rows of a replay are those of another session.
+            if app.replay.is_none() {
+                let drawn = app.ui.hits.0.iter().filter_map(|hit| hit.target.row());
+                app.live_session.cells.remember_revealed(drawn);
+            }
             Vec::new()
         }
-        Msg::OutlineExtended { generation, facts } => runs::handle_outlined(app, generation, facts),
+        Msg::ReviewOpened {
+            number,
+            session,
+            at,
+        } => review::handle_opened(app, number, session, at),
+        Msg::ReviewWritten { order, written } => {
+            let mut effects = review::handle_written(app, *order, written);
+            // The keys that waited are about the transcript that follows.
+            effects.extend(review::request_shown(app));
+            effects.extend(keys::handle_held(app));
+            effects
+        }
+        Msg::DraftHitsCounted { mode, hits } => review_modes::handle_hits(app, &mode, hits),
+        Msg::ReviewEvalWritten(written) => review_modes::handle_eval_written(app, written),
+        Msg::OutlineExtended { generation, batch } => runs::handle_outlined(app, generation, batch),
         Msg::OutlineEnded {
             generation,
             problem,
@@ -79,7 +124,14 @@ pub(crate) fn update(app: &mut App, msg: Msg) -> Vec<Effect> {
             verdicts: board,
             problems,
         } => runs::handle_newest_verdicts(app, generation, &board, problems),
-        Msg::Reloaded { workspace, changed } => trust::handle_reloaded(app, workspace, changed),
+        Msg::EditRead(read) => edits::handle_edit_read(app, read),
+        Msg::LabelsRenamed(moved) => edits::handle_labels_renamed(app, moved),
+        Msg::Reloaded { workspace, changed } => {
+            let mut effects = trust::handle_reloaded(app, workspace, changed);
+            // Labels may have changed.
+            effects.extend(progress::count_again(app));
+            effects
+        }
         Msg::ReloadFailed { problems } => saves::handle_reload_failed(app, problems),
         Msg::WarningsFound { number, warnings } => warnings::handle_found(app, number, &warnings),
         Msg::ExamplesTried { number, trials } => examples::handle_tried(app, number, trials),
@@ -95,6 +147,12 @@ pub(crate) fn update(app: &mut App, msg: Msg) -> Vec<Effect> {
             trials,
             problem,
         } => examples::handle_judged(app, number, evals, trials, problem),
+        Msg::StateExported(written) => state_export::handle_exported(app, written),
+        Msg::NoiseRead {
+            root,
+            measured,
+            noise,
+        } => repeats::handle_noise_read(app, &root, measured, noise),
         Msg::RunStarted { ticket, run, dir } => runs::handle_run_started(app, ticket, run, dir),
         Msg::RunRefused { ticket, why } => runs::handle_run_refused(app, ticket, &why),
         Msg::RunUnconfirmed { order, sends } => {
@@ -107,7 +165,11 @@ pub(crate) fn update(app: &mut App, msg: Msg) -> Vec<Effect> {
             app.live_session.follow_events(app.now, ticket, &events);
             effects
         }
-        Msg::RunEnded { ticket, problem } => runs::handle_run_ended(app, ticket, problem),
+        Msg::RunEnded { ticket, problem } => {
+            let mut effects = runs::handle_run_ended(app, ticket, problem);
+            effects.extend(progress::read_again(app));
+            effects
+        }
         // The estimate of what a save leaves out asks no question.
         Msg::Previewed { ticket, preview } if cost_estimate::is_awaiting_preview(app, ticket) => {
             cost_estimate::handle_preview(app, preview)
@@ -118,7 +180,10 @@ pub(crate) fn update(app: &mut App, msg: Msg) -> Vec<Effect> {
         Msg::RequestRead { key, request } => focus::handle_request_read(app, &key, request),
         Msg::Highlighted { key, spans } => focus::handle_highlighted(app, key, spans),
         Msg::MarksFound { key, marks } => focus::handle_marks_found(app, &key, &marks),
-        Msg::DocumentRead { id, doc } => focus::handle_document_read(app, &id, doc),
+        Msg::DocumentRead { id, doc } => {
+            review::handle_document_read(app, &id, &doc);
+            focus::handle_document_read(app, &id, doc)
+        }
         Msg::SourceRead {
             transcript: of,
             record,
@@ -133,10 +198,35 @@ pub(crate) fn update(app: &mut App, msg: Msg) -> Vec<Effect> {
             warnings,
             integrity,
         } => replay::handle_replay_read(app, run, dir, log, warnings, integrity),
+        Msg::HistoryRead { number, view } => progress::handle_history_read(app, number, view),
+        Msg::HistoryCounted { number, facts } => progress::handle_counted(app, number, facts),
+        Msg::StatesCompared {
+            number,
+            pair,
+            compared,
+        } => progress::handle_compared(app, number, pair, compared),
+        Msg::ReasonsRead { number, reasons } => progress::handle_reasons(app, number, reasons),
+        Msg::StateRead { number, read } => replay::handle_state_read(app, number, read),
+        Msg::BaselineSet { entry, done } => progress::handle_baseline_set(app, entry, done),
+        Msg::RestorePlanned(plan) => progress::handle_restore_planned(app, plan),
+        Msg::RubricsWritten { undoes, written } => {
+            progress::handle_rubrics_written(app, undoes, written)
+        }
+        Msg::DrawsRead { file, draws } => label_queues::handle_draws_read(app, &file, draws),
+        Msg::LabelsDrawn { eval, drawn } => label_queues::handle_drawn(app, eval, drawn),
+        Msg::FiguresComputed {
+            eval,
+            version,
+            figures,
+        } => figures::handle_computed(app, eval, version, figures),
         Msg::JudgesFound { row, judges } => overlay::handle_judges_found(app, row, judges),
         Msg::TranscriptsListed { file, listed } => opened_item::handle_listed(app, &file, listed),
         Msg::WorkspaceMade(made) => opened_item::handle_workspace_made(app, made),
-        Msg::LabelWritten { number, written } => labels::handle_written(app, number, written),
+        Msg::LabelWritten { number, written } => {
+            let mut effects = labels::handle_written(app, number, *written);
+            effects.extend(progress::count_again(app));
+            effects
+        }
         Msg::EditorClosed(how) => saves::handle_editor_closed(app, how),
         Msg::Copied(how) => {
             match how {
@@ -146,9 +236,15 @@ pub(crate) fn update(app: &mut App, msg: Msg) -> Vec<Effect> {
             Vec::new()
         }
     };
+    // Any message may be the last one that it waits for.
+    effects.extend(first_judging::start_if_due(app));
     // Last, because any message may move the focus or load the data that the focused item needs.
     effects.extend(focus::request_focused(app));
+    effects.extend(trace_screen::request_shown(app));
     effects.extend(opened_item::list_more_if_needed(app));
+    effects.extend(progress::request_shown(app));
+    effects.extend(figures::request_figures(app));
+    effects.extend(review::request_shown(app));
     tour::update_tour(app);
     effects.extend(choices::remember_changes(app));
     effects

@@ -3,13 +3,14 @@
 
 use ratatui::layout::Rect;
 
-use super::{commands, focus, overlay_input, panes, replay};
+use super::{commands, focus, footer_input, overlay_input, panes, progress, replay};
 use crate::tui::click_target::ClickTarget;
 use crate::tui::effect::Effect;
 use crate::tui::msg::{MouseAction, MouseInput};
 use crate::tui::state::App;
 use crate::tui::state::cells::CellsEntry;
 use crate::tui::state::pane::Pane;
+use crate::tui::state::progress::ProgressPane;
 
 /// The rows that one notch of the wheel scrolls.
 const ROWS_PER_WHEEL_NOTCH: i64 = 3;
@@ -90,6 +91,20 @@ fn handle_click(app: &mut App, area: Rect, target: &ClickTarget, column: u16) ->
             let part = f64::from(column.saturating_sub(area.x)) / f64::from(area.width.max(1));
             replay::seek_fraction(app, part)
         }
+        ClickTarget::ProgressPane(pane) => {
+            progress::focus_pane(app, pane);
+            Vec::new()
+        }
+        ClickTarget::ProgressItem(at) => {
+            progress::focus_pane(app, ProgressPane::Entries);
+            progress::select_item(app, at);
+            Vec::new()
+        }
+        ClickTarget::StateFlip(at) => {
+            progress::select_flip(app, at);
+            Vec::new()
+        }
+        ClickTarget::FilterOffer(at) => footer_input::click_offer(app, at),
         ClickTarget::OverlayLine(_) | ClickTarget::Nothing => Vec::new(),
     }
 }
@@ -114,6 +129,24 @@ fn handle_drag(app: &mut App, column: u16, row: u16) -> Vec<Effect> {
 fn handle_scroll(app: &mut App, column: u16, row: u16, rows: i64) -> Vec<Effect> {
     if !app.overlays.is_empty() {
         return overlay_input::handle_scroll(app, rows);
+    }
+    if app.shows_review() {
+        super::review::scroll_by(app, rows);
+        return Vec::new();
+    }
+    if app.shows_progress() {
+        // The wheel scrolls the part under the pointer.
+        let hit = app.ui.hits.find(column, row).map(|hit| hit.target.clone());
+        match hit {
+            Some(ClickTarget::ProgressPane(pane)) => progress::focus_pane(app, pane),
+            Some(ClickTarget::StateFlip(_)) => progress::focus_pane(app, ProgressPane::Flips),
+            Some(ClickTarget::ProgressItem(_)) => {
+                progress::focus_pane(app, ProgressPane::Entries);
+            }
+            _ => return Vec::new(),
+        }
+        progress::move_by(app, rows);
+        return Vec::new();
     }
     match app.layout().pane_at(column, row) {
         Some(pane) => panes::scroll_pane_by(app, pane, rows),

@@ -3,12 +3,14 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{examples, labels, warnings};
+use super::{examples, first_judging, labels, warnings};
 use crate::model::{make_visible, pluralize};
 use crate::tui::effect::Effect;
 use crate::tui::listing::ListingUpdate;
+use crate::tui::msg::MadeWorkspace;
 use crate::tui::state::cells::CellsEntry;
 use crate::tui::state::examples::ExamplesState;
+use crate::tui::state::first_judging::FirstJudging;
 use crate::tui::state::notices::NoticeLevel;
 use crate::tui::state::opened_file::OpenedFileState;
 use crate::tui::state::pane::Pane;
@@ -37,6 +39,7 @@ pub(super) fn request_initial_data(app: &mut App) -> Vec<Effect> {
 fn open_workspace(app: &mut App, workspace: Arc<Workspace>) -> Vec<Effect> {
     app.generation += 1;
     let generation = app.generation;
+    app.first_judging = app.judges_on_open.then(FirstJudging::default);
     // A new session has the default order.
     if let Some(sort) = app.ui.choices.sort {
         app.live_session.cells.sort = sort;
@@ -60,8 +63,10 @@ fn open_workspace(app: &mut App, workspace: Arc<Workspace>) -> Vec<Effect> {
         Effect::ReadNewestVerdicts {
             generation,
             workspace: Arc::clone(&workspace),
-            decided_by: workspace,
+            decided_by: Arc::clone(&workspace),
+            renames: Vec::new(),
         },
+        Effect::ReadEdit { workspace },
     ]);
     effects
 }
@@ -131,7 +136,7 @@ fn summarize_listing(opened_file: &OpenedFileState, some_skipped: bool) -> Strin
     if some_skipped {
         text += ", some records not understood (L says which)";
     }
-    text + "; W creates a workspace with a first rubric around this file"
+    text + "; V reads and notes them first, W creates a workspace with a first rubric"
 }
 
 /// Lists more transcripts of the opened file if the cursor is near the end of the list. Called after every update.
@@ -192,10 +197,10 @@ pub(super) fn make_workspace(app: &mut App) -> Vec<Effect> {
 /// Opens a workspace that was created around a file.
 pub(super) fn handle_workspace_made(
     app: &mut App,
-    made: Result<Arc<Workspace>, TaskFailure>,
+    made: Result<MadeWorkspace, TaskFailure>,
 ) -> Vec<Effect> {
-    let workspace = match made {
-        Ok(workspace) => workspace,
+    let MadeWorkspace { workspace, is_new } = match made {
+        Ok(made) => made,
         Err(why) => {
             let text = make_visible(why.as_str(), false).into_owned();
             app.notices.push(app.now, NoticeLevel::Error, text);
@@ -203,6 +208,11 @@ pub(super) fn handle_workspace_made(
         }
     };
     let root = display_path(&workspace.root);
+    let judges = if app.judges_on_open && first_judging::is_allowed(&workspace) {
+        "dicta judges it"
+    } else {
+        "R judges it"
+    };
     app.opened = OpenedItem::Workspace(workspace);
     // The rows and results of the file do not belong to the workspace.
     app.live_session = SessionView::default();
@@ -211,7 +221,11 @@ pub(super) fn handle_workspace_made(
     app.opened_file = OpenedFileState::default();
     app.ui.tab_pane = Pane::Verdict;
     let effects = request_initial_data(app);
-    let text = format!("made a workspace in {root}: R judges it, e edits its first rubric");
+    let text = if is_new {
+        format!("made a workspace in {root}: {judges}, e edits its first rubric")
+    } else {
+        format!("opened the workspace that you made in {root}")
+    };
     app.notices.push(app.now, NoticeLevel::Info, text);
     effects
 }

@@ -6,12 +6,18 @@ use crossterm::event::KeyCode;
 use ratatui::layout::Size;
 
 use super::notices::push_info;
-use super::{commands, cost_consent, quit, replay, runs, trust};
+use super::{
+    commands, cost_consent, label_notes, label_queues, progress, quit, repeats, replay, runs,
+    state_export, trust,
+};
+use crate::model::DisagreementCause;
 use crate::theme::{self, Theme};
+use crate::tui::content;
 use crate::tui::effect::Effect;
 use crate::tui::key_chord::KeyChord;
 use crate::tui::state::notices::NoticeLevel;
 use crate::tui::state::overlay::{self, Overlay};
+use crate::tui::state::queue_options::QUEUE_SIZES;
 use crate::tui::state::transcript_source::SourceOverlay;
 use crate::tui::state::{App, statistics};
 
@@ -34,7 +40,13 @@ pub(super) fn handle_key(app: &mut App, chord: KeyChord) -> Vec<Effect> {
         };
     }
     // In these overlays, letters are text.
-    let takes_text = matches!(top, Overlay::Help { .. } | Overlay::SeekTo(_));
+    let takes_text = matches!(
+        top,
+        Overlay::Help { .. }
+            | Overlay::SeekTo(_)
+            | Overlay::RepeatCount(_)
+            | Overlay::ExportFile { .. }
+    );
     // In the question to quit, q accepts.
     if key == "esc" || (key == "q" && !takes_text && !matches!(top, Overlay::QuitWhileRunning)) {
         close(app, top);
@@ -69,7 +81,9 @@ pub(super) fn handle_key(app: &mut App, chord: KeyChord) -> Vec<Effect> {
                 *selected = 0;
             }
         }
-        Overlay::SeekTo(input) => {
+        Overlay::SeekTo(input)
+        | Overlay::RepeatCount(input)
+        | Overlay::ExportFile { input, .. } => {
             input.handle_key(chord);
         }
         Overlay::ConfirmTrust { question, scroll } => match key.as_str() {
@@ -85,12 +99,16 @@ pub(super) fn handle_key(app: &mut App, chord: KeyChord) -> Vec<Effect> {
         },
         Overlay::Log { scroll }
         | Overlay::Statistics { scroll }
+        | Overlay::Agreement { scroll, .. }
         | Overlay::Source(SourceOverlay { scroll, .. }) => match key.as_str() {
             "home" | "g" => scroll.scroll_to_start(),
             "end" | "G" => scroll.scroll_to_end(),
             _ => {}
         },
-        Overlay::ConfirmCost { .. } | Overlay::ConfirmExamples(_) | Overlay::QuitWhileRunning => {
+        Overlay::ConfirmCost { .. }
+        | Overlay::ConfirmExamples(_)
+        | Overlay::ConfirmRestore(_)
+        | Overlay::QuitWhileRunning => {
             let accepts_quit = key == "q" && matches!(top, Overlay::QuitWhileRunning);
             match key.as_str() {
                 // A question after a save may appear while the user types, so a letter that panes use does not
@@ -105,7 +123,25 @@ pub(super) fn handle_key(app: &mut App, chord: KeyChord) -> Vec<Effect> {
                 _ => {}
             }
         }
-        Overlay::Themes { .. } | Overlay::Judges { .. } => {}
+        Overlay::LabelQueues { size, .. } => match key.as_str() {
+            "h" | "left" | "-" => *size = size.saturating_sub(1),
+            "l" | "right" | "+" => *size = (*size + 1).min(QUEUE_SIZES.len() - 1),
+            _ => {}
+        },
+        Overlay::CloseDisagreement { row, .. } => {
+            let row = *row;
+            let causes = DisagreementCause::ALL.iter();
+            let mut initials = causes.map(|cause| cause.as_str().get(..1));
+            if let Some(at) = initials.position(|initial| initial == Some(key.as_str())) {
+                return label_notes::accept_cause(app, row, at);
+            }
+        }
+        Overlay::Judges { order, .. } => {
+            if key == "o" {
+                order.recorded_only = !order.recorded_only;
+            }
+        }
+        Overlay::Themes { .. } => {}
     }
     app.overlays.push(top);
     Vec::new()
@@ -114,12 +150,22 @@ pub(super) fn handle_key(app: &mut App, chord: KeyChord) -> Vec<Effect> {
 /// Pastes a text into the overlay's line; returns false if it has none.
 pub(super) fn handle_paste(app: &mut App, text: &str) -> bool {
     match app.overlays.last_mut() {
-        Some(Overlay::Help { search: input, .. } | Overlay::SeekTo(input)) => {
+        Some(
+            Overlay::Help { search: input, .. }
+            | Overlay::SeekTo(input)
+            | Overlay::RepeatCount(input)
+            | Overlay::ExportFile { input, .. },
+        ) => {
             input.paste(text);
             true
         }
         _ => false,
     }
+}
+
+/// Returns true if the line for the file of an export is empty.
+fn typing_is_empty(overlay: &Overlay) -> bool {
+    matches!(overlay, Overlay::ExportFile { input, .. } if input.text.trim().is_empty())
 }
 
 /// Handles a click on a line: selects it. On the selected line, and on a command in the help, it acts as enter.
@@ -133,7 +179,10 @@ pub(super) fn handle_click(app: &mut App, line: usize) -> Vec<Effect> {
             *selected = line;
             return accept_selection(app, top);
         }
-        Overlay::Themes { selected, .. } | Overlay::Judges { selected, .. } => {
+        Overlay::Themes { selected, .. }
+        | Overlay::Judges { selected, .. }
+        | Overlay::LabelQueues { selected, .. }
+        | Overlay::CloseDisagreement { selected, .. } => {
             if *selected == line {
                 return accept_selection(app, top);
             }
@@ -141,7 +190,10 @@ pub(super) fn handle_click(app: &mut App, line: usize) -> Vec<Effect> {
             move_selection(app, &mut top, steps);
         }
         // Line 0 is the answer yes, line 1 the answer no.
-        Overlay::ConfirmCost { .. } | Overlay::ConfirmExamples(_) | Overlay::QuitWhileRunning => {
+        Overlay::ConfirmCost { .. }
+        | Overlay::ConfirmExamples(_)
+        | Overlay::ConfirmRestore(_)
+        | Overlay::QuitWhileRunning => {
             if line == 0 {
                 return accept_question(app, top);
             }
@@ -151,8 +203,11 @@ pub(super) fn handle_click(app: &mut App, line: usize) -> Vec<Effect> {
         Overlay::Log { .. }
         | Overlay::ConfirmTrust { .. }
         | Overlay::Statistics { .. }
+        | Overlay::Agreement { .. }
         | Overlay::Source(_)
-        | Overlay::SeekTo(_) => {}
+        | Overlay::SeekTo(_)
+        | Overlay::RepeatCount(_)
+        | Overlay::ExportFile { .. } => {}
     }
     app.overlays.push(top);
     Vec::new()
@@ -194,6 +249,16 @@ fn move_selection(app: &mut App, top: &mut Overlay, steps: i64) {
         } => {
             *selected = moved(*selected, found.as_ref().map_or(0, Vec::len));
         }
+        Overlay::LabelQueues {
+            options, selected, ..
+        } => *selected = moved(*selected, options.len()),
+        Overlay::CloseDisagreement { selected, .. } => {
+            *selected = moved(*selected, DisagreementCause::ALL.len());
+        }
+        Overlay::Agreement { eval, scroll } => {
+            let area = log_area(app.ui.size);
+            scroll.scroll_rows(&content::agreement_blocks(app, *eval), area, steps);
+        }
         Overlay::Log { scroll } => {
             let area = log_area(app.ui.size);
             scroll.scroll_rows(&overlay::build_log(app), area, steps);
@@ -215,8 +280,11 @@ fn move_selection(app: &mut App, top: &mut Overlay, steps: i64) {
         }
         Overlay::ConfirmCost { .. }
         | Overlay::ConfirmExamples(_)
+        | Overlay::ConfirmRestore(_)
         | Overlay::QuitWhileRunning
-        | Overlay::SeekTo(_) => {}
+        | Overlay::SeekTo(_)
+        | Overlay::RepeatCount(_)
+        | Overlay::ExportFile { .. } => {}
     }
 }
 
@@ -308,6 +376,22 @@ fn accept_selection(app: &mut App, top: Overlay) -> Vec<Effect> {
             order.judge = Some(judge);
             runs::start_or_ask(app, order, costs, &[row])
         }
+        // Without a path, there is nothing to write yet.
+        typing @ Overlay::ExportFile { .. } if typing_is_empty(&typing) => {
+            app.overlays.push(typing);
+            push_info(
+                app,
+                "type the file: a page ends with .html, a table with .csv",
+            )
+        }
+        Overlay::ExportFile { entry, input } => state_export::export_state(app, entry, &input.text),
+        Overlay::RepeatCount(input) => match repeats::repeat_focused(app, &input.text) {
+            Ok(effects) => effects,
+            Err(why) => {
+                app.overlays.push(Overlay::RepeatCount(input));
+                push_info(app, why)
+            }
+        },
         Overlay::SeekTo(input) => match replay::seek_to_typed(app, &input.text) {
             Ok(effects) => effects,
             // The user can correct the input, so it stays open.
@@ -321,12 +405,27 @@ fn accept_selection(app: &mut App, top: Overlay) -> Vec<Effect> {
             app.overlays.push(trust);
             Vec::new()
         }
-        question @ (Overlay::ConfirmCost { .. } | Overlay::ConfirmExamples(_)) => {
+        question @ (Overlay::ConfirmCost { .. }
+        | Overlay::ConfirmExamples(_)
+        | Overlay::ConfirmRestore(_)) => {
             app.overlays.push(question);
             Vec::new()
         }
+        Overlay::LabelQueues {
+            eval,
+            options,
+            selected,
+            size,
+        } => match options.into_iter().nth(selected) {
+            Some(option) => label_queues::accept_queue(app, eval, option, size),
+            None => Vec::new(),
+        },
+        Overlay::CloseDisagreement { row, selected } => {
+            label_notes::accept_cause(app, row, selected)
+        }
         Overlay::QuitWhileRunning
         | Overlay::Log { .. }
+        | Overlay::Agreement { .. }
         | Overlay::Statistics { .. }
         | Overlay::Source(_) => Vec::new(),
     }
@@ -336,6 +435,7 @@ fn accept_question(app: &mut App, top: Overlay) -> Vec<Effect> {
     match top {
         Overlay::ConfirmCost { order, preview } => cost_consent::accept_run(app, order, &preview),
         Overlay::ConfirmExamples(question) => cost_consent::accept_examples(app, question),
+        Overlay::ConfirmRestore(plan) => progress::accept_restore(app, plan),
         Overlay::QuitWhileRunning => quit::quit_with_code(app, 0),
         _ => Vec::new(),
     }

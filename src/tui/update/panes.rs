@@ -6,7 +6,7 @@ use super::notices::push_info;
 use crate::tui::command::count_flips;
 use crate::tui::content;
 use crate::tui::effect::Effect;
-use crate::tui::state::cells::CellsEntry;
+use crate::tui::state::cells::{CellsEntry, RowSort};
 use crate::tui::state::filled_panes::find_filled_panes;
 use crate::tui::state::pane::{Pane, PaneArea};
 use crate::tui::state::{App, PendingPaneSearch};
@@ -43,9 +43,13 @@ pub(super) fn handle_time_passed(app: &mut App) {
 
 /// Focuses a pane. A hidden pane replaces the visible tab.
 pub(super) fn focus_pane(app: &mut App, pane: Pane) -> Vec<Effect> {
+    // The other panes are on the home screen.
+    if app.ui.trace_open && !Pane::TRACE_SCREEN.contains(&pane) {
+        app.close_trace_screen();
+    }
     app.ui.focus = pane;
-    // The cells pane is never the tab.
-    if pane != Pane::Cells {
+    // The cells and the list of steps are never the tab.
+    if !matches!(pane, Pane::Cells | Pane::Steps) {
         app.ui.tab_pane = pane;
     }
     keep_selection_visible(app);
@@ -55,6 +59,13 @@ pub(super) fn focus_pane(app: &mut App, pane: Pane) -> Vec<Effect> {
 /// Moves the focus out of a pane that has nothing to show any more, because another entry is selected.
 pub(super) fn leave_empty_pane(app: &mut App) {
     let filled = find_filled_panes(app);
+    // The focus of the home screen has no meaning on the trace screen.
+    if filled.trace_screen && !Pane::TRACE_SCREEN.contains(&app.ui.focus) {
+        app.ui.focus = Pane::Steps;
+    }
+    if !filled.trace_screen && matches!(app.ui.focus, Pane::Steps | Pane::Details) {
+        app.ui.focus = Pane::Cells;
+    }
     if !filled.contains(app.ui.focus) {
         app.ui.focus = filled.or_filled(app.ui.focus).unwrap_or(Pane::Cells);
     }
@@ -65,8 +76,16 @@ pub(super) fn cycle_focus(app: &mut App, forward: bool) -> Vec<Effect> {
     let layout = app.layout();
     // While zoomed, each pane can be the visible one.
     let tabs = !layout.tabs.is_empty() || app.ui.zoomed;
-    let panes: Vec<Pane> = Pane::ALL
-        .into_iter()
+    let on_trace_screen = layout.filled.trace_screen;
+    let all: &[Pane] = if on_trace_screen {
+        &Pane::TRACE_SCREEN
+    } else {
+        &Pane::ALL
+    };
+    let tabs = tabs || on_trace_screen;
+    let panes: Vec<Pane> = all
+        .iter()
+        .copied()
         .filter(|pane| tabs || layout.pane_area(*pane).is_some())
         .filter(|pane| layout.filled.contains(*pane))
         .collect();
@@ -238,11 +257,20 @@ pub(super) fn go_to_flip(app: &mut App, at: usize) -> Vec<Effect> {
     if app.replay.is_some() {
         return push_info(app, "this is a replay: q goes back to where verdicts moved");
     }
-    let row = app
-        .visible_report()
-        .and_then(|report| Some(report.flips.get(at)?.row));
-    let Some(row) = row else {
+    let Some(report) = app.visible_report() else {
         return Vec::new();
+    };
+    let (row, entries) = (
+        report.flips.get(at).map(|flip| flip.row),
+        report.count_entries(),
+    );
+    drop(report);
+    let Some(row) = row else {
+        if at >= entries {
+            return Vec::new();
+        }
+        app.saves.selected = at;
+        return push_info(app, "the revision no longer plans this cell");
     };
     app.saves.selected = at;
     // An outline may have removed the row since the flip.
@@ -256,10 +284,12 @@ pub(super) fn go_to_flip(app: &mut App, at: usize) -> Vec<Effect> {
 /// `]`, `[`: selects the next or the previous problem.
 pub(super) fn select_next_problem(app: &mut App, forward: bool) -> Vec<Effect> {
     if !app.session_mut().cells.select_next_problem(forward) {
-        return push_info(
-            app,
-            "nothing failed, flipped or is in error among what is listed",
-        );
+        let none = if app.session().cells.sort == RowSort::Disagreements {
+            "no verdict disagrees with its label among what is listed"
+        } else {
+            "nothing failed, flipped or is in error among what is listed"
+        };
+        return push_info(app, none);
     }
     keep_selection_visible(app);
     Vec::new()

@@ -5,7 +5,7 @@ use super::{panes, replay, runs};
 use crate::tui::effect::Effect;
 use crate::tui::state::App;
 use crate::tui::state::overlay::Overlay;
-use crate::tui::state::runs::RunStage;
+use crate::tui::state::runs::{RunStage, TrackedRun};
 
 /// `q`: leaves the zoom or the replay first, then quits. Asks if a run is active.
 pub(super) fn quit(app: &mut App) -> Vec<Effect> {
@@ -20,8 +20,9 @@ pub(super) fn quit(app: &mut App) -> Vec<Effect> {
     {
         return replay::leave_replay(app);
     }
-    // A run may cost money, so its end needs an answer.
-    if app.live_session.runs.live().next().is_some() {
+    // A run may cost money, so its end needs an answer. The run on opening is free, and no one ordered it.
+    let is_ordered = |run: &TrackedRun| !run.started_on_open;
+    if app.live_session.runs.live().any(|(_, run)| is_ordered(run)) {
         app.overlays.push(Overlay::QuitWhileRunning);
         return Vec::new();
     }

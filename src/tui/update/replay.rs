@@ -11,7 +11,8 @@ use crate::model::{CellIx, Millis, Outcome, RunId, make_visible};
 use crate::record::{LogIntegrity, LogOrigin, PlaybackSpeed, StepUnit};
 use crate::tui::command::UiCommand;
 use crate::tui::effect::Effect;
-use crate::tui::state::cells::{CellsEntry, RowFlip, SlotId};
+use crate::tui::history_view::ReadState;
+use crate::tui::state::cells::{CellsEntry, DecisionChanges, SlotId};
 use crate::tui::state::notices::NoticeLevel;
 use crate::tui::state::overlay::Overlay;
 use crate::tui::state::pane::Pane;
@@ -30,7 +31,7 @@ const MIN_SPEED: f64 = 0.25;
 const MAX_SPEED: f64 = 64.0;
 
 /// The function that feeds events, the same as for live events. Tests use another one.
-type FeedFn = fn(&mut SessionView, RunTicket, &[RunEvent]) -> Vec<RowFlip>;
+type FeedFn = fn(&mut SessionView, RunTicket, &[RunEvent]) -> DecisionChanges;
 
 /// Opens the run of the focused cell and plays it from the start of the cell's judge.
 pub(super) fn open_focused_run(app: &mut App) -> Vec<Effect> {
@@ -41,15 +42,9 @@ pub(super) fn open_focused_run(app: &mut App) -> Vec<Effect> {
     let Some(row) = session.cells.selected_row() else {
         return push_info(app, "select a cell first: its run is what is replayed");
     };
-    let slots = session
-        .cells
-        .row(row)
-        .map(|row| &row.slots[..])
-        .unwrap_or_default();
-    // A second opinion has a slot number outside this list; then the first cell's run is taken.
-    let chosen = slots
-        .get(usize::from(session.trace_panes.slot))
-        .or(slots.first());
+    let shown = session.cells.row(row);
+    // A second opinion has a run of its own, which has its trace.
+    let chosen = shown.and_then(|row| row.slot(session.trace_panes.slot).or(row.slots.first()));
     let run = chosen.and_then(|slot| {
         let slot_run = slot
             .run_cell
@@ -155,6 +150,50 @@ pub(super) fn handle_replay_read(
     Vec::new()
 }
 
+/// Shows the state of a revision: a replay at its end, without a time line.
+pub(super) fn handle_state_read(
+    app: &mut App,
+    number: usize,
+    read: Result<ReadState, TaskFailure>,
+) -> Vec<Effect> {
+    // The user left the progress screen, or opened something else.
+    if !app.shows_progress() {
+        return Vec::new();
+    }
+    let read = read.and_then(|read| match read.events.first() {
+        Some(_) => Ok(read),
+        None => Err("its runs hold no events".into()),
+    });
+    let read = match read {
+        Ok(read) => read,
+        Err(why) => {
+            let why = format!("the state of revision {number} cannot be shown: {why}");
+            app.notices.push(app.now, NoticeLevel::Error, why);
+            return Vec::new();
+        }
+    };
+    let run = match &read.events[0].kind {
+        EventKind::RunStarted(header) => header.run.clone(),
+        _ => RunId(String::new()),
+    };
+    let ticket = app.next_ticket();
+    let workspace = app.workspace().cloned();
+    let log = Arc::clone(&read.events.0);
+    let mut replay = ReplayState::new(run, read.dir, log, ticket, false, workspace.as_deref());
+    replay.state_number = Some(number);
+    // The end of a run is not news here.
+    replay.end_announced = true;
+    replay.session.state_cells = Some(read.cells);
+    let _due_in_advance = replay.player.seek(usize::MAX);
+    if let Some(name) = &read.select {
+        select_and_find_start(&mut replay, name);
+    }
+    app.replay = Some(replay);
+    reset_input(&mut app.ui);
+    advance(app, runs::feed_events);
+    Vec::new()
+}
+
 /// Shows the events that are due.
 pub(super) fn handle_time_passed(app: &mut App) -> Vec<Effect> {
     advance(app, runs::feed_events);
@@ -191,7 +230,7 @@ fn dispatch_command(app: &mut App, command: UiCommand, feed: FeedFn) -> Vec<Effe
         UiCommand::PlayPause => play_or_pause(replay, now),
         UiCommand::StepEvent => step_by_unit(replay, StepUnit::Event),
         UiCommand::StepTurn => step_by_unit(replay, StepUnit::Turn),
-        UiCommand::StepCell => step_by_unit(replay, StepUnit::Cell),
+        UiCommand::StepCell => step_to_cell_end(replay),
         UiCommand::StepBack => step_back(replay),
         UiCommand::Slower => change_speed(replay, now, 0.5),
         UiCommand::Faster => change_speed(replay, now, 2.0),
@@ -374,6 +413,24 @@ fn step_by_unit(replay: &mut ReplayState, unit: StepUnit) -> Option<String> {
     }
     let _due_in_advance = replay.player.step(unit);
     None
+}
+
+/// `C`: goes to the end of the next cell and shows that cell.
+fn step_to_cell_end(replay: &mut ReplayState) -> Option<String> {
+    let notice = step_by_unit(replay, StepUnit::Cell);
+    let shown = replay.player.position();
+    let ended = replay.player.events().get(..shown)?.last()?;
+    let cell = match &ended.kind {
+        EventKind::CellFinished { cell, .. } => Some(*cell),
+        // One event settles all checks of a transcript; the first one is shown.
+        EventKind::CellsSettled(all) => all.first().map(|settled| settled.cell),
+        _ => None,
+    };
+    let slot = cell.and_then(|cell| replay.cell_slots.get(cell.index()).copied().flatten());
+    if let Some(SlotId { row, slot }) = slot.filter(|_| notice.is_none()) {
+        replay.session.focus_decision(CellsEntry::Row(row), slot);
+    }
+    notice
 }
 
 fn step_back(replay: &mut ReplayState) -> Option<String> {

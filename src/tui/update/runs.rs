@@ -2,26 +2,32 @@
 
 mod orders;
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 pub(super) use orders::{
-    build_workspace_order, cancel_all, report_start, run_all, run_focused, start_or_ask, start_run,
+    build_workspace_order, cancel_all, is_any_judge_paid, name_rows, report_start, run_all,
+    run_focused, start_or_ask, start_run,
 };
 
-use super::{replayed_evidence, warnings};
+use super::{edits, replayed_evidence, warnings};
 use crate::event::{EventKind, RunEvent};
-use crate::model::{CellIx, CellResult, Cost, Outcome, RunId, pluralize};
-use crate::record::NewestVerdicts;
+use crate::model::{
+    CellIx, CellResult, Cost, Outcome, RunId, ScoreBounds, StoppedJudge, pluralize,
+};
+use crate::record::{NewestVerdicts, decide_under};
+use crate::run::{OutlineBatch, TranscriptTags};
 use crate::theme::Glyphs;
 use crate::tui::effect::Effect;
 use crate::tui::state::App;
-use crate::tui::state::cells::{CellsState, FlipSide, RowFlip, SlotId};
+use crate::tui::state::cells::{CellsState, DecidedRow, DecisionChanges, SlotId};
+use crate::tui::state::edit_report::{summarize_briefly, summarize_verdicts};
 use crate::tui::state::judge_trace::StepSelection;
 use crate::tui::state::notices::NoticeLevel;
 use crate::tui::state::pane::Pane;
 use crate::tui::state::runs::{RunStage, RunTicket, TrackedRun, format_bill};
-use crate::tui::state::saves::{SaveReport, outcome_glyph, summarize, summarize_briefly};
+use crate::tui::state::saves::JUDGE_DEBOUNCE;
 use crate::tui::state::session_view::SessionView;
 
 /// The number of columns from which the footer summarizes a save.
@@ -30,11 +36,7 @@ const MIN_SUMMARY_WIDTH: u16 = 60;
 const MAX_SHOWN_NOTES: usize = 10;
 
 /// Adds a part of the outline.
-pub(super) fn handle_outlined(
-    app: &mut App,
-    generation: u64,
-    facts: Vec<EventKind>,
-) -> Vec<Effect> {
+pub(super) fn handle_outlined(app: &mut App, generation: u64, batch: OutlineBatch) -> Vec<Effect> {
     // The outline belongs to an older version of the files.
     if generation != app.generation {
         return Vec::new();
@@ -42,12 +44,12 @@ pub(super) fn handle_outlined(
     // The labels are copied out, because the session is borrowed below.
     let labels = app.workspace().map(Arc::clone);
     let session = &mut app.live_session;
-    for fact in facts {
+    for fact in batch.facts {
         match fact {
             EventKind::RunStarted(header) => {
                 session.cells.begin_outline();
                 if let Some(workspace) = &labels {
-                    session.cells.replace_labels(&workspace.labels);
+                    session.cells.replace_labels(workspace.index_labels());
                 }
                 session.outline_indices = session.cells.register_header(&header, true);
             }
@@ -60,6 +62,9 @@ pub(super) fn handle_outlined(
             }
             _ => {}
         }
+    }
+    for TranscriptTags { transcript, tags } in batch.tags {
+        session.cells.tags.insert(transcript, tags);
     }
     session.cells.update_shown_if_due(app.now);
     Vec::new()
@@ -77,10 +82,16 @@ pub(super) fn handle_outline_ended(
     let mut effects = Vec::new();
     match problem {
         None => {
-            app.live_session.cells.finish_outline();
+            let removed = app.live_session.cells.finish_outline();
+            edits::add_removed(app, &removed);
+            edits::restore_edit(app);
             // Only now, because both read all transcripts.
             if let Some(workspace) = app.workspace().map(Arc::clone) {
                 effects.push(warnings::request_warnings(app, &workspace));
+                effects.push(Effect::ReadNoise {
+                    workspace,
+                    measured: None,
+                });
             }
         }
         Some(why) => {
@@ -106,6 +117,10 @@ pub(super) fn handle_newest_verdicts(
         return Vec::new();
     }
     app.live_session.cells.apply_newest_verdicts(board);
+    if let Some(first) = &mut app.first_judging {
+        // A run that cannot be read is a run, too.
+        first.nothing_recorded = board.is_empty() && problems.is_empty();
+    }
     app.live_session.cells.update_shown_if_due(app.now);
     for problem in problems {
         let notice = format!("a past run is left out: {problem}");
@@ -134,8 +149,14 @@ pub(super) fn handle_run_started(
 
 /// Removes a run that did not start.
 pub(super) fn forget_run(app: &mut App, ticket: RunTicket) {
-    app.live_session.runs.by_ticket.shift_remove(&ticket);
-    remove_from_report(app, ticket);
+    let forgotten = app.live_session.runs.by_ticket.shift_remove(&ticket);
+    edits::remove_from_report(app, ticket);
+    // Another run must record the revision. A refused record would only be refused again.
+    if forgotten.is_some_and(|run| run.revision == Some(app.saves.revision) && !run.only_records)
+        && app.saves.revision > 0
+    {
+        app.saves.record_due = Some(app.now + JUDGE_DEBOUNCE);
+    }
 }
 
 /// Removes a run that could not start.
@@ -153,34 +174,43 @@ pub(super) fn handle_run_events(
     events: &[RunEvent],
 ) -> Vec<Effect> {
     let now = app.now;
+    let edit = app.saves.edit;
     let known = app
         .live_session
         .runs
         .by_ticket
         .entry(ticket)
         .or_insert_with(|| TrackedRun {
+            edit: Some(edit),
             ..TrackedRun::default()
         });
     // The workbench may get the first events late, so the start follows from the time in the event.
     if known.began_at.is_none() {
         known.began_at = events.last().map(|event| now.since(event.at));
     }
-    // The counters before and after give the decisions of this batch.
-    let before = (known.decided_count, known.first_verdicts);
     let new = known.cell_slots.is_empty();
     replayed_evidence::report_replayed_evidence(app, ticket, events);
-    let flips = feed_events(&mut app.live_session, ticket, events);
-    let run = app.live_session.runs.by_ticket.get(&ticket);
-    let (decided, first_verdicts) = run.map_or((0, 0), |run| {
-        (run.decided_count - before.0, run.first_verdicts - before.1)
-    });
-    add_to_report(app, ticket, flips, (decided, first_verdicts));
+    let changes = feed_events(&mut app.live_session, ticket, events);
+    edits::add_to_report(app, ticket, changes);
+    report_stopped_judges(app, events);
     // A second opinion appears with the run's first cells.
     if new {
         show_second_opinion(&mut app.live_session, ticket);
     }
     app.live_session.cells.update_shown_if_due(now);
     Vec::new()
+}
+
+/// Reports each judge that a run stops calling, with the key that calls it again.
+fn report_stopped_judges(app: &mut App, events: &[RunEvent]) {
+    for event in events {
+        if let EventKind::Note { cell: None, text } = &event.kind
+            && let Some(stopped) = StoppedJudge::from_note(text)
+        {
+            let notice = format!("judge {stopped}; its other cells stay pending, R calls it again");
+            app.notices.push(app.now, NoticeLevel::Error, notice);
+        }
+    }
 }
 
 /// Shows the judge of a second opinion at work, if its cell is focused.
@@ -196,6 +226,7 @@ fn show_second_opinion(session: &mut SessionView, ticket: RunTicket) {
     if is_second_opinion && session.trace_panes.row == Some(row) {
         session.trace_panes.slot = slot;
         session.trace_panes.step = StepSelection::Newest;
+        session.trace_screen = session.trace_screen.for_another_cell();
     }
 }
 
@@ -217,7 +248,9 @@ pub(super) fn handle_run_ended(
         session.cells.abandon_cells(id, &run.cell_slots);
     }
     session.cells.update_shown_if_due(app.now);
-    let (summary, notes, of_save) = (
+    let edit = run.edit;
+    let measures_noise = run.measures_noise;
+    let (mut summary, notes, of_save) = (
         summarize_run(run, theme.glyphs(), blind),
         collect_notes(run),
         run.save_number.is_some(),
@@ -226,7 +259,7 @@ pub(super) fn handle_run_ended(
     let focused: Vec<RunId> = focused_run_ids(&session.cells);
     // The screen may show traces of these runs.
     session.runs.drop_oldest(|run| focused.contains(run));
-    remove_from_report(app, ticket);
+    edits::remove_from_report(app, ticket);
     let mut effects = Vec::new();
     // New verdicts can show that an eval has the same verdict everywhere.
     if let Some(workspace) = app.workspace().map(Arc::clone) {
@@ -237,6 +270,13 @@ pub(super) fn handle_run_ended(
         if !app.notices.contains(&note) {
             app.notices.push(app.now, NoticeLevel::Warning, note);
         }
+    }
+    if measures_noise {
+        let workspace = app.workspace().map(Arc::clone);
+        effects.extend(workspace.map(|workspace| Effect::ReadNoise {
+            workspace,
+            measured: Some(ticket),
+        }));
     }
     match problem {
         Some(why) => {
@@ -256,7 +296,18 @@ pub(super) fn handle_run_ended(
                 app.notices.push(app.now, NoticeLevel::Info, summary);
             }
         }
-        None => app.notices.push(app.now, NoticeLevel::Info, summary),
+        None => {
+            // The flips of a run belong to the edit, also those of earlier runs.
+            if let Some(report) = app.visible_report()
+                && report.is_edit
+                && edit == Some(report.edit)
+                && !report.flips.is_empty()
+            {
+                let since = summarize_verdicts(&report, theme.glyphs());
+                summary = format!("{summary}; {since}");
+            }
+            app.notices.push(app.now, NoticeLevel::Info, summary);
+        }
     }
     effects
 }
@@ -267,19 +318,19 @@ pub(super) fn handle_time_passed(app: &mut App) {
     app.session_mut().cells.update_shown_if_due(now);
 }
 
-/// Feeds events to a session and returns their flips. Live and replayed runs use this function.
+/// Feeds events to a session and returns their flips and complete decisions. Live and replayed runs use this function.
 ///
 /// The caller updates the visible rows afterwards, once per batch.
 pub(super) fn feed_events(
     session: &mut SessionView,
     ticket: RunTicket,
     events: &[RunEvent],
-) -> Vec<RowFlip> {
+) -> DecisionChanges {
     // An older run that still reports must not replace the current digests.
     let newest = session.runs.by_ticket.keys().all(|other| *other <= ticket);
     let run = session.runs.by_ticket.entry(ticket).or_default();
     let cells = &mut session.cells;
-    let mut flips = Vec::new();
+    let mut changes = DecisionChanges::default();
     for event in events {
         run.apply_event(event);
         match &event.kind {
@@ -309,7 +360,7 @@ pub(super) fn feed_events(
             }
             EventKind::CellsSettled(settled) => {
                 for one in settled {
-                    finish_cell(run, cells, &mut flips, one.cell, &one.result);
+                    finish_cell(run, cells, &mut changes, one.cell, &one.result);
                 }
             }
             EventKind::CellStarted { cell, .. } => {
@@ -318,115 +369,70 @@ pub(super) fn feed_events(
                 }
             }
             EventKind::CellFinished { cell, result } => {
-                finish_cell(run, cells, &mut flips, *cell, result);
+                finish_cell(run, cells, &mut changes, *cell, result);
             }
             _ => {}
         }
     }
-    flips
+    changes
 }
 
 fn finish_cell(
     run: &mut TrackedRun,
     cells: &mut CellsState,
-    flips: &mut Vec<RowFlip>,
+    changes: &mut DecisionChanges,
     cell: CellIx,
     result: &CellResult,
 ) {
     let place = run.cell_slots.get(cell.index()).copied().flatten();
     if let (Some(at), Some(id)) = (place, &run.id) {
-        let ended = cells.finish_cell(at, id, cell, result);
+        let result = decide_by_current_bounds(run, cells, at, cell, result);
+        let ended = cells.finish_cell(at, id, cell, &result);
         run.decided_count += u64::from(ended.decided);
-        run.first_verdicts += u64::from(ended.first_verdict);
-        flips.extend(ended.flip);
-    }
-}
-
-/// Adds the flips of a run to the report that it belongs to.
-fn add_to_report(
-    app: &mut App,
-    ticket: RunTicket,
-    flips: Vec<RowFlip>,
-    (decided, fresh): (u64, u64),
-) {
-    let save = app
-        .live_session
-        .runs
-        .by_ticket
-        .get(&ticket)
-        .and_then(|run| run.save_number);
-    let number = save.unwrap_or(0);
-    for flip in &flips {
-        log_flip(app, flip);
-    }
-    let belongs_to_run = |report: &SaveReport| match save {
-        Some(number) => report.covers_save(number),
-        None => report.number == 0 && report.running_runs.contains(&ticket),
-    };
-    let known = app.saves.report.as_ref().is_some_and(belongs_to_run);
-    // The first flip of a run without a save opens a report for it.
-    if !known && save.is_none() && !flips.is_empty() {
-        app.saves.selected = 0;
-        app.saves.report = Some(SaveReport {
-            number,
-            saved_at: app.now,
-            running_runs: vec![ticket],
-            ..SaveReport::default()
-        });
-    }
-    if let Some(report) = app
-        .saves
-        .report
-        .as_mut()
-        .filter(|report| belongs_to_run(report))
-    {
-        report.judged += decided;
-        report.first_verdicts += fresh;
-        for flip in flips {
-            report.add_flip(flip);
+        changes.flips.extend(ended.flip);
+        if let Some(outcome) = ended.outcome {
+            changes.decided.push(DecidedRow {
+                row: at.row,
+                outcome,
+                is_first: ended.first_verdict,
+            });
         }
     }
 }
 
-/// Adds a line about a flip to the log: the cell, both verdicts, and the direction.
-fn log_flip(app: &mut App, flip: &RowFlip) {
-    let glyphs = app.ui.theme.glyphs();
-    let name = app.live_session.cells.decision_name(flip.row);
-    let name = name.map_or_else(|| "?".to_owned(), |name| name.to_string());
-    let direction = match flip.agrees_with_label {
-        Some(true) => ", towards your label",
-        Some(false) => ", away from your label",
-        None => "",
+/// Returns a result with its outcome under the bounds of the rubric now: a save during the run may have changed them.
+fn decide_by_current_bounds<'r>(
+    run: &TrackedRun,
+    cells: &CellsState,
+    at: SlotId,
+    cell: CellIx,
+    result: &'r CellResult,
+) -> Cow<'r, CellResult> {
+    let planned = run.state.cells.get(cell.index());
+    let planned = planned.and_then(|cell| cell.planned);
+    let evals = run.state.header.as_ref().map(|header| &header.evals);
+    let spec = planned
+        .zip(evals)
+        .and_then(|(planned, evals)| evals.get(planned.key.eval as usize));
+    let row = cells.row(at.row);
+    let eval = row.and_then(|row| cells.evals.get(row.eval as usize));
+    let (Some(spec), Some(eval)) = (spec, eval) else {
+        return Cow::Borrowed(result);
     };
-    // A line of the log has the first line of each reason.
-    let reason = |side: &FlipSide| side.explanation.lines().next().unwrap_or("").to_owned();
-    let text = format!(
-        "flip {} {} {} {name}{direction}: {} {} {}",
-        outcome_glyph(flip.before.outcome, glyphs),
-        glyphs.arrow,
-        outcome_glyph(flip.after.outcome, glyphs),
-        reason(&flip.before),
-        glyphs.arrow,
-        reason(&flip.after),
-    );
-    app.notices.log_verdict(app.now, flip.row, text);
-}
-
-fn remove_from_report(app: &mut App, ticket: RunTicket) {
-    let Some(report) = &mut app.saves.report else {
-        return;
-    };
-    let before = report.running_runs.len();
-    report.running_runs.retain(|one| *one != ticket);
-    let ended = before > 0 && report.running_runs.is_empty() && report.number > 0;
-    // More judging of the same save may wait, and its end writes the line.
-    if ended
-        && app.saves.pending_judging.is_none()
-        && let Some(report) = app.visible_report()
-    {
-        let text = summarize(&report);
-        app.notices.log_only(app.now, NoticeLevel::Info, text);
+    let now = eval.decision_rule.bounds;
+    let outcome =
+        if result.by_human || ScoreBounds::from_decision_settings(&spec.decision_settings) == now {
+            result.outcome
+        } else {
+            decide_under(result, now)
+        };
+    if outcome == result.outcome {
+        return Cow::Borrowed(result);
     }
+    Cow::Owned(CellResult {
+        outcome,
+        ..result.clone()
+    })
 }
 
 /// Returns the runs of the focused row, because the screen may show their traces.
@@ -505,6 +511,8 @@ fn collect_notes(run: &TrackedRun) -> Vec<String> {
     let mut notes: Vec<String> = all
         .iter()
         .take(MAX_SHOWN_NOTES)
+        // A stopped judge was reported when the run stopped calling it.
+        .filter(|note| StoppedJudge::from_note(&note.text).is_none())
         .map(|note| note.text.clone())
         .collect();
     if all.len() > MAX_SHOWN_NOTES {

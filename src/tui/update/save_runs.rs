@@ -18,7 +18,7 @@ use crate::tui::state::saves::{EvalName, SaveRun};
 /// checks.
 const MAX_RUNS_PER_SAVE: usize = 4;
 
-/// Starts the judging that waited, if it is due.
+/// Starts what a save left to do, if it is due: the judging that waited, and the record of the revision.
 pub(super) fn handle_time_passed(app: &mut App) -> Vec<Effect> {
     let now = app.now;
     // The examples are judged before anything else.
@@ -29,6 +29,37 @@ pub(super) fn handle_time_passed(app: &mut App) -> Vec<Effect> {
     if app.asks_about_reload() {
         return Vec::new();
     }
+    let mut effects = start_due_judging(app);
+    // After the judging, because any run under the revision records it.
+    if app.saves.record_due.take_if(|due| *due <= now).is_some() {
+        effects.extend(record_revision(app));
+    }
+    effects
+}
+
+/// Records the revision with a run that judges nothing, unless another run records it. So each edit has an entry in the
+/// history.
+fn record_revision(app: &mut App) -> Option<Effect> {
+    let revision = Some(app.saves.revision);
+    let mut runs = app.live_session.runs.by_ticket.values();
+    if runs.any(|run| run.revision == revision) {
+        return None;
+    }
+    let order = build_save_order(app, Some(Vec::new()), None, CachePolicy::SkipUncached)?;
+    let run = TrackedRun {
+        save_number: Some(app.saves.number),
+        edit: Some(app.saves.edit),
+        revision,
+        only_records: true,
+        ..TrackedRun::default()
+    };
+    app.live_session.runs.by_ticket.insert(order.ticket, run);
+    Some(Effect::StartRun(order))
+}
+
+/// Starts the judging that waited, if it is due.
+fn start_due_judging(app: &mut App) -> Vec<Effect> {
+    let now = app.now;
     let Some(mut waiting) = app
         .saves
         .pending_judging
@@ -166,12 +197,16 @@ pub(super) fn build_save_order(
         judge: None,
         cache,
         replayed_evidence: None,
+        recorded_only: false,
+        branch: None,
+        repeat: None,
         parent: newest.map(|run| ParentRun {
             run,
             cell: None,
             turn: None,
             cause: ParentCause::Save,
         }),
+        measures_noise: false,
         is_of_save: true,
     })
 }
@@ -204,6 +239,8 @@ fn track_and_start(
     let save = app.saves.number;
     let run = TrackedRun {
         save_number: Some(save),
+        edit: Some(app.saves.edit),
+        revision: Some(app.saves.revision),
         ..TrackedRun::default()
     };
     app.live_session.runs.by_ticket.insert(order.ticket, run);

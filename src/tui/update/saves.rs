@@ -4,33 +4,29 @@
 //! touched evals, other judges only the focused cell. A run that has not called a model is cancelled if a later save
 //! touches the same evals.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::cost_estimate::queue_costly;
+use super::edits::{self, SavedFiles};
 use super::save_runs::{self, start_eval_runs};
 use super::touched_evals::{self, TouchKind, TouchedEval};
 use super::{examples, labels, warnings};
-use crate::compare::unified_diff;
 use crate::diag::{Diagnostic, Severity, render_plain};
 use crate::model::make_visible;
 use crate::run::CachePolicy;
 use crate::tui::effect::Effect;
 use crate::tui::state::cells::CellsState;
+use crate::tui::state::edit_report::summarize;
 use crate::tui::state::notices::NoticeLevel;
 use crate::tui::state::pane::Pane;
 use crate::tui::state::runs::RunStage;
-use crate::tui::state::saves::{
-    self, EditedFile, EvalName, JUDGE_DEBOUNCE, PARTIAL_WRITE_WINDOW, PendingJudging, SaveReport,
-    summarize,
-};
+use crate::tui::state::saves::{EvalName, JUDGE_DEBOUNCE, PARTIAL_WRITE_WINDOW, PendingJudging};
 use crate::tui::state::{App, OpenedItem};
 use crate::tui::task_failure::TaskFailure;
 use crate::tui::widget::flow::ScrollState;
 use crate::workspace::Workspace;
 
-/// The largest text in bytes that is compared here. A larger diff would delay keys.
-const MAX_DIFF_BYTES: usize = 128 << 10;
 /// The width of an error's snippet in the log, in columns.
 const LOG_SNIPPET_WIDTH: usize = 100;
 
@@ -67,15 +63,26 @@ pub(super) fn handle_reloaded(
     // Find what the save changed.
     let gone = touched_evals::count_removed(&old, &workspace);
     let mut touched = touched_evals::find_touched(&old, &workspace);
-    let stays = touched.is_empty() && gone == 0 && has_same_cells(&old, &workspace);
-    let before = find_report_base(app, &old, &workspace, stays);
+    let changes_revision = touched_evals::changes_revision(&old, &workspace);
+    let renames = edits::rename_evals(app, &old, &workspace);
+    let stays =
+        touched.is_empty() && gone == 0 && renames.is_empty() && has_same_cells(&old, &workspace);
+    let before = find_report_base(app, &old, &workspace, stays && !changes_revision);
     // Evals that only disappeared between two writes of one save need no judging.
     if let Some(base) = &before {
         touched_evals::drop_restored(base, &old, &workspace, &mut touched, |name| {
             is_eval_current(app, name)
         });
     }
-    update_report(app, (&old, &workspace), before, changed, &touched, gone);
+    let saved = SavedFiles {
+        old: &old,
+        new: &workspace,
+        changed,
+        touched: &touched,
+        changes_revision,
+        renames,
+    };
+    let alone = edits::add_save(app, &saved, before);
     log_save(app, changed, &touched);
     warnings::report_new(app, &workspace.warnings);
     // Ordered first, because runs wait for the examples that code decides.
@@ -91,9 +98,12 @@ pub(super) fn handle_reloaded(
     }
     if touched.is_empty() {
         if app.replay.is_none() {
-            let notice = app.visible_report().map(|report| summarize(&report));
-            app.notices
-                .push(app.now, NoticeLevel::Info, notice.unwrap_or_default());
+            let report = || app.visible_report().map(|report| summarize(&report));
+            let mut notice = alone.or_else(report).unwrap_or_default();
+            if let Some(offer) = edits::offer_labels(app) {
+                notice = format!("{notice}; {offer}");
+            }
+            app.notices.push(app.now, NoticeLevel::Info, notice);
         }
         return effects;
     }
@@ -106,6 +116,13 @@ pub(super) fn handle_reloaded(
     // While automatic judging is off, a save only marks verdicts as stale.
     if app.saves.paused {
         app.saves.unjudged_saves += 1;
+        // Recorded scores are decided by the new bounds without a judge.
+        let redecided = touched.iter().filter(|t| t.kind == TouchKind::Redecided);
+        let redecided: Vec<EvalName> = redecided
+            .filter(|t| has_recorded_verdicts(&app.live_session.cells, &t.name))
+            .map(|t| t.name.clone())
+            .collect();
+        effects.extend(start_eval_runs(app, &redecided, CachePolicy::SkipUncached));
         return effects;
     }
     effects.extend(start_judging(app, &touched, unanswered));
@@ -121,7 +138,7 @@ fn find_report_base(
     layout: bool,
 ) -> Option<Arc<Workspace>> {
     let report = app.saves.report.as_ref()?;
-    // Number 0 is a run without a save, which no save continues.
+    // Number 0 is a run or an earlier session without a save, which no save continues.
     let base = report.base.as_ref().filter(|_| report.number > 0)?;
     if app.now > report.saved_at + PARTIAL_WRITE_WINDOW {
         return None;
@@ -144,64 +161,6 @@ fn is_eval_current(app: &App, name: &EvalName) -> bool {
         .peekable();
     // An eval without rows was never decided.
     rows.peek().is_some() && rows.all(|row| row.decision.is_some() && row.stale.is_none())
-}
-
-/// Starts a report of a save, or extends the current one.
-fn update_report(
-    app: &mut App,
-    (old, new): (&Arc<Workspace>, &Arc<Workspace>),
-    before: Option<Arc<Workspace>>,
-    changed: &[PathBuf],
-    touched: &[TouchedEval],
-    gone: usize,
-) {
-    let saves = &mut app.saves;
-    saves.number += 1;
-    // The estimate belongs to the save before.
-    saves.pending_estimate = None;
-    // A save that continues the last one keeps its report.
-    let known = saves.report.take().filter(|_| before.is_some());
-    let base = before.unwrap_or_else(|| Arc::clone(old));
-    let mut report = known.unwrap_or_else(|| {
-        saves.selected = 0;
-        saves.scroll = ScrollState::top();
-        SaveReport {
-            first_save: saves.number,
-            ..SaveReport::default()
-        }
-    });
-    report.number = saves.number;
-    report.saved_at = app.now;
-    for path in changed {
-        // The diff covers all saves of the report, so it begins at their base.
-        let edited = diff_file(path, &base, new);
-        match report.files.iter_mut().find(|file| file.path == *path) {
-            Some(file) => *file = edited,
-            None => report.files.push(edited),
-        }
-    }
-    for name in touched
-        .iter()
-        .map(|t| format!("{}/{}", t.name.rubric, t.name.eval))
-    {
-        if !report.touched_evals.contains(&name) {
-            report.touched_evals.push(name);
-        }
-    }
-    // These parts describe the newest save only.
-    report.examples = None;
-    report.replayed_evidence = None;
-    report.paused = saves.paused && !touched.is_empty();
-    report.lost_evals = gone > 0;
-    report.not_judged = if touched.is_empty() {
-        touched_evals::describe_other_changes(&base, new, touched_evals::count_removed(&base, new))
-            // A layout change keeps the text of the save that it continues.
-            .or(report.not_judged)
-    } else {
-        None
-    };
-    report.base = Some(base);
-    saves.report = Some(report);
 }
 
 /// Adds a line about a save to the log: its files, and the evals that it judges again.
@@ -246,6 +205,7 @@ fn request_outline(app: &mut App, decided_by: Arc<Workspace>) -> Vec<Effect> {
             generation,
             workspace,
             decided_by,
+            renames: app.saves.renames.clone(),
         },
     ]
 }
@@ -272,32 +232,6 @@ fn clear_problems(app: &mut App, alone: bool) {
         let file = first.file.display();
         let notice = format!("{file} loads again");
         app.notices.push(app.now, NoticeLevel::Info, notice);
-    }
-}
-
-fn diff_file(path: &Path, old: &Workspace, new: &Workspace) -> EditedFile {
-    let text = |workspace: &Workspace| {
-        let mut files = workspace.files.iter();
-        let found = files.find(|file| file.path == path);
-        found.map(|file| Arc::clone(&file.text))
-    };
-    let (old, new) = (text(old), text(new));
-    let how = match (&old, &new) {
-        (None, Some(_)) => saves::FileChange::New,
-        (Some(_), None) => saves::FileChange::Deleted,
-        _ => saves::FileChange::Saved,
-    };
-    let (old, new) = (old.unwrap_or_default(), new.unwrap_or_default());
-    // The screen's thread computes the diff, so its input is limited.
-    let diff = if old.len().max(new.len()) > MAX_DIFF_BYTES {
-        format!("(too large to compare here: {} bytes)\n", new.len())
-    } else {
-        unified_diff(path, &old, &new)
-    };
-    EditedFile {
-        path: path.to_owned(),
-        diff: diff.into(),
-        change: how,
     }
 }
 

@@ -1,15 +1,16 @@
 //! The evals that a save touched, and how each is decided again. Pure: it compares two workspaces.
 
 use std::collections::HashSet;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use indexmap::IndexMap;
 
+use crate::diag::{LoadedFile, yaml};
 use crate::handlers::EvalTypeRegistry;
-use crate::model::{is_api_key_name, pluralize};
-use crate::rubric::{Eval, EvalTypeCatalog as _, Example, JudgeAssignment, Rubric};
+use crate::model::{Digest, is_api_key_name, pluralize};
+use crate::rubric::{Eval, EvalTypeCatalog as _, Example, JudgeAssignment, Rubric, canonical_json};
 use crate::run::judge_digest;
-use crate::tui::state::saves::EvalName;
+use crate::tui::state::edit_report::EvalName;
 use crate::workspace::Workspace;
 
 /// The eval types that a judge decides.
@@ -43,9 +44,128 @@ pub(super) struct TouchedEval {
     pub(super) decision_changed: bool,
 }
 
-/// Returns the evals that differ, in the order of the newer files. Removed evals are not included.
+/// Returns true if the two versions differ in anything that determines verdicts. Comments, layout, examples, labels and
+/// transcripts do not count.
+pub(super) fn changes_revision(old: &Workspace, new: &Workspace) -> bool {
+    /// An eval with its judges.
+    struct Question<'w> {
+        name: (&'w str, &'w str),
+        eval: &'w Eval,
+        rubric: &'w Rubric,
+        judges: Vec<Option<Digest>>,
+        panel: Option<JudgeAssignment<'w>>,
+    }
+    fn list_questions(workspace: &Workspace) -> impl Iterator<Item = Question<'_>> {
+        list_evals(workspace).map(|(name, (rubric, eval))| {
+            let has_judge = is_judged(eval);
+            let judges = list_judges(rubric, eval, workspace).into_iter();
+            Question {
+                name,
+                eval,
+                rubric,
+                judges: judges
+                    .filter(|_| has_judge)
+                    .map(|name| workspace.judges.get(name).map(judge_digest))
+                    .collect(),
+                panel: find_panel(rubric, eval).filter(|_| has_judge),
+            }
+        })
+    }
+    let is_same = |a: &Question<'_>, b: &Question<'_>| {
+        let (was, is) = (a.eval, b.eval);
+        a.name == b.name
+            && was.digest == is.digest
+            && was.decision_settings == is.decision_settings
+            && (was.weight, was.required, was.enabled) == (is.weight, is.required, is.enabled)
+            && was.applies_to == is.applies_to
+            && a.rubric.applies_to == b.rubric.applies_to
+            && (!is_judged(is) || was.repeat == is.repeat)
+            && a.judges == b.judges
+            && a.panel.as_ref().map(|panel| panel.rule) == b.panel.as_ref().map(|panel| panel.rule)
+    };
+    let rubrics = |workspace: &Workspace| -> Vec<(String, Option<f64>)> {
+        let rubrics = workspace.rubrics.iter();
+        rubrics
+            .map(|rubric| (rubric.id.clone(), rubric.threshold))
+            .collect()
+    };
+    let (before, after): (Vec<_>, Vec<_>) =
+        (list_questions(old).collect(), list_questions(new).collect());
+    let same = before.len() == after.len()
+        && before.iter().zip(&after).all(|(a, b)| is_same(a, b))
+        && rubrics(old) == rubrics(new);
+    let uses_tools = |workspace: &Workspace| {
+        let mut judges = workspace.judges.values();
+        judges.any(|judge| !workspace.tools.source_names(&judge.tools).is_empty())
+    };
+    !same
+        || (!has_same_tools(&old.tools.recorded_files, &new.tools.recorded_files)
+            && (uses_tools(old) || uses_tools(new)))
+}
+
+/// Returns true if the tools files define the same. Comments and layout do not count.
+fn has_same_tools(old: &[LoadedFile], new: &[LoadedFile]) -> bool {
+    let texts = |files: &[LoadedFile]| -> Vec<_> {
+        files.iter().map(|file| Arc::clone(&file.text)).collect()
+    };
+    if texts(old) == texts(new) {
+        return true;
+    }
+    let define = |files: &[LoadedFile]| -> Vec<String> {
+        let files = files.iter();
+        files
+            .map(
+                |file| match yaml::read_all_documents(&file.text, &file.path) {
+                    Ok(documents) => {
+                        let values = documents.iter().map(|one| canonical_json(&one.value));
+                        values.collect::<Vec<_>>().join("\n")
+                    }
+                    Err(_) => file.text.to_string(),
+                },
+            )
+            .collect()
+    };
+    define(old) == define(new)
+}
+
+/// Returns the evals that ask the same question under another name: the old name and the new one.
+pub(super) fn find_renames(old: &Workspace, new: &Workspace) -> Vec<(EvalName, EvalName)> {
+    let to_name = |(rubric, eval): (&str, &str)| EvalName {
+        rubric: rubric.to_owned(),
+        eval: eval.to_owned(),
+    };
+    let before: HashSet<(&str, &str)> = list_evals(old).map(|(name, _)| name).collect();
+    let after: HashSet<(&str, &str)> = list_evals(new).map(|(name, _)| name).collect();
+    let mut gone: Vec<((&str, &str), &Eval)> = list_evals(old)
+        .filter(|(name, _)| !after.contains(name))
+        .map(|(name, (_, eval))| (name, eval))
+        .collect();
+    let mut renames = Vec::new();
+    for (name, (_, eval)) in list_evals(new).filter(|(name, _)| !before.contains(name)) {
+        let same = |was: &&Eval| was.digest == eval.digest && was.eval_type == eval.eval_type;
+        // Of several evals with the same question, one of the same rubric comes first.
+        let found = gone
+            .iter()
+            .position(|(was, one)| was.0 == name.0 && same(one))
+            .or_else(|| gone.iter().position(|(_, one)| same(one)));
+        if let Some(at) = found {
+            let (was, _) = gone.remove(at);
+            renames.push((to_name(was), to_name(name)));
+        }
+    }
+    renames
+}
+
+/// Returns the evals that differ, in the order of the newer files. Removed evals are not included. A renamed eval is
+/// compared with itself under its old name.
 pub(super) fn find_touched(old: &Workspace, new: &Workspace) -> Vec<TouchedEval> {
-    let before: IndexMap<(&str, &str), (&Rubric, &Eval)> = list_evals(old).collect();
+    let mut before: IndexMap<(&str, &str), (&Rubric, &Eval)> = list_evals(old).collect();
+    let renames = find_renames(old, new);
+    for (from, to) in &renames {
+        if let Some(was) = before.get(&(&*from.rubric, &*from.eval)).copied() {
+            before.insert((&to.rubric, &to.eval), was);
+        }
+    }
     list_evals(new)
         .filter_map(|((rubric, eval), (rubric_of_eval, now))| {
             let was = before.get(&(rubric, eval)).copied();
@@ -107,12 +227,11 @@ pub(super) fn are_evals_back(base: &Workspace, old: &Workspace, new: &Workspace)
     count_removed(base, old) > count_removed(base, new)
 }
 
-/// Returns the number of evals that were removed.
+/// Returns the number of evals that were removed. A renamed eval is not removed.
 pub(super) fn count_removed(old: &Workspace, new: &Workspace) -> usize {
     let now: HashSet<(&str, &str)> = list_evals(new).map(|(name, _)| name).collect();
-    list_evals(old)
-        .filter(|(name, _)| !now.contains(name))
-        .count()
+    let gone = list_evals(old).filter(|(name, _)| !now.contains(name));
+    gone.count() - find_renames(old, new).len()
 }
 
 /// Describes a change that touched no eval, as a sentence. `None` if only comments or layout changed.
@@ -235,7 +354,11 @@ fn list_evals(workspace: &Workspace) -> impl Iterator<Item = ((&str, &str), (&Ru
     })
 }
 
-fn list_judges<'w>(rubric: &'w Rubric, eval: &'w Eval, workspace: &'w Workspace) -> Vec<&'w str> {
+pub(super) fn list_judges<'w>(
+    rubric: &'w Rubric,
+    eval: &'w Eval,
+    workspace: &'w Workspace,
+) -> Vec<&'w str> {
     let by = eval.assign_judges(rubric, workspace.judge.as_deref());
     by.map(|by| by.judges).unwrap_or_default()
 }
@@ -246,7 +369,7 @@ fn classify_touch(
     old: &Workspace,
     new: &Workspace,
 ) -> Option<TouchKind> {
-    let judged = JUDGED_EVAL_TYPES.contains(eval.eval_type.as_str());
+    let judged = is_judged(eval);
     // These settings determine the cells and the question that a judge gets.
     let same = was.is_some_and(|(was_rubric, was)| {
         was.digest == eval.digest

@@ -31,6 +31,10 @@ pub(super) fn update_tour(app: &mut App) {
             // A stale failure disappears with the next run, so it does not count.
             decided == Some(Outcome::Fail) && row.stale != Some(StaleReason::Eval)
         });
+        // The cursor follows the verdicts until the user moves it. So the user has not looked at a failure.
+        if !live.cells.is_cursor_chosen() {
+            tour.row_at_run_end = row;
+        }
         let went = row != tour.row_at_run_end || app.ui.focus == Pane::Verdict;
         if failed && went && app.layout().pane_area(Pane::Verdict).is_some() {
             tour.complete_step(TourStep::LookAtFailure);

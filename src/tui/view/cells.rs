@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 use ratatui::layout::Rect;
 
 use crate::model::{Millis, Outcome};
+use crate::report::describe_outcome;
 use crate::theme::{Glyphs, Role};
 use crate::tui::click_target::ClickTarget;
 use crate::tui::content::label_mark;
@@ -45,7 +46,12 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, area: Rect, app: &App) {
     let mut inside = canvas.draw_frame(area, &title, focused, ClickTarget::Pane(Pane::Cells));
     canvas.draw_corner_note(area, &corner_note(cells, count_unlisted(app)));
     // The error takes the first rows, unless the pane has only one.
-    if let Some(why) = &cells.filter_problem
+    let problem = cells.filter_problem.as_ref().or_else(|| {
+        // An id that nothing has explains an empty list.
+        let unmatched = cells.unmatched_problem.as_ref();
+        unmatched.filter(|_| cells.matching == 0 && cells.outline_complete)
+    });
+    if let Some(why) = problem.filter(|_| !app.offers_completion())
         && inside.height > 1
     {
         let rows = draw_filter_problem(canvas, inside, why);
@@ -384,6 +390,16 @@ impl CellsView<'_> {
         if row.hidden {
             return out.with(" ", Role::Text);
         }
+        if let Some(failed) = row.visible_failed_rerun() {
+            // The mark is on every width, because the verdict at the left looks like a new one.
+            out = out.with(format!(" {}", self.glyphs.error), Role::Error);
+            if words {
+                out = out.with(
+                    format!(" {}", describe_outcome(failed.outcome)),
+                    Role::Error,
+                );
+            }
+        }
         let score = row.decision.as_ref().and_then(|decision| decision.score);
         if let Some(score) = score {
             out = out.with(format!(" {score:.2}"), Role::Muted);
@@ -420,6 +436,13 @@ impl CellsView<'_> {
                 (false, "") => out.with(format!(" ({mark})"), role),
                 (false, sign) => out.with(format!(" {sign}{mark}"), role),
             };
+        }
+        if row.shot {
+            out = out.with(" shot", Role::Muted);
+        }
+        if row.to_confirm.is_some() {
+            let text = if words { " label to confirm" } else { " (?)" };
+            out = out.with(text, Role::Muted);
         }
         out.with(" ", Role::Text)
     }

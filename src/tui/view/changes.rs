@@ -3,21 +3,25 @@
 use ratatui::layout::Rect;
 
 use super::trace::draw_text_pane;
+use crate::model::{CellName, find_reason, make_visible, pluralize};
 use crate::theme::{Glyphs, Role};
 use crate::tui::click_target::ClickTarget;
 use crate::tui::content;
 use crate::tui::state::App;
 use crate::tui::state::cells::RowFlip;
+use crate::tui::state::edit_report::{
+    EditReport, RemovedDecision, describe_changes, describe_first_verdicts, describe_removed,
+    describe_renames, outcome_glyph, summarize_verdicts,
+};
 use crate::tui::state::pane::Pane;
-use crate::tui::state::saves::{SaveReport, describe_changes, outcome_glyph, summarize_verdicts};
 use crate::tui::view::Canvas;
 use crate::tui::widget::flow;
 use crate::tui::widget::styled_row::{self, StyledRow};
 
-/// The narrowest pane, in columns, with flips and diff next to each other.
-const MIN_SIDE_BY_SIDE_WIDTH: u16 = 96;
+/// The narrowest diff, in columns, next to the flips. A narrower pane has the diff below the flips.
+const MIN_DIFF_WIDTH: u16 = 50;
 /// The narrowest row, in columns, that spells out the direction of a flip.
-const MIN_FULL_FLIP_WIDTH: usize = 60;
+const MIN_FULL_FLIP_WIDTH: u16 = 60;
 /// The number of rows of the selected flip: the flip, the previous reason, the new reason. Other flips have one row.
 const SELECTED_FLIP_ROWS: u16 = 3;
 
@@ -57,7 +61,8 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, area: Rect, app: &App) {
         );
         return;
     };
-    for (text, role) in summary_rows(report, canvas.glyphs(), usize::from(inside.width)) {
+    let offer = describe_label_offer(app).or_else(|| describe_labels_to_confirm(app, report));
+    for (text, role) in summary_rows(report, offer, canvas.glyphs(), usize::from(inside.width)) {
         styled_row::draw_row(
             canvas,
             row_at(inside, used),
@@ -67,8 +72,8 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, area: Rect, app: &App) {
         used += 1;
     }
     // The rest of the pane shows the flips and the diff.
-    let (left, right) = split_area(area_below(inside, used), report.flips.len());
-    draw_flips(canvas, left, app, &report.flips);
+    let (left, right) = split_area(area_below(inside, used), report.count_entries());
+    draw_entries(canvas, left, app, report);
     flow::draw(
         canvas,
         right,
@@ -155,7 +160,12 @@ fn explain_no_changes(app: &App) -> Vec<flow::TextBlock<'_>> {
 }
 
 /// Returns the summary of the changes in as few rows as possible, and the waiting cells unless shown elsewhere.
-fn summary_rows(report: &SaveReport, glyphs: &Glyphs, width: usize) -> Vec<(String, Role)> {
+fn summary_rows(
+    report: &EditReport,
+    offer: Option<String>,
+    glyphs: &Glyphs,
+    width: usize,
+) -> Vec<(String, Role)> {
     let full_summary = summarize_verdicts(report, glyphs);
     let brief = describe_changes(report, glyphs);
     // The brief text may already contain this reason.
@@ -170,7 +180,16 @@ fn summary_rows(report: &SaveReport, glyphs: &Glyphs, width: usize) -> Vec<(Stri
                 .map(|row| (row, Role::Title)),
         );
     }
+    // The summary has one line, so it leaves these parts out if there are flips.
+    let first = describe_first_verdicts(report, glyphs).filter(|first| *first != brief);
+    let renames = (!report.renames.is_empty())
+        .then(|| describe_renames(report, glyphs))
+        .filter(|renames| *renames != brief);
     for (text, role) in [
+        (renames, Role::Text),
+        (offer, Role::Accent),
+        (first, Role::Text),
+        (describe_removed(report), Role::Text),
         (rest, Role::Stale),
         (report.replayed_evidence.clone(), Role::Muted),
     ] {
@@ -201,11 +220,12 @@ fn split_area(area: Rect, flips: usize) -> (Rect, Rect) {
     if flips == 0 {
         return (Rect { height: 0, ..area }, area);
     }
-    if area.width >= MIN_SIDE_BY_SIDE_WIDTH {
-        // One column between flips and diff stays empty.
-        let half = area.width / 2;
+    if area.width > MIN_FULL_FLIP_WIDTH + MIN_DIFF_WIDTH {
+        // A flip needs its full width, or the zoomed pane would show less than the small one. One column between
+        // flips and diff stays empty.
+        let half = (area.width / 2).max(MIN_FULL_FLIP_WIDTH + 1);
         let left = Rect {
-            width: half.saturating_sub(1),
+            width: half - 1,
             ..area
         };
         let right = Rect {
@@ -230,31 +250,131 @@ fn split_area(area: Rect, flips: usize) -> (Rect, Rect) {
     (top, bottom)
 }
 
-/// Draws one row per flip, and the reasons of the selected one.
-fn draw_flips(canvas: &mut Canvas<'_>, area: Rect, app: &App, flips: &[RowFlip]) {
-    // A newer report may have fewer flips than the one in which the user selected.
-    let selected = app.saves.selected.min(flips.len().saturating_sub(1));
-    let opened = SELECTED_FLIP_ROWS.min(area.height);
-    let room = usize::from(area.height.saturating_sub(opened)) + 1;
+/// Draws one row per flip and per removed decision, and the reasons of the selected flip.
+fn draw_entries(canvas: &mut Canvas<'_>, area: Rect, app: &App, report: &EditReport) {
+    let many = report.count_entries();
+    let flips = &report.flips;
+    // A newer report may have fewer entries than the one in which the user selected.
+    let selected = app.saves.selected.min(many.saturating_sub(1));
+    let extra = if selected < flips.len() {
+        SELECTED_FLIP_ROWS - 1
+    } else {
+        0
+    };
+    let needed = u16::try_from(many)
+        .unwrap_or(u16::MAX)
+        .saturating_add(extra);
+    // The last row states how many entries do not fit.
+    let room = if needed > area.height && area.height > 1 {
+        area.height - 1
+    } else {
+        area.height
+    };
+    let opened = (extra + 1).min(room);
+    let before = usize::from(room.saturating_sub(opened));
     // The list scrolls so far that all rows of the selected flip are visible.
-    let top = (selected + 1).saturating_sub(room);
-    let mut y = area.y;
-    for (at, flip) in flips.iter().enumerate().skip(top) {
-        let height = if at == selected { opened } else { 1 };
-        let height = height.min(area.bottom().saturating_sub(y));
-        if height == 0 {
-            break;
-        }
+    let top = selected.saturating_sub(before);
+    let end = area.y + room;
+    let (mut y, mut next) = (area.y, top);
+    while next < many && y < end {
+        let wanted = if next == selected { opened } else { 1 };
+        let height = wanted.min(end - y);
         let block = Rect { y, height, ..area };
-        let over = (at == selected).then_some(if app.ui.focus == Pane::Changes {
+        let over = (next == selected).then_some(if app.ui.focus == Pane::Changes {
             Role::Selected
         } else {
             Role::SelectedUnfocused
         });
-        draw_flip(canvas, block, app, flip, over);
-        canvas.add_hit(block, ClickTarget::Flip(at));
+        match flips.get(next) {
+            Some(flip) => draw_flip(canvas, block, app, flip, over),
+            None => draw_removed(
+                canvas,
+                block,
+                &report.removed[next - flips.len()],
+                report,
+                over,
+            ),
+        }
+        canvas.add_hit(block, ClickTarget::Flip(next));
         y += height;
+        next += 1;
     }
+    if room < area.height {
+        let row = StyledRow::new(count_hidden(report, top, next), Role::Muted);
+        styled_row::draw_row(canvas, row_at(area, room), &row, None);
+    }
+}
+
+/// Describes the entries above `top` and from `next` on: `2 above, 3 more flips below`.
+fn count_hidden(report: &EditReport, top: usize, next: usize) -> String {
+    let below = report.count_entries() - next;
+    let what = if report.removed.is_empty() {
+        pluralize(below as u64, "more flip")
+    } else {
+        format!("{below} more")
+    };
+    match (top, below) {
+        (0, _) => format!("  {what} below"),
+        (above, 0) => format!("  {above} above"),
+        (above, _) => format!("  {above} above, {what} below"),
+    }
+}
+
+/// Draws a decision that the revision no longer plans.
+fn draw_removed(
+    canvas: &mut Canvas<'_>,
+    area: Rect,
+    removed: &RemovedDecision,
+    report: &EditReport,
+    over: Option<Role>,
+) {
+    let glyphs = canvas.glyphs();
+    let cursor = if over.is_some() { glyphs.cursor } else { " " };
+    let outcome = removed.outcome.filter(|_| !report.hides_outcomes);
+    let mark = outcome.map_or(" ", |outcome| outcome_glyph(outcome, glyphs));
+    let head = StyledRow::new(cursor, Role::Accent)
+        .with(format!("{mark} {}   ", glyphs.arrow), Role::Muted)
+        .with(format_name(&removed.name), Role::Muted);
+    let end = StyledRow::new("no longer planned ", Role::Muted);
+    styled_row::draw_ends(canvas, row_at(area, 0), &head, &end, over);
+}
+
+/// Formats the name of a decision for a row: `sup-03-address · grounded`.
+fn format_name(name: &CellName) -> String {
+    let message = name.message.map(|at| format!(" @{at}")).unwrap_or_default();
+    let text = format!("{}{message} · {}", name.transcript, name.eval);
+    make_visible(&text, false).into_owned()
+}
+
+/// Returns the row that offers to move the labels of renamed evals.
+fn describe_label_offer(app: &App) -> Option<String> {
+    let many: u64 = app.movable_labels().iter().map(|(_, many)| many).sum();
+    let (its, go) = if many == 1 {
+        ("1 label", "has")
+    } else {
+        ("labels", "have")
+    };
+    let labels = if many == 1 {
+        its.to_owned()
+    } else {
+        format!("{many} {its}")
+    };
+    (many > 0).then(|| format!("{labels} still {go} the old name: M moves them"))
+}
+
+/// Returns the row about the labels of the edited evals that wait for a confirmation, which no flip counts against.
+fn describe_labels_to_confirm(app: &App, report: &EditReport) -> Option<String> {
+    let cells = &app.live_session.cells;
+    let evals = cells.evals.iter().zip(&cells.groups);
+    let touched = evals.filter(|(eval, _)| {
+        let name = format!("{}/{}", eval.rubric, eval.id);
+        report.touched_evals.contains(&name)
+    });
+    let waiting = touched.map(|(_, group)| group.counts.to_confirm as u64);
+    let many: u64 = waiting.sum();
+    let labels = pluralize(many, "label");
+    (many > 0)
+        .then(|| format!("{labels} of the old question: a confirms the focused one, Q lists them"))
 }
 
 fn draw_flip(canvas: &mut Canvas<'_>, area: Rect, app: &App, flip: &RowFlip, over: Option<Role>) {
@@ -263,13 +383,11 @@ fn draw_flip(canvas: &mut Canvas<'_>, area: Rect, app: &App, flip: &RowFlip, ove
         outcome_glyph(flip.before.outcome, glyphs),
         outcome_glyph(flip.after.outcome, glyphs),
     );
-    let name = app.live_session.cells.decision_name(flip.row).map_or_else(
-        || "?".to_owned(),
-        |name| {
-            let message = name.message.map(|at| format!(" @{at}")).unwrap_or_default();
-            format!("{}{message} · {}", name.transcript, name.eval)
-        },
-    );
+    let name = app
+        .live_session
+        .cells
+        .decision_name(flip.row)
+        .map_or_else(|| "?".to_owned(), |name| format_name(&name));
     // The headline: the marks, the name, and the direction on the right.
     let cursor = if over.is_some() { glyphs.cursor } else { " " };
     let head = StyledRow::new(cursor, Role::Accent)
@@ -278,7 +396,15 @@ fn draw_flip(canvas: &mut Canvas<'_>, area: Rect, app: &App, flip: &RowFlip, ove
             Role::Flipped,
         )
         .with(name, Role::Text);
-    let full = usize::from(area.width) >= MIN_FULL_FLIP_WIDTH;
+    let head = match app.live_session.cells.noisy_repeats(flip.row) {
+        // The same words as on the progress screen.
+        Some(cell) => head.with(
+            format!("  noise: {} of {} pass", cell.passes, cell.repeats),
+            Role::Warning,
+        ),
+        None => head,
+    };
+    let full = area.width >= MIN_FULL_FLIP_WIDTH;
     let end = match flip.agrees_with_label {
         Some(true) if full => StyledRow::new("towards your label ", Role::Towards),
         Some(true) => StyledRow::new("towards", Role::Towards),
@@ -287,13 +413,21 @@ fn draw_flip(canvas: &mut Canvas<'_>, area: Rect, app: &App, flip: &RowFlip, ove
         None => StyledRow::default(),
     };
     styled_row::draw_ends(canvas, row_at(area, 0), &head, &end, over);
-    // A reason has one row, so show only its first line.
-    let first = |why: &str| why.lines().next().unwrap_or_default().to_owned();
-    for (at, (mark, why)) in (1_u16..).zip([
-        (mark_before, &flip.before.explanation),
-        (mark_after, &flip.after.explanation),
-    ]) {
-        let row = StyledRow::new(format!("     {mark} {}", first(why)), Role::Muted);
+    // A reason has one row.
+    let reason = |mark: &str, why: &str| format!("     {mark} {}", find_reason(why));
+    let reasons = match &flip.arithmetic {
+        // The two reasons are the same sentence, because only the bounds changed.
+        Some(arithmetic) => [
+            format!("     {arithmetic}"),
+            reason(mark_after, &flip.after.explanation),
+        ],
+        None => [
+            reason(mark_before, &flip.before.explanation),
+            reason(mark_after, &flip.after.explanation),
+        ],
+    };
+    for (at, text) in (1_u16..).zip(reasons) {
+        let row = StyledRow::new(text, Role::Muted);
         styled_row::draw_row(canvas, row_at(area, at), &row, None);
     }
 }
@@ -313,14 +447,14 @@ mod tests {
 
     #[test]
     fn summary_wraps_in_a_narrow_pane() {
-        let report = SaveReport {
+        let report = EditReport {
             not_judged: Some("12 cells of gemini wait for R: about $0.04".to_owned()),
             judged: 18,
             touched_evals: vec!["a/b".to_owned()],
-            ..SaveReport::default()
+            ..EditReport::default()
         };
         let rows = |width| -> Vec<String> {
-            let lines = summary_rows(&report, &Glyphs::UNICODE, width);
+            let lines = summary_rows(&report, None, &Glyphs::UNICODE, width);
             lines.into_iter().map(|(text, _)| text).collect()
         };
         assert_eq!(

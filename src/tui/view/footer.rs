@@ -2,12 +2,13 @@
 
 use ratatui::layout::Rect;
 
+use super::completion;
 use crate::theme::Role;
 use crate::tui::click_target::ClickTarget;
 use crate::tui::command::{self, COMMANDS, CommandSpec, UiCommand};
+use crate::tui::state::edit_report;
 use crate::tui::state::notices::NoticeLevel;
 use crate::tui::state::pane::{Pane, ScreenLayout};
-use crate::tui::state::saves;
 use crate::tui::state::shown_cell;
 use crate::tui::state::{App, FooterInput};
 use crate::tui::view::Canvas;
@@ -61,7 +62,8 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, layout: &ScreenLayout, app: &App) {
 fn draw_too_small(canvas: &mut Canvas<'_>) {
     let screen = canvas.buffer.area;
     let (width, height) = (screen.width, screen.height);
-    let text = format!("the terminal is too small ({width}×{height}): dicta needs 30×8 (q quits)");
+    // A terminal below 30 columns shows only the beginning, so the needed size comes first.
+    let text = format!("needs 30×8, has {width}×{height} (q quits)");
     let row = Rect::new(
         screen.x,
         screen.y + height / 2,
@@ -74,10 +76,18 @@ fn draw_too_small(canvas: &mut Canvas<'_>) {
 fn draw_typing(canvas: &mut Canvas<'_>, area: Rect, app: &App, typing: &FooterInput) {
     let (label, input, problem): (String, &LineInput, Option<&str>) = match typing {
         FooterInput::Filter { input, problem, .. } => {
-            (" filter: ".into(), input, problem.as_deref())
+            // An unfinished word with a list is not reported yet.
+            let problem = problem.as_deref().filter(|_| !app.offers_completion());
+            (" filter: ".into(), input, problem)
         }
         FooterInput::Search { input, pane, .. } => {
             (format!(" find in {}: ", app.pane_title(*pane)), input, None)
+        }
+        FooterInput::Note { input, .. } => (" note: ".into(), input, None),
+        FooterInput::Review { input, purpose } => (purpose.label().into(), input, None),
+        FooterInput::Clause { input, cause, .. } => {
+            let label = format!(" cause {}; clause, if any: ", cause.as_str());
+            (label, input, None)
         }
     };
     let note = match problem {
@@ -115,21 +125,35 @@ fn draw_typing(canvas: &mut Canvas<'_>, area: Rect, app: &App, typing: &FooterIn
         },
         Role::Text,
     );
+    if let FooterInput::Filter { completion, .. } = typing {
+        completion::draw(canvas, area, used, completion);
+    }
 }
 
 /// Draws the result of the last save at the right. Returns the remaining area.
 fn draw_save_summary(canvas: &mut Canvas<'_>, area: Rect, app: &App) -> Rect {
     let report = app
         .visible_report()
-        .filter(|report| report.number > 0 && app.replay.is_none());
+        // The progress screen shows the edits itself.
+        .filter(|report| report.number > 0 || report.is_edit)
+        // While the user labels blind, nothing on the screen is about verdicts.
+        .filter(|_| {
+            app.replay.is_none() && !app.progress.open && !app.review.open && !app.shows_labelling()
+        });
     // A narrow footer needs its columns for the keys.
     let Some(report) = &report.filter(|_| area.width >= 60) else {
         return area;
     };
     let glyphs = canvas.glyphs();
-    let mut row = StyledRow::new(saves::summarize_with_glyphs(report, glyphs), Role::Flipped);
+    let mut row = StyledRow::new(
+        edit_report::summarize_with_glyphs(report, glyphs),
+        Role::Flipped,
+    );
     if row.width() > usize::from(area.width / 2) {
-        row = StyledRow::new(saves::summarize_briefly(report, glyphs), Role::Flipped);
+        row = StyledRow::new(
+            edit_report::summarize_briefly(report, glyphs),
+            Role::Flipped,
+        );
     }
     let wide = u16::try_from(row.width())
         .unwrap_or(u16::MAX)
@@ -209,7 +233,7 @@ fn draw_hints(canvas: &mut Canvas<'_>, area: Rect, app: &App) {
         );
     }
     // In a transcript, the key for the file's own record is useful.
-    if app.ui.focus == Pane::Transcript || app.shows_unjudged_file() {
+    if (app.ui.focus == Pane::Transcript || app.shows_unjudged_file()) && !app.shows_review() {
         let first = specs.partition_point(|spec| spec.footer_rank < 2);
         let source = COMMANDS.iter().find(|spec| spec.id == "source");
         specs.splice(
@@ -217,8 +241,25 @@ fn draw_hints(canvas: &mut Canvas<'_>, area: Rect, app: &App) {
             source.filter(|spec| spec.check_usable(app).is_ok()),
         );
     }
+    // Without a rubric, reading comes first.
+    if app.shows_unjudged_file() && !app.shows_review() {
+        let review = COMMANDS.iter().find(|spec| spec.id == "review");
+        specs.splice(0..0, review.filter(|spec| spec.check_usable(app).is_ok()));
+    }
+    // While the user labels, the keys of labelling are the most useful.
+    let is_labelling = app.describe_labelling().is_some()
+        && (app.labelling.queue.is_some() || app.live_session.cells.blind);
+    if is_labelling {
+        let useful = ["label.note", "label.next", "label.queues", "label.back"];
+        let found = useful
+            .into_iter()
+            .filter_map(|id| COMMANDS.iter().find(|spec| spec.id == id))
+            .filter(|spec| spec.check_usable(app).is_ok());
+        specs.splice(0..0, found);
+    }
     // The three label keys form one hint, after the keys that judge.
-    let labels = matches!(app.ui.focus, Pane::Cells | Pane::Verdict)
+    let labels = (is_labelling || matches!(app.ui.focus, Pane::Cells | Pane::Verdict))
+        && !app.shows_review()
         && LABEL_COMMANDS
             .iter()
             .all(|command| is_usable(*command, app));
@@ -229,7 +270,11 @@ fn draw_hints(canvas: &mut Canvas<'_>, area: Rect, app: &App) {
         specs.splice(0..0, cancel);
     }
     let judging = |spec: &&CommandSpec| spec.footer_rank < 2 || spec.id == "source";
-    let labels_at = specs.iter().take_while(|spec| judging(spec)).count();
+    let labels_at = if is_labelling {
+        0
+    } else {
+        specs.iter().take_while(|spec| judging(spec)).count()
+    };
     // `?` is always visible, so reserve its columns.
     let help = COMMANDS.iter().find(|spec| spec.id == "help");
     let help_width = help.map_or(0, |spec| hint_row(spec).width());
@@ -326,7 +371,7 @@ fn draw_tabs(canvas: &mut Canvas<'_>, area: Rect, layout: &ScreenLayout, app: &A
     // Next to other panes, the cells pane is always visible and needs no tab.
     let panes: Vec<Pane> = Pane::ALL
         .into_iter()
-        .filter(|pane| is_single || *pane != Pane::Cells)
+        .filter(|pane| is_single || layout.labelling || *pane != Pane::Cells)
         .filter(|pane| layout.filled.contains(*pane))
         .collect();
     let is_visible = |pane: Pane| layout.pane_area(pane).is_some();

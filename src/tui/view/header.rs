@@ -38,9 +38,13 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, layout: &ScreenLayout, app: &App) {
     left.extend(load_error_item(app, canvas.glyphs()));
     left.extend(example_item(app, canvas.glyphs()));
     let mut right = run_items(app, canvas.glyphs());
-    right.extend(count_items(&app.session().cells.total, canvas.glyphs()));
+    // While the user labels blind, the first row shows no verdict either.
+    if !app.shows_labelling() && !app.shows_review() {
+        right.extend(count_items(&app.session().cells.total, canvas.glyphs()));
+    }
     right.extend(cost_items(app));
     right.extend(budget_item(app));
+    right.extend(stopped_judge_item(app));
     right.extend(rate_limit_item(app));
     // The functions return the items in another order than the row shows.
     right.sort_by_key(|(position, _)| *position);
@@ -90,8 +94,13 @@ fn join_items(items: Vec<HeaderItem>, gap: &'static str) -> StyledRow<'static> {
 fn open_items(layout: &ScreenLayout, app: &App) -> Vec<HeaderItem> {
     let mut items = vec![header_item(8, "dicta", Role::Title)];
     if let Some(replay) = &app.replay {
-        items.push(header_item(0, " REPLAY ", Role::Badge));
-        items.push(header_item(3, replay.run.letters().to_owned(), Role::Title));
+        if let Some(number) = replay.state_number {
+            items.push(header_item(0, format!(" STATE {number} "), Role::Badge));
+            items.push(header_item(3, "read only, esc goes back", Role::Title));
+        } else {
+            items.push(header_item(0, " REPLAY ", Role::Badge));
+            items.push(header_item(3, replay.run.letters().to_owned(), Role::Title));
+        }
         if let Some(mark) = replay.mark {
             let badge = format!(" {} ", mark.to_uppercase());
             items.push(header_item(1, badge, Role::Badge));
@@ -127,6 +136,7 @@ fn open_items(layout: &ScreenLayout, app: &App) -> Vec<HeaderItem> {
             if app.live_session.cells.blind {
                 items.push(header_item(0, " BLIND ", Role::Badge));
             }
+            items.extend(labelling_item(app));
             items.push(header_item(4, workspace.name.clone(), Role::Title));
             if let Some(judge) = &workspace.judge {
                 items.push(header_item(7, format!("· judge {judge}"), Role::Muted));
@@ -156,6 +166,13 @@ fn open_items(layout: &ScreenLayout, app: &App) -> Vec<HeaderItem> {
         OpenedItem::Recording => {}
     }
     items
+}
+
+/// Returns the badge with the purpose of the labels, the queue and its progress: ` MEASURE random 12 of 40 `.
+fn labelling_item(app: &App) -> Option<HeaderItem> {
+    let (purpose, what) = app.describe_labelling()?;
+    let purpose = purpose.as_str().to_uppercase();
+    Some(header_item(0, format!(" {purpose} {what} "), Role::Badge))
 }
 
 /// Returns the badge of a workspace with a judge that may fetch URLs which a model writes.
@@ -250,6 +267,15 @@ fn count_items(total: &RowCounts, glyphs: &Glyphs) -> Vec<(u8, HeaderItem)> {
     if total.error > 0 {
         push_count(2, glyphs.error, total.error, Role::Error);
     }
+    if total.failed_reruns > 0 {
+        let failed = pluralize(total.failed_reruns as u64, "re-run");
+        let text = format!("{} {failed} failed", glyphs.error);
+        items.push((2, header_item(5, text, Role::Error)));
+    }
+    // Defined again, because `items` changes between the two uses.
+    let mut push_count = |rank, mark: &str, n: usize, role| {
+        items.push((2, header_item(rank, format!("{mark} {n}"), role)));
+    };
     if total.not_applicable > 0 {
         push_count(
             7,
@@ -309,6 +335,16 @@ fn rate_limit_item(app: &App) -> Option<(u8, HeaderItem)> {
 fn budget_item(app: &App) -> Option<(u8, HeaderItem)> {
     let why = statistics::describe_budget_stop(app)?;
     Some((6, header_item(2, format!("budget: {why}"), Role::Warning)))
+}
+
+/// Returns the item on the judges that a run stopped calling, with the key that calls them again.
+fn stopped_judge_item(app: &App) -> Option<(u8, HeaderItem)> {
+    let names = statistics::list_stopped_judges(app);
+    if names.is_empty() || app.replay.is_some() {
+        return None;
+    }
+    let text = format!("{} stopped: equal errors, R tries again", names.join(", "));
+    Some((7, header_item(2, text, Role::Warning)))
 }
 
 /// Returns the item on the known cost of the live runs.

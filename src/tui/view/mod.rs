@@ -2,11 +2,14 @@
 
 mod cells;
 mod changes;
+mod completion;
 mod footer;
 mod header;
 mod overlay;
 mod problems;
+mod progress;
 mod replay;
+mod review;
 mod trace;
 mod transcript;
 
@@ -31,12 +34,23 @@ pub(crate) fn draw_app(app: &App, buffer: &mut Buffer) -> HitMap<ClickTarget> {
     for PaneArea { pane, area } in &layout.panes {
         match pane {
             Pane::Cells => cells::draw(&mut canvas, *area, app),
-            Pane::Prompt | Pane::FunctionCall | Pane::FetchedContent | Pane::Verdict => {
+            Pane::Prompt
+            | Pane::FunctionCall
+            | Pane::FetchedContent
+            | Pane::Verdict
+            | Pane::Steps
+            | Pane::Details => {
                 trace::draw(&mut canvas, *pane, *area, app);
             }
             Pane::Transcript => transcript::draw(&mut canvas, *area, app),
             Pane::Changes => changes::draw(&mut canvas, *area, app),
         }
+    }
+    if app.shows_progress() && !layout.too_small {
+        progress::draw(&mut canvas, app);
+    }
+    if app.shows_review() && !layout.too_small {
+        review::draw(&mut canvas, app);
     }
     trace::draw_strip(&mut canvas, layout.turn_strip, app);
     problems::draw(&mut canvas, layout.problems, app);

@@ -1,12 +1,15 @@
 //! Draws the overlays from the lowest to the highest, and the which-key box. Each shows its keys in its bottom
 //! border.
 
+mod label_overlays;
+
 use ratatui::layout::Rect;
 
-use crate::model::Millis;
+use crate::model::{Millis, pluralize};
 use crate::theme::{self, Role};
 use crate::tui::click_target::ClickTarget;
 use crate::tui::command::CommandSpec;
+use crate::tui::content;
 use crate::tui::keymap::{self, KeyContinuation};
 use crate::tui::state::overlay::{self, AvailableJudge, Overlay, TrustQuestion};
 use crate::tui::state::{App, statistics};
@@ -37,8 +40,9 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, app: &App) {
             Overlay::Judges {
                 judges: found,
                 selected,
+                order,
                 ..
-            } => draw_judges(canvas, found.as_deref(), *selected),
+            } => draw_judges(canvas, found.as_deref(), *selected, order.recorded_only),
             Overlay::ConfirmCost { preview, .. } => {
                 let mut lines = vec![overlay::summarize_order(preview)];
                 lines.extend(overlay::describe_cost(preview));
@@ -64,13 +68,56 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, app: &App) {
             Overlay::ConfirmTrust { question, scroll } => {
                 draw_trust_question(canvas, question, scroll);
             }
+            Overlay::ConfirmRestore(plan) => {
+                let title = format!("restore the rubrics of revision {}?", plan.number);
+                let lines = overlay::describe_restore(plan);
+                draw_question(canvas, &title, &lines, "y writes them  n, esc cancels");
+            }
             Overlay::QuitWhileRunning => {
                 let lines = [
                     "a run is active: quitting cancels it; its verdicts stay recorded".to_owned(),
                 ];
                 draw_question(canvas, "quit?", &lines, "y, q quits  n, esc continues");
             }
-            Overlay::SeekTo(input) => draw_seek_to(canvas, input),
+            Overlay::ExportFile { entry, input } => {
+                let title = format!("export revision {entry}");
+                let text = "a page (.html) or a table (.csv), in the folder of the workspace";
+                draw_line_input(canvas, input, (&title, "writes it"), text);
+            }
+            Overlay::SeekTo(input) => {
+                let text = "a time: 1:05, 12.5 seconds or 40%";
+                draw_line_input(canvas, input, ("go to", "goes there"), text);
+            }
+            Overlay::LabelQueues {
+                eval,
+                options,
+                selected,
+                size,
+            } => label_overlays::draw_queues(canvas, app, *eval, options, *selected, *size),
+            Overlay::CloseDisagreement { selected, .. } => {
+                label_overlays::draw_causes(canvas, *selected);
+            }
+            Overlay::Agreement { eval, scroll } => {
+                let title = label_overlays::agreement_title(app, *eval);
+                let blocks = content::agreement_blocks(app, *eval);
+                draw_text(canvas, &title, &blocks, scroll, usize::MAX);
+            }
+            Overlay::RepeatCount(input) => {
+                let cells = &app.live_session.cells;
+                let (title, text) = match cells.group_rows() {
+                    Some(rows) => {
+                        let cells = pluralize(rows.len() as u64, "shown cell");
+                        let text =
+                            format!("repeats of {cells} without the cache; they decide nothing");
+                        ("how noisy is the judge?", text)
+                    }
+                    None => (
+                        "how stable is the verdict?",
+                        "repeats of this cell; they decide nothing".to_owned(),
+                    ),
+                };
+                draw_line_input(canvas, input, (title, "judges"), &text);
+            }
         }
     }
     // The which-key box is above all overlays.
@@ -360,9 +407,19 @@ fn draw_themes(canvas: &mut Canvas<'_>, selected: usize) {
     }
 }
 
-fn draw_judges(canvas: &mut Canvas<'_>, found: Option<&[AvailableJudge]>, selected: usize) {
+fn draw_judges(
+    canvas: &mut Canvas<'_>,
+    found: Option<&[AvailableJudge]>,
+    selected: usize,
+    recorded_only: bool,
+) {
     let width = usize::from(canvas.buffer.area.width.saturating_sub(4)).min(100);
-    let keys = "j, k  enter calls it, on the same pages  esc closes";
+    // Two judges must not differ because one of them had no facts, so new requests are live by default.
+    let keys = if recorded_only {
+        "enter calls it: recorded responses only (o: also live requests)  esc closes"
+    } else {
+        "enter calls it: same responses, new requests live (o: recorded only)  esc closes"
+    };
     // Each judge takes two rows.
     let rows = found.map_or(1, |found| (found.len() * 2).max(2));
     let inside = draw_frame(canvas, width, rows, "available judges", keys);
@@ -483,10 +540,15 @@ fn draw_question(canvas: &mut Canvas<'_>, title: &str, lines: &[String], keys: &
     canvas.add_hit(Rect { width: no, ..rest }, ClickTarget::OverlayLine(1));
 }
 
-fn draw_seek_to(canvas: &mut Canvas<'_>, input: &LineInput) {
-    let inside = draw_frame(canvas, 44, 2, "go to", "enter goes there  esc cancels");
+fn draw_line_input(
+    canvas: &mut Canvas<'_>,
+    input: &LineInput,
+    (title, action): (&str, &str),
+    text: &str,
+) {
+    let keys = format!("enter {action}  esc cancels");
+    let inside = draw_frame(canvas, 44, 2, title, &keys);
     input.draw(canvas, nth_row(inside, 0), Role::Text);
-    let text = "a time: 1:05, 12.5 seconds or 40%";
     styled_row::draw_row(
         canvas,
         nth_row(inside, 1),

@@ -13,6 +13,7 @@ use crate::tui::click_target::ClickTarget;
 use crate::tui::command::{COMMANDS, UiCommand};
 use crate::tui::state::App;
 use crate::tui::state::replay::ReplayState;
+use crate::tui::state::replay_marks::ReplayMark;
 use crate::tui::view::Canvas;
 use crate::tui::widget::styled_row::{self, StyledRow};
 
@@ -53,7 +54,7 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, area: Rect, app: &App) {
         let width = width.min(area.right().saturating_sub(x));
         let part = Rect::new(x, area.y, width, 1);
         match target {
-            // The bar consists of two parts with a single click area.
+            // The bar consists of parts with a single click area.
             Some(ClickTarget::Progress) => bar = Some(bar.map_or(part, |first| first.union(part))),
             Some(target) => canvas.add_hit(part, target),
             None => {}
@@ -141,7 +142,7 @@ fn build_items(
     before.extend([state, clock]);
     let room = left.min(*BAR_WIDTH.end());
     if room > 0 {
-        before.extend(build_bar(at, length, room, glyphs));
+        before.extend(build_bar(replay, (at, length), room, glyphs));
     }
     before.extend(after);
     before
@@ -151,8 +152,13 @@ fn item_width(piece: &ReplayBarItem) -> usize {
     piece.text.width()
 }
 
-/// Returns the filled and the empty part of the bar.
-fn build_bar(at: Millis, length: Millis, room: usize, glyphs: &Glyphs) -> [ReplayBarItem; 2] {
+/// Returns the filled and the empty part of the bar, with the marks of calls, verdicts, retries and failures.
+fn build_bar(
+    replay: &ReplayState,
+    (at, length): (Millis, Millis),
+    room: usize,
+    glyphs: &Glyphs,
+) -> Vec<ReplayBarItem> {
     let room_wide = u64::try_from(room).unwrap_or(u64::MAX);
     let full = match length.0 {
         // A recording without a duration is at its end.
@@ -160,19 +166,26 @@ fn build_bar(at: Millis, length: Millis, room: usize, glyphs: &Glyphs) -> [Repla
         length => at.0.min(length).saturating_mul(room_wide) / length,
     };
     let full = usize::try_from(full).unwrap_or(room).min(room);
-    let (filled, empty) = (glyphs.bar_filled, glyphs.bar_empty);
-    [
-        ReplayBarItem {
-            text: filled.repeat(full),
-            role: Role::Accent,
-            target: Some(ClickTarget::Progress),
-        },
-        ReplayBarItem {
-            text: empty.repeat(room - full),
-            role: Role::Border,
-            target: Some(ClickTarget::Progress),
-        },
-    ]
+    let mut out: Vec<ReplayBarItem> = Vec::new();
+    for column in 0..room {
+        let (text, role) = match replay.marks.in_column(column, room) {
+            Some(ReplayMark::Failure) => (glyphs.fail, Role::Fail),
+            Some(ReplayMark::Retry) => (if glyphs.ascii { "r" } else { "↻" }, Role::Warning),
+            Some(ReplayMark::Verdict) => (glyphs.pass, Role::Pass),
+            Some(ReplayMark::Call) => (if glyphs.ascii { ">" } else { "→" }, Role::Tool),
+            None if column < full => (glyphs.bar_filled, Role::Accent),
+            None => (glyphs.bar_empty, Role::Border),
+        };
+        match out.last_mut().filter(|last| last.role == role) {
+            Some(last) => last.text.push_str(text),
+            None => out.push(ReplayBarItem {
+                text: text.to_owned(),
+                role,
+                target: Some(ClickTarget::Progress),
+            }),
+        }
+    }
+    out
 }
 
 fn describe_state(replay: &ReplayState, glyphs: &Glyphs) -> String {

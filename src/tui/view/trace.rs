@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use ratatui::layout::Rect;
 
-use crate::event::{CallState, TurnState};
+use crate::event::{CallState, TurnState, list_trace_steps};
 use crate::model::{Outcome, SUBMIT_VERDICT};
 use crate::report::format_bytes;
 use crate::theme::{Glyphs, Role};
@@ -13,8 +13,8 @@ use crate::tui::content::{self, hidden_verdict};
 use crate::tui::state::App;
 use crate::tui::state::cells::{RowSlot, RowSlotState};
 use crate::tui::state::judge_trace::{
-    CallPosition, TraceStep, find_shown_call, find_shown_response, find_shown_step,
-    find_shown_turn, list_steps,
+    CallPosition, StripStep, find_shown_call, find_shown_response, find_shown_step,
+    find_shown_turn, find_streaming_call, list_steps,
 };
 use crate::tui::state::pane::Pane;
 use crate::tui::state::phase_text::{describe_failure, describe_phase_in_full};
@@ -37,7 +37,11 @@ pub(super) fn draw_text_pane(
     subtitle: String,
 ) {
     let focused = app.ui.focus == pane;
-    let number = format!("{} {}", pane.number(), app.pane_title(pane));
+    // The panes of the trace screen have no number key.
+    let number = match pane {
+        Pane::Steps | Pane::Details => app.pane_title(pane).to_owned(),
+        _ => format!("{} {}", pane.number(), app.pane_title(pane)),
+    };
     let mut title = StyledRow::new(number, Role::Title);
     if !subtitle.is_empty() {
         title = title.with("  ", Role::Muted).with(subtitle, Role::Muted);
@@ -87,6 +91,10 @@ fn pane_subtitle(pane: Pane, app: &App) -> String {
             format!("turn {} of {}{judge}{raw}", turn + 1, turns.len())
         }
         Pane::FunctionCall | Pane::FetchedContent => {
+            // Arguments that are still forming belong to their own turn.
+            if let Some((turn, _)) = find_streaming_call(trace, turns) {
+                return format!("turn {}", turn + 1);
+            }
             let shown_call = if pane == Pane::FunctionCall {
                 find_shown_call(trace, turns)
             } else {
@@ -113,6 +121,13 @@ fn pane_subtitle(pane: Pane, app: &App) -> String {
                 _ => String::new(),
             };
             format!("{which}{}", describe_judge(&shown).unwrap_or_default())
+        }
+        Pane::Steps => describe_judge(&shown).unwrap_or_default(),
+        Pane::Details => {
+            let list = shown.trace.map(list_trace_steps).unwrap_or_default();
+            let at = app.session().trace_screen.find_selected(&list);
+            let raw = if trace.shows_raw { " · raw" } else { "" };
+            at.map_or(String::new(), |at| format!("{}{raw}", list[at].id))
         }
         Pane::Cells | Pane::Transcript | Pane::Changes => String::new(),
     }
@@ -288,7 +303,7 @@ fn build_strip_items<'a>(shown: &ShownCell<'a>, app: &App, glyphs: &Glyphs) -> V
     let trace = &app.session().trace_panes;
     let turns = shown.turns();
     let selected = find_shown_step(trace, turns);
-    let all: Vec<TraceStep> = list_steps(turns).collect();
+    let all: Vec<StripStep> = list_steps(turns).collect();
     let mut items = Vec::new();
     // First the cells of the decision, if there are several.
     if shown.row.all_slots().count() > 1 {
@@ -320,17 +335,20 @@ fn build_strip_items<'a>(shown: &ShownCell<'a>, app: &App, glyphs: &Glyphs) -> V
             selected: selected == Some(*place),
         };
         match *place {
-            TraceStep::Turn(number) => {
+            StripStep::Turn(number) => {
                 let Some(turn) = turns.get(number) else {
                     continue;
                 };
                 items.push(item(
-                    format!("{} prompt", circled_number(number + 1, glyphs)),
+                    format!(
+                        "{} prompt",
+                        content::step_line::circled_number(number + 1, glyphs)
+                    ),
                     Role::Text,
                 ));
                 items.extend(failed_attempt_items(turn, glyphs));
             }
-            TraceStep::Call(CallPosition { turn, call }) => {
+            StripStep::Call(CallPosition { turn, call }) => {
                 let Some(call) = turns.get(turn).and_then(|turn| turn.calls.get(call)) else {
                     continue;
                 };
@@ -381,7 +399,7 @@ fn describe_call(shown: &ShownCell<'_>, call: &CallState, glyphs: &Glyphs) -> (S
     // A model can return a name of any length, so show only its beginning.
     let name: String = call.name.chars().take(32).collect();
     match (&call.rejected, &call.finished) {
-        (Some(_), _) => (format!("{name} {} refused", glyphs.error), Role::Error),
+        (Some(_), _) => (format!("{name} {} rejected", glyphs.error), Role::Error),
         (None, Some(finished)) if finished.response.is_error => {
             (format!("{name} {} error", glyphs.fail), Role::Error)
         }
@@ -404,14 +422,4 @@ fn describe_outcome(shown: &ShownCell<'_>, glyphs: &Glyphs) -> Option<(String, R
         None => crate::report::describe_outcome(result.outcome).to_owned(),
     };
     Some((format!("{mark} {rest}").trim_end().to_owned(), role))
-}
-
-/// Returns the number of a turn, circled if Unicode has such a character.
-fn circled_number(number: usize, glyphs: &Glyphs) -> String {
-    match u32::try_from(number) {
-        // The circled numbers 1 to 20 begin at U+2460.
-        Ok(n @ 1..=20) if !glyphs.ascii => char::from_u32(0x245F + n).map(String::from),
-        _ => None,
-    }
-    .unwrap_or_else(|| format!("({number})"))
 }

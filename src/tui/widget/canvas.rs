@@ -116,6 +116,25 @@ impl<'a, T> Canvas<'a, T> {
         area
     }
 
+    /// Draws a scrollbar into the right border of a frame, next to the rows of a list that begins with the row `first` of
+    /// `count`.
+    pub(crate) fn draw_list_scrollbar(
+        &mut self,
+        frame: Rect,
+        rows: Rect,
+        first: usize,
+        count: usize,
+    ) {
+        let edge = Rect {
+            y: rows.y,
+            height: rows.height,
+            ..frame
+        };
+        let share = |row: usize| row as f64 / count.max(1) as f64;
+        let end = first.saturating_add(usize::from(rows.height)).min(count);
+        self.draw_scrollbar(edge, share(first), share(end));
+    }
+
     /// Draws a scrollbar into the last column of an area, such as a frame's right border. Draws nothing if everything
     /// is visible.
     pub(crate) fn draw_scrollbar(&mut self, area: Rect, from: f64, to: f64) {

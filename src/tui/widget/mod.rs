@@ -7,7 +7,9 @@ pub(crate) mod canvas;
 pub(crate) mod flow;
 mod frame;
 mod glyph;
+pub(crate) mod histogram;
 pub(crate) mod line_input;
+pub(crate) mod line_plot;
 pub(crate) mod list;
 pub(crate) mod styled_row;
 

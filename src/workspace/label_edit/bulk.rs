@@ -1,12 +1,20 @@
 //! Changes to many lines of a label file: a renamed rubric or eval, and labels that match nothing.
 
-use std::path::Path;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use indexmap::IndexSet;
 
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::{BOM, LabelEditError, parse_label, rewrite_file};
+use super::{
+    BOM, LabelEditError, LineKey, LinePlace, choose_place, frame_line_like, parse_label,
+    replace_answer, rewrite_file, strip_line,
+};
 use crate::model::Label;
+use crate::workspace::Workspace;
 
 /// The new names of a label; `None` keeps a name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -15,6 +23,21 @@ pub struct LabelRename {
     pub rubric: Option<String>,
     /// The id of the eval.
     pub eval: Option<String>,
+}
+
+/// Returns the label files of a workspace in dicta's own format, which dicta can write.
+pub fn list_label_files(workspace: &Workspace) -> Vec<PathBuf> {
+    let places = workspace.list_labels().map(|(_, place)| &place.file);
+    // Only files of this format have their text among the files of the workspace.
+    let has_text = |file: &&Arc<Path>| {
+        let mut files = workspace.files.iter();
+        files.any(|loaded| *loaded.path == ***file)
+    };
+    let files: IndexSet<PathBuf> = places
+        .filter(has_text)
+        .map(|file| workspace.root.join(file))
+        .collect();
+    files.into_iter().collect()
 }
 
 /// Renames the rubric or eval of the labels that `is_meant` selects. Everything else of their lines stays, also keys
@@ -37,6 +60,120 @@ pub fn rename_labels(
         Ok((out, changed))
     })?;
     Ok(rewritten.result)
+}
+
+/// Adds labels at the end of a file. The file need not be there yet.
+pub fn append_labels(path: &Path, labels: &[Label]) -> Result<(), LabelEditError> {
+    rewrite_file(path, true, |text| {
+        let mut out = text.to_vec();
+        for label in labels {
+            if !out.is_empty() && !out.ends_with(b"\n") {
+                out.push(b'\n');
+            }
+            out.extend(serde_json::to_vec(label)?);
+            out.push(b'\n');
+        }
+        Ok((out, ()))
+    })?;
+    Ok(())
+}
+
+/// Puts labels as a single change does, each in place of the line of the same person. Reads the file once.
+pub fn put_labels(path: &Path, labels: &[Label]) -> Result<(), LabelEditError> {
+    rewrite_file(path, true, |text| {
+        let mut lines: Vec<Option<Vec<u8>>> = text
+            .split_inclusive(|byte| *byte == b'\n')
+            .map(|line| Some(line.to_vec()))
+            .collect();
+        let mut places: HashMap<LineKey, Vec<(usize, Option<String>)>> = HashMap::new();
+        for (at, line) in lines.iter().flatten().enumerate() {
+            if let Some(label) = parse_label(line) {
+                let known = places.entry(LineKey::of(&label)).or_default();
+                known.push((at, label.by));
+            }
+        }
+        for label in labels {
+            let mut label = label.clone();
+            let known = places.entry(LineKey::of(&label)).or_default();
+            let place = choose_place(known, label.by.as_deref());
+            let old = place.line().and_then(|at| lines.get(at)?.as_deref());
+            if let Some(old) = old.and_then(parse_label) {
+                replace_answer(&mut label, &old);
+            }
+            let line = serde_json::to_vec(&label)?;
+            match place {
+                LinePlace::Replace(at) => {
+                    let old = lines[at].as_deref().unwrap_or_default();
+                    lines[at] = Some(frame_line_like(old, &line));
+                    known.retain(|(known, _)| *known != at);
+                    known.push((at, label.by));
+                }
+                LinePlace::Move(_) | LinePlace::Append => {
+                    // The mark at the start of the file is not a part of its first line.
+                    if let LinePlace::Move(at) = place {
+                        let mark = lines[at].as_deref().unwrap_or_default().starts_with(BOM);
+                        lines[at] = mark.then(|| BOM.to_vec());
+                        known.retain(|(known, _)| *known != at);
+                    }
+                    known.push((lines.len(), label.by));
+                    lines.push(Some([&*line, b"\n"].concat()));
+                }
+            }
+        }
+        let mut out: Vec<u8> = Vec::with_capacity(text.len());
+        for line in lines.iter().flatten() {
+            if !out.is_empty() && !out.ends_with(b"\n") && out != BOM {
+                out.push(b'\n');
+            }
+            out.extend_from_slice(line);
+        }
+        Ok((out, ()))
+    })?;
+    Ok(())
+}
+
+/// Replaces the labels for which `change` returns another one. Returns the number of changed lines.
+pub fn change_labels(
+    path: &Path,
+    change: &dyn Fn(&Label) -> Option<Label>,
+) -> Result<u64, LabelEditError> {
+    let rewritten = rewrite_file(path, false, |text| {
+        let mut changed = 0;
+        let mut out = Vec::with_capacity(text.len());
+        for line in text.split_inclusive(|byte| *byte == b'\n') {
+            match parse_label(line).and_then(|label| change(&label)) {
+                Some(label) => {
+                    changed += 1;
+                    out.extend(frame_line_like(line, &serde_json::to_vec(&label)?));
+                }
+                None => out.extend_from_slice(line),
+            }
+        }
+        Ok((out, changed))
+    })?;
+    Ok(rewritten.result)
+}
+
+/// Reads a file of labels in dicta's own format, each label with the number of its line.
+pub fn read_labels(path: &Path) -> Result<Vec<(u64, Label)>, LabelEditError> {
+    let text = std::fs::read(path).map_err(|source| LabelEditError::Io {
+        path: path.to_owned(),
+        source,
+    })?;
+    let mut labels = Vec::new();
+    for (line, number) in text.split(|byte| *byte == b'\n').zip(1..) {
+        if strip_line(line).is_empty() {
+            continue;
+        }
+        let label =
+            serde_json::from_slice(strip_line(line)).map_err(|error| LabelEditError::NoLabel {
+                path: path.to_owned(),
+                line: number,
+                source: error,
+            })?;
+        labels.push((number, label));
+    }
+    Ok(labels)
 }
 
 /// Removes the labels that `is_meant` selects. Returns their lines.
@@ -119,6 +256,39 @@ mod tests {
             .replace("\"rubric\":\"old\"", "\"rubric\":\"n\\\"w\"");
         assert_eq!(std::fs::read_to_string(&path).expect("read"), expected);
         assert_eq!(rename_labels(&path, &is_old, &names).expect("written"), 0);
+    }
+
+    #[test]
+    fn many_labels_are_put_like_single_ones() {
+        let line = |transcript: &str, by: &str, passed: bool| {
+            format!(
+                "{{\"transcript\":\"{transcript}\",\"rubric\":\"r\",\"eval\":\"e\",\"passed\":{passed},\"by\":\"{by}\"}}"
+            )
+        };
+        let text = [
+            format!("\u{feff}{}", line("a", "ann", true)),
+            line("a", "bo", false),
+            "no label".to_owned(),
+            line("b", "ann", true),
+            line("c", "bo", true),
+        ]
+        .join("\r\n");
+        let labels = ["b", "a", "c", "new"].map(|transcript| Label {
+            rubric: Some("r".to_owned()),
+            by: Some("ann".to_owned()),
+            ..Label::new(transcript, "e", None)
+        });
+        let (_dir, path) = file(&text);
+        put_labels(&path, &labels).expect("written");
+        let (_other_dir, single) = file(&text);
+        for label in &labels {
+            let put = super::super::LabelFileEdit::Put(Box::new(label.clone()));
+            super::super::edit_labels_file(&single, &put).expect("written");
+        }
+        let read = |path: &Path| std::fs::read_to_string(path).expect("read");
+        let plain = |text: String| text.replace('\r', "");
+        assert_eq!(plain(read(&path)), plain(read(&single)));
+        assert_eq!(read(&path).lines().count(), 7, "{}", read(&path));
     }
 
     #[test]

@@ -1,10 +1,13 @@
-//! The content of `labels:`: a file, `{ path, eval, rubric, by }`, or a list of both.
+//! The content of `labels:`: a file, `{ path, eval, rubric, by, map, pass, split }`, or a list of both.
 
 use serde_json::{Value, json};
 
+use super::label_columns::{LabelColumns, PassRule, columns_schema, pass_schema};
+use super::split_entry::{read_split, split_schema};
 use crate::diag::yaml::{
     ConfigKey, MappingDecoder, describe_value, properties_schema, text_schema,
 };
+use crate::model::SplitRule;
 
 /// One entry of `labels:`.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -17,6 +20,12 @@ pub(super) struct LabelsEntry {
     pub(super) rubric: Option<String>,
     /// The author of labels that name no author.
     pub(super) by: Option<String>,
+    /// The split of all labels of the workspace.
+    pub(super) split: Option<SplitRule>,
+    /// The columns of a table.
+    pub(super) map: Option<LabelColumns>,
+    /// The values that are a pass.
+    pub(super) pass: Option<PassRule>,
 }
 
 /// The keys of an entry that is a mapping.
@@ -33,6 +42,13 @@ const ENTRY_KEYS: &[ConfigKey] = &[
         "The author of labels that name no author.",
         text_schema,
     ),
+    ConfigKey::new(
+        "split",
+        "The parts of the transcripts. The labels of the part `test` stay sealed, whichever file has them.",
+        split_schema,
+    ),
+    ConfigKey::new("map", "The columns of a table of labels.", columns_schema),
+    ConfigKey::new("pass", "The ratings that are a pass.", pass_schema),
 ];
 
 /// Returns the JSON Schema of an entry of `labels:`.
@@ -101,6 +117,16 @@ fn read_entry(at: &str, value: &Value, fields: &MappingDecoder<'_>) -> Option<La
                 eval: text("eval"),
                 rubric: text("rubric"),
                 by: text("by"),
+                split: map
+                    .get("split")
+                    .filter(|split| !split.is_null())
+                    .and_then(|split| read_split(&format!("{at}/split"), split, fields)),
+                map: map
+                    .contains_key("map")
+                    .then(|| LabelColumns::parse(fields.inner_mapping(&format!("{at}/map")))),
+                pass: map
+                    .contains_key("pass")
+                    .then(|| PassRule::parse(fields.inner_mapping(&format!("{at}/pass")))),
             };
             // A path of the wrong type has its error already.
             if entry.path.is_empty() {
@@ -113,7 +139,7 @@ fn read_entry(at: &str, value: &Value, fields: &MappingDecoder<'_>) -> Option<La
         }
         other => {
             let message = format!(
-                "labels holds files as text, or {{ path, eval, rubric, by }} (got {})",
+                "labels holds files as text, or {{ path, eval, rubric, by, map, pass }} (got {})",
                 describe_value(other)
             );
             fields.error_at(at, "type", message);

@@ -1,13 +1,15 @@
-//! The strict reader of `labels.jsonl`, with one label per line.
+//! The strict reader of `labels.jsonl`, with one label or one choice in a pair per line.
 
 use std::sync::Arc;
 
 use super::label_file::LabelFileReader;
-use crate::diag::{Diagnostic, SourceSpan};
-use crate::model::Label;
+use super::pairs;
+use crate::diag::{Diagnostic, SourceSpan, find_nearest};
+use crate::model::{Label, PairPreference, make_visible};
 
-/// Reads every line and skips blank lines. Reports problems at their line.
-pub(super) fn read(reader: &mut LabelFileReader<'_>) {
+/// Reads every line and skips blank lines. Reports problems at their line. Returns the choices in pairs.
+pub(super) fn read(reader: &mut LabelFileReader<'_>) -> Vec<PairPreference> {
+    let mut preferences = Vec::new();
     let text = Arc::clone(reader.text);
     let mut offset = 0;
     for (line, number) in text.split_inclusive('\n').zip(1..) {
@@ -17,8 +19,15 @@ pub(super) fn read(reader: &mut LabelFileReader<'_>) {
         if trimmed.is_empty() {
             continue;
         }
+        if pairs::is_choice(trimmed) {
+            preferences.extend(pairs::read_line(reader, trimmed, full_span));
+            continue;
+        }
         match serde_json::from_str::<Label>(trimmed) {
-            Ok(label) => reader.add_label(label, full_span),
+            Ok(label) => {
+                warn_of_typos(reader, &label, &full_span);
+                reader.add_label(label, full_span);
+            }
             Err(error) => {
                 let message = error.to_string();
                 let message = message
@@ -35,6 +44,38 @@ pub(super) fn read(reader: &mut LabelFileReader<'_>) {
                     .help(r#"a label is {"transcript": "…", "eval": "…", "passed": true}, with rubric, score, by, at and note if known"#);
                 reader.report_problem(problem);
             }
+        }
+    }
+    preferences
+}
+
+/// The keys of a label that dicta reads.
+const KNOWN_KEYS: [&str; 16] = [
+    "transcript",
+    "rubric",
+    "eval",
+    "passed",
+    "score",
+    "by",
+    "at",
+    "note",
+    "blind",
+    "seen",
+    "transcript_digest",
+    "question_digest",
+    "sample",
+    "earlier",
+    "cause",
+    "clause",
+];
+
+/// Warns about unknown keys that resemble a known one. Other unknown keys belong to another program and stay.
+fn warn_of_typos(reader: &mut LabelFileReader<'_>, label: &Label, span: &SourceSpan) {
+    for key in label.other.keys() {
+        if let Some(near) = find_nearest(key, KNOWN_KEYS) {
+            let key = make_visible(key, false);
+            let message = format!("dicta does not read the key `{key}`; did you mean `{near}`?");
+            reader.warning(span.clone(), message);
         }
     }
 }
@@ -67,7 +108,7 @@ mod tests {
             lines,
             [
                 "labels.jsonl:3:29: no label: missing field `passed`",
-                "labels.jsonl:4:24: no label: unknown field `evil`, expected one of `transcript`, `rubric`, `eval`, `passed`, `score`, `by`, `at`, `note`",
+                "labels.jsonl:4:43: no label: missing field `eval`",
                 "labels.jsonl:5:43: no label: invalid type: string \"yes\", expected a boolean",
                 "labels.jsonl:6:1: score must be between 0 and 1",
                 "labels.jsonl:7:2: no label: expected ident",

@@ -3,11 +3,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use serde_json::Value;
-
 use super::entries::LabelsEntry;
 use crate::diag::{Diagnostic, SourceSpan};
-use crate::model::{Label, make_visible, parse_pass_or_fail};
+use crate::model::{Label, make_visible};
 
 /// The reader of one label file.
 pub(super) struct LabelFileReader<'s> {
@@ -60,8 +58,8 @@ impl<'s> LabelFileReader<'s> {
     /// Adds a label, with the defaults for absent keys.
     pub(super) fn add_label(&mut self, mut label: Label, span: SourceSpan) {
         // The label still counts in the list; the error prevents the run.
-        if label.score.is_some_and(|s| !(0.0..=1.0).contains(&s)) {
-            self.error(span.clone(), "score must be between 0 and 1");
+        for problem in label.list_invalid_values() {
+            self.error(span.clone(), problem);
         }
         // A key of the label itself takes precedence over the default.
         let entry = self.defaults;
@@ -121,26 +119,7 @@ impl<'s> LabelFileReader<'s> {
 
 /// Creates a label with only the required keys.
 pub(super) fn new_label(transcript: &str, eval: &str, passed: bool) -> Label {
-    Label {
-        transcript: transcript.to_owned(),
-        rubric: None,
-        eval: eval.to_owned(),
-        passed: Some(passed),
-        score: None,
-        by: None,
-        at: None,
-        note: None,
-    }
-}
-
-/// Reads pass or fail from a value of JSON or YAML.
-pub(super) fn parse_verdict(value: &Value) -> Option<bool> {
-    match value {
-        Value::Bool(passed) => Some(*passed),
-        Value::String(word) => parse_pass_or_fail(word),
-        Value::Number(number) => parse_pass_or_fail(&number.to_string()),
-        _ => None,
-    }
+    Label::new(transcript, eval, Some(passed))
 }
 
 /// Explains a value that is not a verdict.

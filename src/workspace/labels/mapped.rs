@@ -24,7 +24,7 @@ pub(in crate::workspace) fn read_mapped_labels(
     let mut ids: HashSet<String> = HashSet::new();
     for path in files {
         // Most files have no labels. They are not opened here.
-        if !maps.0.get(path).is_some_and(|map| map.has_labels()) {
+        if !maps.by_path.get(path).is_some_and(|map| map.has_labels()) {
             continue;
         }
         let shown_path = paths::display_path(root, path);

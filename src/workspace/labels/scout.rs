@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::label_file::{LabelFileReader, explain_invalid_verdict, new_label, parse_verdict};
+use super::label_columns::parse_verdict;
+use super::label_file::{LabelFileReader, explain_invalid_verdict, new_label};
 use super::table_rows::{LabelTableRow, check_row_length};
 use crate::diag::{SourceSpan, yaml};
 use crate::model::parse_pass_or_fail;

@@ -30,7 +30,10 @@ pub(in crate::workspace) fn resolve_scout_uuids(
         ids_by_uuid: HashMap::new(),
     };
     // Inspect's logs need no field mapping, so files with a mapping are not logs.
-    for path in files.iter().filter(|path| !maps.0.contains_key(*path)) {
+    for path in files
+        .iter()
+        .filter(|path| !maps.by_path.contains_key(*path))
+    {
         // The code that reads the transcripts reports unreadable files.
         let _told_later = named.index_file(path, maps);
     }

@@ -12,16 +12,19 @@ use super::mismatch::{LabelMismatch, UnmatchedLabels, find_mismatch, with_locati
 use super::{LABEL_CODE, LabelPlace, UNMATCHED_LABEL_CODE};
 use crate::diag::yaml::YamlDoc;
 use crate::diag::{Diagnostic, find_nearest};
-use crate::model::{Label, make_visible};
+use crate::model::{Digest, Label, make_visible};
 use crate::rubric::Rubric;
 use crate::workspace::Workspace;
 
-/// The decision that a label is about.
+/// The decision and question that a label of one person is about.
 #[derive(PartialEq, Eq, Hash)]
 struct LabelTarget<'l> {
     transcript: &'l str,
     rubric: Option<&'l str>,
     eval: &'l str,
+    /// Several people may label one decision, and one person may answer each version of a question.
+    by: Option<&'l str>,
+    question: Option<&'l Digest>,
 }
 
 /// The maximum number of problems of one kind that dicta reports one by one, because a wrong column affects every
@@ -30,9 +33,8 @@ const MAX_REPORTED: usize = 20;
 
 /// Checks labels against the rubrics: unknown evals and contradictions. [`check_map_labels`] checks the first
 /// `mapped` labels, once per field mapping.
-pub(in crate::workspace) fn check_labels_against_rubrics(
-    labels: &[Label],
-    places: &[LabelPlace],
+pub(in crate::workspace) fn check_labels_against_rubrics<'l>(
+    labels: impl IntoIterator<Item = (&'l Label, &'l LabelPlace)>,
     mapped: usize,
     rubrics: &[Arc<Rubric>],
     texts: &dyn Fn(&Path) -> Option<Arc<str>>,
@@ -42,7 +44,7 @@ pub(in crate::workspace) fn check_labels_against_rubrics(
     let mut first: HashMap<LabelTarget<'_>, (Option<bool>, &LabelPlace)> = HashMap::new();
     // Many labels share few evals, so the result is computed once per eval.
     let mut known: HashMap<(Option<&str>, &str), Option<LabelMismatch>> = HashMap::new();
-    for (nth, (label, place)) in labels.iter().zip(places).enumerate() {
+    for (nth, (label, place)) in labels.into_iter().enumerate() {
         let about = (label.rubric.as_deref(), label.eval.as_str());
         let wrong = known
             .entry(about)
@@ -58,6 +60,8 @@ pub(in crate::workspace) fn check_labels_against_rubrics(
             transcript: &label.transcript,
             rubric: label.rubric.as_deref(),
             eval: &label.eval,
+            by: label.by.as_deref(),
+            question: label.question_digest.as_ref(),
         };
         if let Some((passed, before)) = first.insert(target, (label.passed, place))
             && passed != label.passed
@@ -127,7 +131,7 @@ pub(in crate::workspace) fn check_map_labels(
     problems
 }
 
-fn cap_problems(problems: &mut Vec<Diagnostic>, what: &str) {
+pub(super) fn cap_problems(problems: &mut Vec<Diagnostic>, what: &str) {
     let more = problems.len().saturating_sub(MAX_REPORTED);
     if more == 0 {
         return;
@@ -146,7 +150,7 @@ fn cap_problems(problems: &mut Vec<Diagnostic>, what: &str) {
 pub(crate) fn find_stray_labels(workspace: &Workspace, ids: &HashSet<String>) -> Vec<Diagnostic> {
     let mut reported: HashSet<&str> = HashSet::new();
     let mut problems = Vec::new();
-    for (label, place) in workspace.labels.iter().zip(&workspace.label_places) {
+    for (label, place) in workspace.list_labels() {
         // One report per transcript is enough, also if it has many labels.
         if ids.contains(&label.transcript) || !reported.insert(&label.transcript) {
             continue;

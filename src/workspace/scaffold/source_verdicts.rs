@@ -187,8 +187,8 @@ impl SourceJudgeTally {
             "What {name} decided when these transcripts were made"
         ));
         Some(format!(
-            "# Nobody is asked: these verdicts came with the transcripts. `dicta run --judge {name}` has {name} answer your
-# own evals of the same names, and `dicta compare` says where the two differ.
+            "# This judge calls nothing: it returns the verdicts in the transcripts. `dicta run --judge {name}` returns them for
+# your own evals of the same names, and `dicta compare` shows where the two differ.
 id: {id}
 description: {about}
 judge: {id}

@@ -28,7 +28,7 @@ fn mapping_applies_to_every_file_of_its_glob() {
         workspace.transcripts,
         [root.join("t.jsonl"), root.join("a.csv"), root.join("b.csv")]
     );
-    let maps: Vec<_> = workspace.field_maps.0.keys().cloned().collect();
+    let maps: Vec<_> = workspace.field_maps.by_path.keys().cloned().collect();
     assert_eq!(maps, [root.join("a.csv"), root.join("b.csv")]);
     assert_eq!(
         read_field_maps(&root, &data()).expect("the same"),

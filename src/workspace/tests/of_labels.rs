@@ -9,7 +9,7 @@ fn unmatched_and_contradicting_labels_are_warnings() {
         "r.yaml",
         "evals:\n  - {id: a, type: regex, params: {pattern: x}}\n  - {id: every, type: regex, trigger: every_turn, params: {pattern: x}}\n",
     );
-    let good = "{\"transcript\":\"t\",\"eval\":\"a\",\"passed\":true}\n";
+    let good = "{\"transcript\":\"t\",\"eval\":\"a\",\"passed\":true,\"by\":\"ann\"}\n";
     folder.write(
         "l.jsonl",
         &format!(
@@ -67,7 +67,7 @@ fn default_label_file_needs_no_key() {
     for (labels, problem) in [
         (
             "labels: 7",
-            "dicta.yaml:3:9: labels holds files as text, or { path, eval, rubric, by } (got 7)",
+            "dicta.yaml:3:9: labels holds files as text, or { path, eval, rubric, by, map, pass } (got 7)",
         ),
         (
             "labels: [{eval: a}]",
@@ -147,7 +147,7 @@ fn labels_of_a_mapping_count_and_their_errors_are_at_the_mapping() {
         ),
         (
             "labels.jsonl",
-            "{\"transcript\":\"one\",\"eval\":\"a\",\"passed\":false}\n",
+            "{\"transcript\":\"one\",\"eval\":\"a\",\"passed\":false,\"by\":\"ann\"}\n",
         ),
     ]);
     folder.write(

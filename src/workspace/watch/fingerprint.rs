@@ -10,9 +10,9 @@ use std::sync::Arc;
 use globset::GlobMatcher;
 use serde_json::Value;
 
-use crate::diag::{LoadedFile, yaml};
+use crate::diag::yaml;
 use crate::model::Digest;
-use crate::workspace::{CONFIG_FILE, Env, files, globs, labels, paths, tools_files};
+use crate::workspace::{CONFIG_FILE, Env, Workspace, files, globs, labels, paths, tools_files};
 
 /// The maximum size of a file that dicta reads, in bytes: that of labels.
 const MAX_FILE_BYTES: u64 = 64 << 20;
@@ -161,16 +161,18 @@ fn text_items(value: Option<&Value>) -> impl Iterator<Item = &str> {
 }
 
 /// Returns true if all files that both sides contain are equal.
-pub(super) fn match_loaded_files(
-    fingerprints: &FileFingerprints,
-    root: &Path,
-    files: &[LoadedFile],
-) -> bool {
-    files.iter().all(|file| {
+pub(super) fn match_loaded_files(fingerprints: &FileFingerprints, loaded: &Workspace) -> bool {
+    loaded.files.iter().all(|file| {
+        // The loaded text of a file with sealed labels is masked.
+        let sealed = loaded.sealed.as_ref();
+        let masked = sealed.and_then(|sealed| sealed.file_digest(&file.path));
+        let digest = masked
+            .cloned()
+            .unwrap_or_else(|| Digest::hash_bytes(file.text.as_bytes()));
         fingerprints
-            .get(&root.join(&file.path))
+            .get(&loaded.root.join(&file.path))
             // The load may read files that were not watched yet.
-            .is_none_or(|seen| seen.as_ref() == Some(&Digest::hash_bytes(file.text.as_bytes())))
+            .is_none_or(|seen| seen.as_ref() == Some(&digest))
     })
 }
 

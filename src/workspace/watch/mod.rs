@@ -226,7 +226,7 @@ impl WatchWorker {
             }
             match loaded {
                 // A file changed while dicta read it, so the loaded state mixes two versions.
-                Ok(loaded) if !match_loaded_files(&fingerprints, &loaded.root, &loaded.files) => {}
+                Ok(loaded) if !match_loaded_files(&fingerprints, &loaded) => {}
                 Ok(loaded) => {
                     events.extend(self.apply_loaded(loaded, fingerprints));
                     return events;
@@ -319,7 +319,7 @@ impl WatchWorker {
         };
         // The first match fixes the fingerprints of the last good state; the loader itself keeps only texts.
         if self.good_fingerprints.is_none()
-            && match_loaded_files(fingerprints, &good.root, &good.files)
+            && match_loaded_files(fingerprints, good)
             && fingerprints.values().filter(|seen| seen.is_some()).count()
                 == count_distinct_files(good)
         {

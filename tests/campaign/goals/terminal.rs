@@ -49,7 +49,16 @@ pub(super) const GOALS: &[Goal] = &[
     Goal {
         id: "T3",
         promise: "A cell of the screen has at most 8 code points and 64 bytes. A frame of 200×60 cells of hostile text has at most 128 KiB.",
-        measure: Measure::Nothing("no measurement yet"),
+        measure: in_part(
+            "every frame of a hostile workspace; full frames of stacked marks, joined emoji and wide text, of which only four marks of 4 bytes per cell need more (256 KiB)",
+            &[(
+                "lib",
+                &[
+                    "hostile_workspace_shows_only_escaped_characters",
+                    "frame_of_stacked_marks_stays_small",
+                ],
+            )],
+        ),
     },
     Goal {
         id: "T4",

@@ -106,7 +106,8 @@ fn signal_leaves_no_child_process() {
             assert_eq!(
                 output.status.code(),
                 Some(code),
-                "{args:?}: {}",
+                "{args:?}: {}: {}",
+                output.status,
                 text(&output.stderr)
             );
             assert_eq!(

@@ -1,6 +1,9 @@
 //! The workbench in a real terminal: a few stories of the built binary. Everything else is tested in memory.
 
+mod evening;
+mod labelling;
 mod pty;
+mod review;
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
@@ -86,12 +89,37 @@ fn paid_run_asks_on_the_terminal_and_no_records_nothing() {
 }
 
 #[test]
+fn verdict_edited_at_a_breakpoint_decides_and_is_marked() {
+    let server = WireServer::answering(Dialect::Openai, |_| Reply::text(PASSES));
+    let test_dir = TestDir::new();
+    test_dir.workspace(&judged_by(&server), POLITE);
+    let args = ["run", "--where", "transcript:one", "--break", "verdict"];
+    let mut pty = Pty::with(&args, |command| {
+        command.cwd(test_dir.path());
+        command.env("DICTA_DATA_DIR", test_dir.path().join(".data"));
+        command.env("EDITOR", "sed -i s/true/false/");
+    });
+    pty.until_shown("paused: one/r/polite~m at the verdict pass: It greets.")
+        .type_in("e\r");
+    assert_eq!(pty.ended().code, 1, "{}", pty.contents());
+    let shown = pty.contents();
+    assert!(
+        shown.contains("edited by hand: it enters no history"),
+        "{shown}"
+    );
+    let history = test_dir.dicta(&["history", "--format", "jsonl"]);
+    let history = String::from_utf8_lossy(&history.stdout).into_owned();
+    assert!(!history.contains("\"fail\":1"), "{history}");
+}
+
+#[test]
 fn workbench_runs_the_demo_and_restores_the_terminal() {
     let mut pty = Pty::start(&[]);
     let modes = pty.modes();
     pty.until_shown(FIRST);
     assert!(pty.alternate());
-    pty.type_in("R").until_run().type_in("q");
+    // The demo has no recorded run, so opening it judges it.
+    pty.until_run().type_in("q");
     assert_eq!(pty.ended().code, 0);
     assert_restored(&pty, &modes);
     assert!(
@@ -104,8 +132,7 @@ fn workbench_runs_the_demo_and_restores_the_terminal() {
 #[test]
 fn partial_save_is_not_an_error_and_the_full_save_flips_a_verdict() {
     let mut pty = Pty::start(&[]);
-    pty.until_shown(FIRST);
-    pty.type_in("R").until_run();
+    pty.until_shown(FIRST).until_run();
     let path = pty.demo().join("rubrics/beamline.yaml");
     let rubric = std::fs::read_to_string(&path).expect("a rubric");
     let mended = rubric.replace(r"\d\.\d\b", r"\d+\.\d+");
@@ -149,7 +176,7 @@ fn editor_gets_the_terminal_and_returns_it() {
 fn signal_ends_the_workbench_and_keeps_the_recording() {
     let mut pty = Pty::start(&[]);
     let modes = pty.modes();
-    pty.until_shown(FIRST).type_in("R").until_shown(" live");
+    pty.until_shown(FIRST).until_shown(" live");
     kill_process(pty.id(), Signal::TERM).expect("sent");
     let ended = pty.ended();
     assert_eq!(ended.code, 143);

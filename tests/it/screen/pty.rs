@@ -54,6 +54,14 @@ impl Pty {
         Self::spawn(command, set)
     }
 
+    /// As [`Pty::with`], on a screen of 80×24.
+    pub(super) fn small(args: &[&str], set: impl FnOnce(&mut CommandBuilder)) -> Self {
+        let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_dicta"));
+        command.args(args);
+        let side = |length| NonZero::new(length).expect("not 0");
+        Self::spawn_at(command, (side(24), side(80)), set)
+    }
+
     /// `dicta` in the place of a shell that did this first.
     pub(super) fn through(first: &str) -> Self {
         let mut command = CommandBuilder::new("/bin/sh");
@@ -64,11 +72,19 @@ impl Pty {
         Self::spawn(command, |_| {})
     }
 
-    fn spawn(mut command: CommandBuilder, set: impl FnOnce(&mut CommandBuilder)) -> Self {
+    fn spawn(command: CommandBuilder, set: impl FnOnce(&mut CommandBuilder)) -> Self {
+        Self::spawn_at(command, (ROWS, COLUMNS), set)
+    }
+
+    fn spawn_at(
+        mut command: CommandBuilder,
+        (rows, columns): (NonZero<u16>, NonZero<u16>),
+        set: impl FnOnce(&mut CommandBuilder),
+    ) -> Self {
         let home = tempfile::tempdir().expect("a folder");
         let size = PtySize {
-            rows: ROWS.get(),
-            cols: COLUMNS.get(),
+            rows: rows.get(),
+            cols: columns.get(),
             pixel_width: 0,
             pixel_height: 0,
         };
@@ -103,7 +119,7 @@ impl Pty {
             bytes,
             deaf,
             reading: Some(reading),
-            screen: vt100::Parser::new(ROWS, COLUMNS, 0),
+            screen: vt100::Parser::new(rows, columns, 0),
             written: Vec::new(),
             home,
         }
@@ -178,6 +194,22 @@ impl Pty {
     /// Reads on until this text is shown.
     pub(super) fn until_shown(&mut self, text: &str) -> &mut Self {
         self.until(text, |pty| pty.contents().contains(text))
+    }
+
+    /// Reads on until something else than the screen is so, such as a file.
+    pub(super) fn until_true(&mut self, what: &str, enough: impl Fn() -> bool) -> &mut Self {
+        let deadline = Instant::now() + PATIENCE;
+        while !enough() {
+            assert!(
+                Instant::now() < deadline,
+                "{what} did not come; there is\n{}",
+                self.contents()
+            );
+            if let Ok(bytes) = self.bytes.recv_timeout(Duration::from_millis(20)) {
+                self.take(&bytes);
+            }
+        }
+        self
     }
 
     /// Reads on until a run has ended.

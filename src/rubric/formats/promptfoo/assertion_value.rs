@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::super::conversion::ConversionError;
 use super::super::doc_location::{DocLocation, find_file};
-use crate::diag::yaml;
+use crate::diag::yaml::{self, YamlLimits};
 use crate::rubric::RubricFiles;
 
 /// A value with its variables inserted.
@@ -185,7 +185,7 @@ pub(super) fn read_file_value(
     if ends(&[".txt", ".md"]) {
         return Ok(Value::from(&*found.text));
     }
-    yaml::read_document(&found.text, &found.path)
+    yaml::read_limited_document(&found.text, &found.path, YamlLimits::GENERATED)
         .map(|doc| doc.value)
         .map_err(|problems| {
             let first = problems

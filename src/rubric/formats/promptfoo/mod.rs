@@ -9,27 +9,33 @@
 
 mod assertion_value;
 mod assertions;
+mod code;
+mod csv_tests;
 mod js_regex;
+mod test_list;
 mod unsupported;
+mod variables;
 
 use std::rc::Rc;
 
 use serde_json::{Map, Value, json};
 
 use super::conversion::{ConversionError, ConvertedEval, EvalConverter};
-use super::doc_location::{DocLocation, load_doc};
+use super::doc_location::DocLocation;
 use crate::diag::yaml::YamlDoc;
 use crate::diag::{Diagnostic, Severity};
 use crate::rubric::{Rubric, RubricFiles};
 use assertion_value::{FilledValue, fill_value};
 pub(super) use assertion_value::{is_template, lone_variable};
 use assertions::convert_by_type;
+use test_list::{TestSource, collect_config_tests, number_tests};
 
 /// Returns true if promptfoo has an assertion of this type.
 pub(super) fn is_type(kind: &str) -> bool {
     // promptfoo negates every type with the prefix `not-`.
     let base = kind.strip_prefix("not-").unwrap_or(kind);
     assertions::CONVERTIBLE_TYPES.contains(&base)
+        || code::is_code(base)
         || unsupported::explain_unsupported(base).is_some()
         || base == "assert-set"
 }
@@ -72,7 +78,8 @@ pub(super) fn read(
         let is_test =
             |item: &DocLocation| item.get("assert").is_some() && item.get("type").is_none();
         if items.iter().any(is_test) {
-            convert_tests(&cx, &items, &root.child("defaultTest"), rubric, converter);
+            let tests = number_tests(items);
+            convert_tests(&cx, &tests, &root.child("defaultTest"), rubric, converter);
         } else {
             convert_assertions(&cx, &items, &PromptfooTest::default(), converter);
         }
@@ -90,64 +97,41 @@ pub(super) fn read(
         let error = ConversionError::new("it is in another file", "write it here");
         converter.report_error(&default, "defaultTest", error);
     }
-    // promptfoo runs each test of a scenario with each of its configs; dicta does not expand them.
-    if root.get("scenarios").is_some() {
-        let why = "each of its tests runs with each of its configs";
-        let error = ConversionError::new(why, "write the tests out under `tests:`");
-        converter.report_error(&root.child("scenarios"), "scenarios", error);
+    if let Some(place) = root.get("derivedMetrics") {
+        let error = ConversionError::new("it calculates a metric from others", "");
+        converter.report_error(&place, "derivedMetrics", error);
     }
-    let mut all = Vec::new();
-    collect_tests(&cx, &root.child("tests"), &mut all, converter);
+    let all = collect_config_tests(files, &root, converter);
     convert_tests(&cx, &all, &default, rubric, converter);
-}
-
-/// Returns the tests of a list, and of the files that it names.
-fn collect_tests(
-    cx: &PromptfooCx<'_>,
-    at: &DocLocation,
-    all: &mut Vec<DocLocation>,
-    converter: &mut EvalConverter<'_>,
-) {
-    match at.value() {
-        Value::Array(_) => {
-            for item in at.items() {
-                // A list can mix tests and files of tests.
-                if item.value().is_string() {
-                    collect_tests(cx, &item, all, converter);
-                } else {
-                    all.push(item);
-                }
-            }
-        }
-        // Globs, CSV files and scripts are not read.
-        Value::String(written) => {
-            let path = written.strip_prefix("file://").unwrap_or(written);
-            let is_read = [".yaml", ".yml", ".json"]
-                .iter()
-                .any(|end| path.ends_with(end));
-            if !is_read || path.contains('*') {
-                let why = "only single files of YAML or JSON are read for tests";
-                let error = ConversionError::new(why, "name a YAML file of tests");
-                return converter.report_error(at, written, error);
-            }
-            match load_doc(cx.files, at, path) {
-                Ok(doc) => all.extend(DocLocation::root(&doc).items()),
-                Err(problems) => converter.problems.extend(problems),
-            }
-        }
-        _ => {}
-    }
 }
 
 fn convert_tests(
     cx: &PromptfooCx<'_>,
-    all: &[DocLocation],
+    all: &[TestSource],
     default: &DocLocation,
     rubric: &mut Rubric,
     converter: &mut EvalConverter<'_>,
 ) {
     // The threshold of the tests becomes the threshold of the rubric.
     convert_threshold(all, default, rubric, converter);
+    let default_options = default.child("options");
+    for key in ["rubricPrompt", "provider"] {
+        if let Some(place) = default_options.get(key) {
+            let why = "the eval's judge decides, with its own prompt";
+            let error =
+                ConversionError::new(why, "a judge of dicta.yaml: `judge:` of the workspace");
+            converter.report_error(&place, &format!("defaultTest.options.{key}"), error);
+        }
+    }
+    // The transform of `defaultTest` changes the output of every test.
+    if let Some(key) = find_transform(&default_options) {
+        let error = ConversionError::new(
+            "it changes the output of every test before it is looked at",
+            "check the output as the agent gave it",
+        );
+        let name = format!("defaultTest.options.{key}");
+        return converter.report_error(&default_options.child(key), &name, error);
+    }
     let defaults = default.child("assert").items();
     let shared_vars = read_vars(default);
     // Assertions without a variable are the same for every test.
@@ -157,19 +141,17 @@ fn convert_tests(
         .partition(|at| assertion_value::has_template(at.value()) && !all.is_empty());
     convert_assertions(cx, &same, &PromptfooTest::default(), converter);
     let mut bound: Option<&DocLocation> = None;
-    for (index, at) in all.iter().enumerate() {
-        let test = match read_test(at, index, &shared_vars) {
-            Ok(test) => test,
+    for source in all {
+        let at = &source.at;
+        let variants = match read_test(cx, source, &shared_vars) {
+            Ok(variants) => variants,
             Err(error) => {
                 converter.report_error(at, "test", error);
                 continue;
             }
         };
         // A transformed output is not in the transcript, so all assertions of the test are lost.
-        if let Some(key) = ["transform", "postprocess"]
-            .iter()
-            .find(|key| at.child("options").get(key).is_some())
-        {
+        if let Some(key) = find_transform(&at.child("options")) {
             let place = at.child("options").child(key);
             let why = "it changes the output before it is looked at";
             let error = ConversionError::new(why, "check the output as the agent gave it");
@@ -186,19 +168,35 @@ fn convert_tests(
                 converter.report_error(&place, key, error);
             }
         }
-        let test_assertions = at.child("assert").items();
+        // A test of a scenario replaces the assertions of the scenario's config.
+        let test_assertions = source
+            .get("assert")
+            .map(|at| at.items())
+            .unwrap_or_default();
         // One warning for the whole file, at the first such test.
-        if test.applies_to.is_some() && !(test_assertions.is_empty() && each.is_empty()) {
+        let is_bound = variants.iter().any(|test| test.applies_to.is_some());
+        if is_bound && !(test_assertions.is_empty() && each.is_empty()) {
             bound.get_or_insert(at);
         }
-        convert_assertions(cx, &test_assertions, &test, converter);
-        if at.value().pointer("/options/disableDefaultAsserts") != Some(&Value::Bool(true)) {
-            convert_assertions(cx, &each, &test, converter);
+        let has_defaults =
+            at.value().pointer("/options/disableDefaultAsserts") != Some(&Value::Bool(true));
+        for test in &variants {
+            convert_assertions(cx, &test_assertions, test, converter);
+            if has_defaults {
+                convert_assertions(cx, &each, test, converter);
+            }
         }
     }
     if let Some(first) = bound {
         converter.problems.push(metadata_binding_warning(first));
     }
+}
+
+/// Returns the key of a program that changes the output, if `options` has one.
+fn find_transform(options: &DocLocation) -> Option<&'static str> {
+    ["transform", "postprocess", "contextTransform"]
+        .into_iter()
+        .find(|key| options.get(key).is_some_and(|at| !at.value().is_null()))
 }
 
 fn metadata_binding_warning(test: &DocLocation) -> Diagnostic {
@@ -209,21 +207,24 @@ fn metadata_binding_warning(test: &DocLocation) -> Diagnostic {
 
 /// Uses the tests' threshold for the rubric if it is the same for all.
 fn convert_threshold(
-    all: &[DocLocation],
+    all: &[TestSource],
     default: &DocLocation,
     rubric: &mut Rubric,
     converter: &mut EvalConverter<'_>,
 ) {
     let default_threshold = default.number("threshold");
     // A test's own threshold replaces the default.
-    let same = |at: &DocLocation| at.number("threshold").or(default_threshold);
+    let same = |test: &TestSource| {
+        let own = test.get("threshold").and_then(|at| at.value().as_f64());
+        own.or(default_threshold)
+    };
     let first = all.first().map_or(default_threshold, same);
     // The same for all tests: it becomes the rubric's threshold.
     if all.iter().all(|at| same(at) == first) {
         rubric.threshold = first.filter(|x| (0.0..=1.0).contains(x));
         return;
     }
-    let odd = all.iter().find_map(|at| at.get("threshold"));
+    let odd = all.iter().find_map(|test| test.get("threshold"));
     let why = "a rubric has one threshold, and the tests have several";
     let error = ConversionError::new(why, "a rubric a threshold");
     converter.report_error(
@@ -241,50 +242,39 @@ fn read_vars(at: &DocLocation) -> Map<String, Value> {
         .unwrap_or_default()
 }
 
+/// Returns the tests that promptfoo makes of one: a test for each combination of the values of its variables.
 fn read_test(
-    at: &DocLocation,
-    index: usize,
+    cx: &PromptfooCx<'_>,
+    source: &TestSource,
     shared_vars: &Map<String, Value>,
-) -> Result<PromptfooTest, ConversionError> {
-    let test_vars = match at.value().get("vars") {
-        None | Some(Value::Null) => Map::new(),
-        Some(Value::Object(map)) => map.clone(),
-        Some(_) => {
-            return Err(ConversionError::new(
-                "its `vars` are in another file",
-                "write them here",
-            ));
+) -> Result<Vec<PromptfooTest>, ConversionError> {
+    let at = &source.at;
+    let mut test_vars = Map::new();
+    // The test's own variables replace those of its scenario's config.
+    for place in source.config.iter().chain([at]) {
+        match place.value().get("vars") {
+            None | Some(Value::Null) => {}
+            Some(Value::Object(map)) => test_vars.extend(map.clone()),
+            Some(_) => {
+                return Err(ConversionError::new(
+                    "its `vars` are in another file",
+                    "write them here",
+                ));
+            }
         }
-    };
-    for (key, value) in &test_vars {
-        let is_file = value
-            .as_str()
-            .is_some_and(|text| text.starts_with("file://"));
-        // promptfoo expands these into several tests.
-        if is_file || value.is_array() {
-            let why = format!(
-                "its variable `{key}` is a {}, of which promptfoo makes several tests",
-                if is_file { "file" } else { "list" }
-            );
-            return Err(ConversionError::new(
-                why,
-                "one test per value, or `applies_to` of an eval in dicta's format",
-            ));
-        }
-    }
-    let mut wanted = Map::new();
-    for (key, value) in &test_vars {
-        wanted.insert(format!("vars.{key}"), value.clone());
-    }
-    // Variables identify the transcripts; without variables the metadata does.
-    if let (true, Some(Value::Object(metadata))) =
-        (test_vars.is_empty(), at.value().get("metadata"))
-    {
-        wanted.extend(metadata.clone());
     }
     // A test's own variables replace those of `defaultTest`.
     let mut vars = shared_vars.clone();
-    vars.extend(test_vars);
+    vars.extend(test_vars.clone());
+    let is_expanded =
+        at.value().pointer("/options/disableVarExpansion") != Some(&Value::Bool(true));
+    let combinations = if is_expanded {
+        variables::expand(cx.files, at, &vars)?
+    } else {
+        vec![vars]
+    };
+    let metadata = source.get("metadata");
+    let metadata = metadata.as_ref().and_then(|at| at.value().as_object());
     // Six words are enough to recognize a test in an id.
     let name = match at.text("description") {
         Some(text) => text
@@ -292,13 +282,33 @@ fn read_test(
             .take(6)
             .collect::<Vec<_>>()
             .join(" "),
-        None => format!("test-{}", index + 1),
+        None => source.default_name.clone(),
     };
-    Ok(PromptfooTest {
-        name,
-        vars: Some(vars),
-        applies_to: (!wanted.is_empty()).then(|| json!({ "metadata": wanted })),
-    })
+    let is_single = combinations.len() == 1;
+    let tests = combinations.into_iter().zip(1..).map(|(mut vars, number)| {
+        variables::read_files(cx.files, at, &mut vars);
+        // The test's own variables identify its transcripts, and those that differ between its combinations.
+        let own = vars.iter().filter(|(key, _)| {
+            test_vars.contains_key(*key) || (is_expanded && variables::is_list(shared_vars, key))
+        });
+        let mut wanted: Map<String, Value> = own
+            .map(|(key, value)| (format!("vars.{key}"), value.clone()))
+            .collect();
+        // Without variables the metadata identifies the transcripts.
+        if let (true, Some(metadata)) = (test_vars.is_empty(), metadata) {
+            wanted.extend(metadata.clone());
+        }
+        PromptfooTest {
+            name: if is_single {
+                name.clone()
+            } else {
+                format!("{name}-{number}")
+            },
+            vars: Some(vars),
+            applies_to: (!wanted.is_empty()).then(|| json!({ "metadata": wanted })),
+        }
+    });
+    Ok(tests.collect())
 }
 
 fn convert_assertions(
@@ -374,10 +384,11 @@ fn convert_eval(
 ) -> Result<ConvertedEval, ConversionError> {
     // `not-` is handled by `convert_by_type`.
     let base = kind.strip_prefix("not-").unwrap_or(kind);
+    let is_code = code::is_code(base);
     if let Some(error) = unsupported::explain_unsupported(base) {
         return Err(error);
     }
-    if !assertions::CONVERTIBLE_TYPES.contains(&base) {
+    if !assertions::CONVERTIBLE_TYPES.contains(&base) && !is_code {
         return Err(ConversionError::new(
             "promptfoo's documentation has no such type",
             "",
@@ -398,6 +409,11 @@ fn convert_eval(
         return Err(ConversionError::new(why, "leave the weight out"));
     }
     let value = at.child("value");
+    if is_code {
+        let inverse = kind.starts_with("not-");
+        let eval = code::convert_code(at, base, inverse, value.value(), test.vars.as_ref())?;
+        return Ok(with_shared_fields(eval, at, test));
+    }
     // A file is read only for a value without variables: its path could contain one.
     let filled = match fill_value(value.value(), test.vars.as_ref())? {
         FilledValue::Plain(value) => {
@@ -405,7 +421,7 @@ fn convert_eval(
         }
         late => late,
     };
-    let mut eval = convert_by_type(
+    let eval = convert_by_type(
         at,
         base,
         kind.starts_with("not-"),
@@ -425,7 +441,15 @@ fn convert_eval(
             converter.report_error(&place, key, error);
         }
     }
-    // Keys that dicta shares with promptfoo.
+    Ok(with_shared_fields(eval, at, test))
+}
+
+/// Adds the keys that dicta shares with promptfoo.
+fn with_shared_fields(
+    mut eval: ConvertedEval,
+    at: &DocLocation,
+    test: &PromptfooTest,
+) -> ConvertedEval {
     if let Some(weight) = at.get("weight") {
         eval = eval.with_field("weight", weight.value().clone(), &weight);
     }
@@ -435,5 +459,5 @@ fn convert_eval(
     if let Some(applies_to) = &test.applies_to {
         eval = eval.with_field("applies_to", applies_to.clone(), at);
     }
-    Ok(eval)
+    eval
 }

@@ -44,7 +44,7 @@ const COMPARES: (&str, &str) = (
 pub(super) fn explain_unsupported(base: &str) -> Option<ConversionError> {
     // Groups of types with the same reason.
     let (why, instead) = match base {
-        "javascript" | "python" | "ruby" => CODE,
+        "ruby" => CODE,
         "webhook" => ("it asks your server", "a `script` eval"),
         "similar" | "similar:cosine" | "similar:dot" | "similar:euclidean" => EMBED,
         "rouge-n" | "rouge-s" | "rouge-l" | "bleu" | "gleu" | "meteor" | "levenshtein" => OVERLAP,

@@ -34,7 +34,7 @@ fn refused_param_is_reported_at_its_source_value() {
 fn repeated_conversion_error_is_reported_once() {
     let mut text = String::from("assert:\n  - { type: icontains, value: y }\n");
     for _ in 0..100 {
-        text.push_str("  - { type: python, value: x }\n");
+        text.push_str("  - { type: ruby, value: x }\n");
     }
     let (rubric, _) = loaded(&text, "p.yaml", &InMemoryFiles::default());
     let lost = rubric.expect("a rubric").not_carried;

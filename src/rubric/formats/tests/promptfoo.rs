@@ -199,12 +199,16 @@ fn f1_of_sets_is_their_jaccard_index() {
 fn assertion_with_another_meaning_is_reported_at_its_place() {
     for (theirs, why) in [
         (
-            "{type: javascript, value: 'output.length < 9'}",
-            "`javascript` does not carry over: it is code of another program",
+            "{type: ruby, value: 'output.length < 9'}",
+            "`ruby` does not carry over: it is code of another program",
         ),
         (
-            "{type: python, value: 'file://a.py'}",
-            "`python` does not carry over: it is code",
+            "{type: javascript, value: 'output == \"{{city}}\"'}",
+            "`javascript` does not carry over: its code contains a template",
+        ),
+        (
+            "{type: python}",
+            "`python` does not carry over: its value must be code as text",
         ),
         (
             "{type: similar, value: x, threshold: 0.8}",
@@ -321,6 +325,10 @@ fn test_assertions_apply_to_its_own_transcripts() {
             "Refund-of-an-order-that-is.contains",
             "Refund-of-an-order-that-is.contains-2",
             "Refund-of-an-order-that-is.icontains",
+            "test-2-1.is-json",
+            "test-2-1.icontains",
+            "test-2-2.is-json",
+            "test-2-2.icontains",
             "test-3.icontains",
             "test-4.equals",
             "test-4.icontains",
@@ -334,7 +342,12 @@ fn test_assertions_apply_to_its_own_transcripts() {
     assert_eq!(converted.evals[2]["params"]["pattern"], "order 7");
     assert_eq!(converted.evals[4]["params"]["patterns"], json!(["Acme"]));
     assert_eq!(
-        converted.evals[7]["params"]["patterns"],
+        converted.evals[7]["applies_to"],
+        json!({"metadata": {"vars.question": "b"}}),
+        "a list gives a test for each value"
+    );
+    assert_eq!(
+        converted.evals[11]["params"]["patterns"],
         json!(["Zed"]),
         "a test's own variable"
     );
@@ -343,7 +356,6 @@ fn test_assertions_apply_to_its_own_transcripts() {
         converted.lost,
         [
             "eval/promptfooconfig.yaml:6:49: `provider` does not carry over: the eval's judge decides, with its own prompt",
-            "eval/promptfooconfig.yaml:23:5: `test` does not carry over: its variable `question` is a list, of which promptfoo makes several tests",
         ]
     );
     assert!(converted.problems[0].contains("are for the transcripts whose metadata says the same"));
@@ -386,7 +398,7 @@ fn unsupported_pattern_is_reported_and_the_rest_loads() {
 #[test]
 fn file_without_convertible_evals_gives_no_rubric() {
     let (rubric, problems) = loaded(
-        "assert: [{type: python, value: x}]\n",
+        "assert: [{type: ruby, value: x}]\n",
         "p.yaml",
         &InMemoryFiles::default(),
     );
@@ -395,5 +407,166 @@ fn file_without_convertible_evals_gives_no_rubric() {
         problems
             .iter()
             .any(|p| p.message == "this is promptfoo assertions, and no eval came of it")
+    );
+}
+
+#[test]
+fn variable_that_names_one_file_is_its_content() {
+    let config = "prompts: [p]\nproviders: [x]\ntests:\n  - vars: { query: Limit?, context: file://docs/limit.md, photo: file://a.png }\n    assert: [{ type: icontains, value: '{{context}}' }]\n  - vars: { query: Other?, context: 'file://docs/*.md' }\n    assert: [{ type: icontains, value: x }]\n";
+    let files = InMemoryFiles::new(&[("docs/limit.md", "500 dollars")]);
+    let converted = convert_file(config, "promptfooconfig.yaml", &files);
+    assert_eq!(converted.evals.len(), 1);
+    assert_eq!(
+        converted.evals[0]["params"]["patterns"],
+        json!(["500 dollars"])
+    );
+    assert_eq!(
+        converted.evals[0]["applies_to"],
+        json!({"metadata": {"vars.query": "Limit?", "vars.context": "500 dollars"}}),
+        "media chooses no transcript"
+    );
+    assert!(
+        converted.lost[0].contains("pattern of files"),
+        "{:?}",
+        converted.lost
+    );
+}
+
+#[test]
+fn lists_of_variables_give_a_test_for_each_combination() {
+    let config = "prompts: [p]\nproviders: [x]\ndefaultTest: { vars: { tone: [warm, cold] } }\ntests:\n\
+                  \x20 - vars: { language: [de, fr], turns: [{ a: 1 }] }\n    assert: [{ type: icontains, value: '{{language}} {{tone}}' }]\n\
+                  \x20 - vars: { language: [de, fr] }\n    options: { disableVarExpansion: true }\n    assert: [{ type: is-json }]\n";
+    let converted = convert_file(config, "promptfooconfig.yaml", &InMemoryFiles::default());
+    let patterns: Vec<&Value> = converted
+        .evals
+        .iter()
+        .map(|eval| &eval["params"]["patterns"][0])
+        .collect();
+    assert_eq!(patterns[..4], ["de warm", "fr warm", "de cold", "fr cold"]);
+    assert_eq!(
+        converted.evals[1]["applies_to"]["metadata"],
+        json!({"vars.language": "fr", "vars.tone": "warm", "vars.turns": [{"a": 1}]}),
+        "a list of other values is one value"
+    );
+    assert_eq!(
+        converted.evals[4]["applies_to"]["metadata"],
+        json!({"vars.language": ["de", "fr"]})
+    );
+    assert!(converted.lost.is_empty(), "{:?}", converted.lost);
+    let many =
+        "tests:\n  - vars: { a: [x, y], b: LIST, c: LIST }\n    assert: [{ type: is-json }]\n"
+            .replace("LIST", &format!("[{}]", vec!["t"; 40].join(", ")));
+    let refused = convert_file(&many, "promptfooconfig.yaml", &InMemoryFiles::default());
+    assert!(
+        refused.lost[0].contains("more than 1000 tests"),
+        "{:?}",
+        refused.lost
+    );
+}
+
+#[test]
+fn transform_of_every_test_is_reported_and_nothing_judges_its_output() {
+    let config = "prompts: [p]\nproviders: [x]\nassert: [{ type: icontains, value: kept }]\ndefaultTest:\n  options: { transform: output.color, rubricPrompt: judge it }\n  assert: [{ type: equals, value: blue }]\ntests:\n  - assert: [{ type: equals, value: red }]\n";
+    let converted = convert_file(config, "promptfooconfig.yaml", &InMemoryFiles::default());
+    assert_eq!(converted.evals.len(), 1, "the config's own assertion");
+    let lost = converted.lost.join("\n");
+    for key in [
+        "defaultTest.options.transform",
+        "defaultTest.options.rubricPrompt",
+    ] {
+        assert!(lost.contains(key), "{lost}");
+    }
+}
+
+#[test]
+fn tests_of_scenarios_are_written_out() {
+    let config = "prompts: [p]\nproviders: [x]\nscenarios:\n  - config:\n      - vars: { language: Spanish, hello: Hola }\n      - vars: { language: French, hello: Salut }\n    tests:\n      - description: Says hello\n        vars: { input: Hello }\n        assert: [{ type: icontains, value: '{{hello}}' }]\n      - vars: { input: Bye, language: Catalan }\n        assert: [{ type: is-json }]\n  - config:\n      - vars: { language: Dutch }\n        assert: [{ type: icontains, value: hoi }]\n  - tests: [{ assert: [{ type: is-json }] }]\n";
+    let converted = convert_file(config, "promptfooconfig.yaml", &InMemoryFiles::default());
+    let seen: Vec<(&str, &Value, &Value)> = converted
+        .evals
+        .iter()
+        .map(|eval| {
+            let id = eval["id"].as_str().expect("an id");
+            (
+                id,
+                &eval["params"]["patterns"][0],
+                &eval["applies_to"]["metadata"]["vars.language"],
+            )
+        })
+        .collect();
+    assert_eq!(
+        seen,
+        [
+            ("Says-hello.icontains", &json!("Hola"), &json!("Spanish")),
+            ("scenario-1-1-2.is-json", &Value::Null, &json!("Catalan")),
+            ("Says-hello.icontains-2", &json!("Salut"), &json!("French")),
+            ("scenario-1-2-2.is-json", &Value::Null, &json!("Catalan")),
+            ("scenario-2-1-1.icontains", &json!("hoi"), &json!("Dutch")),
+        ]
+    );
+    assert!(
+        converted.lost[0].contains("it has no `config`"),
+        "{:?}",
+        converted.lost
+    );
+}
+
+#[test]
+fn table_of_tests_is_read_with_its_expected_values() {
+    let config = "prompts: [p]\nproviders: [x]\ntests: [file://tests.csv, more.jsonl]\n";
+    let files = InMemoryFiles::new(&[
+        (
+            "tests.csv",
+            "city,__expected,__expected1\nRome,icontains: italy,similar(0.8): x\n",
+        ),
+        (
+            "more.jsonl",
+            "{\"vars\": {\"city\": \"Oslo\"}, \"assert\": [{\"type\": \"is-json\"}]}\n",
+        ),
+    ]);
+    let converted = convert_file(config, "promptfooconfig.yaml", &files);
+    assert_eq!(
+        converted.evals,
+        [
+            from_yaml(
+                "{id: test-1.icontains, type: contains, params: {patterns: [italy]}, applies_to: {metadata: {vars.city: Rome}}}"
+            ),
+            from_yaml(
+                "{id: test-2.is-json, type: json_valid, applies_to: {metadata: {vars.city: Oslo}}}"
+            ),
+        ]
+    );
+    assert!(
+        converted.lost[0].starts_with("tests.csv:2:1: `similar`"),
+        "{:?}",
+        converted.lost
+    );
+}
+
+#[test]
+fn code_becomes_a_script_eval() {
+    let converted = assertion("{type: not-javascript, value: 'output.length < 9', weight: 2}");
+    let eval = &converted.evals[0];
+    assert_eq!(
+        (&eval["type"], &eval["not"], &eval["weight"]),
+        (&json!("script"), &json!(true), &json!(2))
+    );
+    assert_eq!(eval["params"]["command"][0], json!("node"));
+    assert_eq!(
+        eval["params"]["params"],
+        json!({"code": "output.length < 9"})
+    );
+    let converted = assertion(
+        "{type: python, value: 'file://checks/a.py:grade', threshold: 0.5, config: {k: 1}}",
+    );
+    let params = &converted.evals[0]["params"];
+    assert_eq!(
+        (&params["command"][0], &params["command"][3]),
+        (&json!("python3"), &json!("checks/a.py"))
+    );
+    assert_eq!(
+        params["params"],
+        json!({"function": "grade", "threshold": 0.5, "config": {"k": 1}})
     );
 }

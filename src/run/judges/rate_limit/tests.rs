@@ -109,6 +109,7 @@ impl RateLimitTest {
             limited: Arc::new(RateLimitedProvider {
                 inner: inner.clone(),
                 limiter: RateLimiters::new(None).limiter_for(&config, Some("key")),
+                breaker: Arc::default(),
             }),
             inner,
             clock,

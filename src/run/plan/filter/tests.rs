@@ -1,5 +1,5 @@
 use super::*;
-use crate::model::CellName;
+use crate::model::{Cause, CauseSet, CellName};
 
 const CELL: FilterCandidate<'static> = FilterCandidate {
     transcript: "refund-03",
@@ -10,6 +10,7 @@ const CELL: FilterCandidate<'static> = FilterCandidate {
     groups: &[],
     name: "refund-03/beam-release/grounded~gemini",
     outcome: Some(Outcome::Fail),
+    causes: CauseSet::EMPTY,
     explanation: "names 2.60, the page says 2.69",
 };
 
@@ -82,7 +83,7 @@ fn invalid_filter_error_names_the_nearest_word() {
         ),
         (
             "support:3",
-            "--where: unknown key `support`; the keys are outcome, eval, rubric, transcript, cell, judge, tag, group (to look for the text itself, quote it: \"support:3\")",
+            "--where: unknown key `support`; the keys are outcome, is, eval, rubric, transcript, cell, judge, tag, group (to look for the text itself, quote it: \"support:3\")",
         ),
         (
             "outcome:failed",
@@ -94,7 +95,7 @@ fn invalid_filter_error_names_the_nearest_word() {
         ),
         (
             "  ",
-            "--where: the filter is empty; write for example `eval:tone` (keys: outcome, eval, rubric, transcript, cell, judge, tag, group)",
+            "--where: the filter is empty; write for example `eval:tone` (keys: outcome, is, eval, rubric, transcript, cell, judge, tag, group)",
         ),
         ("\"a", "--where: the quote before `a` is not closed"),
         (
@@ -114,7 +115,12 @@ fn invalid_filter_error_names_the_nearest_word() {
 fn pattern_without_a_match_is_reported() {
     let filter = DecisionFilter::parse("eval:groundet judge:gemini,gpt !rubric:x").expect("parses");
     assert_eq!(
-        filter.unmatched_patterns(&["grounded", "tone"], &["beam"], &["gemini"], &[]),
+        filter.unmatched_patterns(&KnownFilterIds {
+            evals: &["grounded", "tone"],
+            rubrics: &["beam"],
+            judges: &["gemini"],
+            ..KnownFilterIds::default()
+        }),
         ["--where: no eval is called `groundet`; did you mean `grounded`?"]
     );
 }
@@ -200,7 +206,10 @@ fn evals_are_chosen_by_group() {
     assert!(!selects("group:*"), "an eval without groups is in none");
     let filter = DecisionFilter::parse("group:monye").expect("a filter");
     assert_eq!(
-        filter.unmatched_patterns(&[], &[], &[], &["money"]),
+        filter.unmatched_patterns(&KnownFilterIds {
+            groups: &["money"],
+            ..KnownFilterIds::default()
+        }),
         ["--where: no group is called `monye`; did you mean `money`?"]
     );
 }
@@ -238,4 +247,25 @@ fn named_decisions_survive_the_recorded_plan() {
     assert!(DecisionFilter::parse("cell:a/b").is_err());
     let cell = DecisionFilter::parse("cell:b/r/e~gemini#2").expect("a cell's name");
     assert!(cell.includes_name("b/r/e"));
+}
+
+#[test]
+fn cause_terms_test_recorded_results_with_the_words_of_the_screen() {
+    let mut causes = CauseSet::EMPTY;
+    causes.insert(Cause::Refused);
+    let refused = FilterCandidate { causes, ..CELL };
+    let filter = |text: &str| DecisionFilter::parse(text).expect(text);
+    assert!(filter("is:refused").matches(&refused));
+    assert!(filter("is:citation,refused").matches(&refused));
+    assert!(!filter("!is:refused").matches(&refused));
+    assert!(!filter("is:citation").matches(&refused));
+    assert!(filter("is:refused").needs_past_outcomes());
+    for cause in Cause::ALL {
+        assert!(DecisionFilter::parse(&format!("is:{}", cause.as_str())).is_ok());
+    }
+    let why = DecisionFilter::parse("is:refusd").expect_err("a typing error");
+    assert!(
+        why.to_string().contains("did you mean `is:refused`?"),
+        "{why}"
+    );
 }

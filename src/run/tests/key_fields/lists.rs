@@ -82,6 +82,9 @@ const fn same_because(path: &'static str, why: &'static str) -> Field {
 }
 
 const FIELDS_OF_IT: &str = "a mapping or list, whose fields are listed";
+const MAPPED: &str =
+    "it shapes the transcript, whose digest is in the key; the tests of mappings check the shape";
+const REFERENCE: &str = "it compares verdicts afterwards, and never reaches a judge";
 const LABELS: &str = "labels never reach a judge";
 const NO_ENGINE: &str = "a judge of this provider sends no request, and its verdicts have no key";
 const ONLY_ERRORS: &str =
@@ -104,6 +107,27 @@ pub(super) const WORKSPACE: &[Field] = &[
     key("/transcripts/[]/map/output", &[("/transcripts/1/map/output", r#""b""#)]),
     key("/transcripts/[]/map/system", &[("/transcripts/1/map/system", r#""b""#)]),
     same("/transcripts/[]/map/metadata", &[("/transcripts/1/map/metadata", r#"{"x": "b"}"#)]),
+    same_because("/transcripts/[]/map/answers", MAPPED),
+    same_because("/transcripts/[]/map/better", MAPPED),
+    same_because("/transcripts/[]/map/encoding", MAPPED),
+    same_because("/transcripts/[]/map/group", MAPPED),
+    same_because("/transcripts/[]/map/group/by", MAPPED),
+    same_because("/transcripts/[]/map/group/order", MAPPED),
+    same_because("/transcripts/[]/map/join", MAPPED),
+    same_because("/transcripts/[]/map/join/[]/as", MAPPED),
+    same_because("/transcripts/[]/map/join/[]/key", MAPPED),
+    same_because("/transcripts/[]/map/join/[]/on", MAPPED),
+    same_because("/transcripts/[]/map/join/[]/path", MAPPED),
+    same_because("/transcripts/[]/map/join/as", MAPPED),
+    same_because("/transcripts/[]/map/join/key", MAPPED),
+    same_because("/transcripts/[]/map/join/on", MAPPED),
+    same_because("/transcripts/[]/map/join/path", MAPPED),
+    same_because("/transcripts/[]/map/records", MAPPED),
+    same_because("/transcripts/[]/map/split", MAPPED),
+    same_because("/transcripts/[]/map/split/assistant", MAPPED),
+    same_because("/transcripts/[]/map/split/system", MAPPED),
+    same_because("/transcripts/[]/map/split/tool", MAPPED),
+    same_because("/transcripts/[]/map/split/user", MAPPED),
     same("/transcripts/[]/map/tags", &[("/transcripts/1/map/tags", r#""b""#)]),
     same("/transcripts/[]/map/label", &[("/transcripts/1/map/label", "null")]),
     same("/transcripts/[]/map/label/eval", &[("/transcripts/1/map/label", r#"{"eval": "b", "passed": "ok"}"#)]),
@@ -129,6 +153,50 @@ pub(super) const WORKSPACE: &[Field] = &[
     same_because("/labels/[]/eval", LABELS),
     same_because("/labels/[]/rubric", LABELS),
     same_because("/labels/[]/by", LABELS),
+    same_because("/labels/map", LABELS),
+    same_because("/labels/map/at", LABELS),
+    same_because("/labels/map/by", LABELS),
+    same_because("/labels/map/eval", LABELS),
+    same_because("/labels/map/note", LABELS),
+    same_because("/labels/map/passed", LABELS),
+    same_because("/labels/map/records", LABELS),
+    same_because("/labels/map/rubric", LABELS),
+    same_because("/labels/map/score", LABELS),
+    same_because("/labels/map/transcript", LABELS),
+    same_because("/labels/pass", LABELS),
+    same_because("/labels/pass/at_least", LABELS),
+    same_because("/labels/pass/at_most", LABELS),
+    same_because("/labels/pass/scale", LABELS),
+    same_because("/labels/pass/unsure", LABELS),
+    same_because("/labels/pass/values", LABELS),
+    same_because("/labels/split", LABELS),
+    same_because("/labels/split/by", LABELS),
+    same_because("/labels/split/dev", LABELS),
+    same_because("/labels/split/seed", LABELS),
+    same_because("/labels/split/test", LABELS),
+    same_because("/labels/split/train", LABELS),
+    same_because("/labels/[]/map", LABELS),
+    same_because("/labels/[]/map/at", LABELS),
+    same_because("/labels/[]/map/by", LABELS),
+    same_because("/labels/[]/map/eval", LABELS),
+    same_because("/labels/[]/map/note", LABELS),
+    same_because("/labels/[]/map/passed", LABELS),
+    same_because("/labels/[]/map/records", LABELS),
+    same_because("/labels/[]/map/rubric", LABELS),
+    same_because("/labels/[]/map/score", LABELS),
+    same_because("/labels/[]/map/transcript", LABELS),
+    same_because("/labels/[]/pass", LABELS),
+    same_because("/labels/[]/pass/at_least", LABELS),
+    same_because("/labels/[]/pass/at_most", LABELS),
+    same_because("/labels/[]/pass/scale", LABELS),
+    same_because("/labels/[]/pass/unsure", LABELS),
+    same_because("/labels/[]/pass/values", LABELS),
+    same_because("/labels/[]/split", LABELS),
+    same_because("/labels/[]/split/by", LABELS),
+    same_because("/labels/[]/split/dev", LABELS),
+    same_because("/labels/[]/split/seed", LABELS),
+    same_because("/labels/[]/split/test", LABELS),
+    same_because("/labels/[]/split/train", LABELS),
     same("/runs", &[("/runs", r#""elsewhere""#)]),
     same_because("/replay_tools", "the cache compares the recorded responses of each verdict with those of this run"),
     same_because("/frozen", "the former name of `replay_tools`"),
@@ -246,6 +314,7 @@ pub(super) const RUBRIC: &[Field] = &[
     // The first repeat keeps its key, and the others ask again.
     key("/evals/[]/repeat", &[("/evals/0/repeat", "3")]),
     same("/evals/[]/weight", &[("/evals/0/weight", "3")]),
+    same_because("/evals/[]/reference", REFERENCE),
     same("/evals/[]/required", &[("/evals/0/required", "true")]),
     key("/evals/[]/allow_na", &[("/evals/0/allow_na", "true")]),
     same("/evals/[]/applies_to", &[("/evals/0/applies_to", r#"{"ids": ["t1"]}"#)]),
@@ -464,6 +533,8 @@ pub(super) struct Param {
     pub(super) changes: bool,
     /// A value that no example has.
     pub(super) value: &'static str,
+    /// True if the base workspace refuses it, so that another test checks its keys.
+    pub(super) is_refused: bool,
     /// The params that it excludes.
     pub(super) instead_of: &'static [&'static str],
 }
@@ -474,6 +545,7 @@ const fn param(name: &'static str, value: &'static str) -> Param {
         types: &[],
         changes: true,
         value,
+        is_refused: false,
         instead_of: &[],
     }
 }
@@ -489,6 +561,8 @@ pub(super) const EVAL_PARAMS: &[Param] = &[
     param("scale", "[1, 7]"),
     param("model", r#""m9""#),
     param("system_prompt", r#""Be strict.""#),
+    // The base workspace has no split; `run::shots` tests that shots change keys.
+    Param { is_refused: true, ..param("shots", r#"{"pass": 1}"#) },
     Param { changes: false, ..param("min_score", "0.3") },
     Param { changes: false, instead_of: &["min_score"], ..param("max_score", "0.9") },
     param("question", r#""Which one?""#),

@@ -102,6 +102,7 @@ async fn judges_see_neither_labels_nor_source_verdicts() {
         by: Some("HIDDEN person".to_owned()),
         at: None,
         note: Some("HIDDEN note".to_owned()),
+        ..Label::default()
     }];
     let (env, clock) = (home.env(), home.clock());
     let registry = EvalTypeRegistry::builtin();

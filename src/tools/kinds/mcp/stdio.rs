@@ -24,7 +24,7 @@ use super::config::McpProgram;
 use super::failure::McpFailure;
 use crate::clock::{SystemClock, with_timeout};
 use crate::model::{Millis, make_visible};
-use crate::process::{ProcessExit, ProcessGroup};
+use crate::process::{ProcessExit, ProcessGroup, start_when_free, watch_exit_signals};
 
 /// The environment variables that a server inherits in addition to its `env`. None of them may hold a key.
 const INHERITED_VARIABLES: [&str; 14] = [
@@ -159,8 +159,8 @@ pub(super) fn start_program(
         .stdin(Pipe::piped())
         .stdout(Pipe::piped())
         .stderr(Pipe::piped());
-    let mut child = command
-        .spawn()
+    watch_exit_signals();
+    let mut child = start_when_free(|| command.spawn())
         .map_err(|error| explain_start_failure(program, &error))?;
     let (Some(to), Some(from), Some(errors)) =
         (child.stdin.take(), child.stdout.take(), child.stderr.take())

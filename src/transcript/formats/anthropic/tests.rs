@@ -114,7 +114,9 @@ fn metadata_of_a_message_is_kept() {
     let read: Vec<_> = read.into_iter().map(|one| one.expect("good")).collect();
     assert_eq!(
         meta(&read[0]),
-        json!({"source": "anthropic", "model": "claude-sonnet-4-5-20250929", "tools": ["get_weather"], "user_id": "u-7"})
+        json!({"source": "anthropic", "model": "claude-sonnet-4-5-20250929", "tools": ["get_weather"], "user_id": "u-7",
+            "usage": {"input": 1110, "output": 50, "cached": 1000, "thinking": 20}}),
+        "the request contains a reply without usage, so the call's usage is that of the transcript"
     );
     let reply = read[0].messages[6]
         .metadata

@@ -138,10 +138,132 @@ fn a_list_of_lists_is_as_many_conversations() {
     }
 }
 
+/// Returns the texts of the transcripts of a file, one line per message.
+fn lines_of(file: &str) -> Vec<Vec<String>> {
+    let (all, _) = super::super::read_back::read(file.as_bytes());
+    all.iter()
+        .map(|one| super::super::read_back::message_lines(one.as_ref().expect("a transcript")))
+        .collect()
+}
+
+#[test]
+fn answer_next_to_messages_is_the_last_message() {
+    let messages = r#""messages":[{"role":"user","content":"hi"}]"#;
+    let reply = r#"{"id":"x","choices":[{"index":0,"message":{"role":"assistant","content":"hello"}}],"usage":{"prompt_tokens":1}}"#;
+    for record in [
+        format!(r#"{{"id":"1",{messages},"response":{reply}}}"#),
+        format!(r#"{{"id":"1",{messages},"response":"hello"}}"#),
+        format!(r#"{{"id":"1",{messages},"completion":"hello"}}"#),
+        format!(r#"{{"id":"1",{messages},"output":"hello"}}"#),
+        format!(r#"{{"id":"1",{messages},"choices":[{{"message":{{"role":"assistant","content":"hello"}}}}]}}"#),
+        // Some logs store the answer in both places.
+        r#"{"id":"1","messages":[{"role":"user","content":"hi"},{"role":"assistant","content":"hello"}],"output":"hello"}"#.to_owned(),
+    ] {
+        assert_eq!(lines_of(&record), [["user hi", "assistant hello"]], "{record}");
+    }
+}
+
+#[test]
+fn native_file_with_a_late_answer_next_to_messages_keeps_it() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let path = dir.path().join("mixed.jsonl");
+    let native = "{\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}]}\n".repeat(80);
+    let late = r#"{"messages":[{"role":"user","content":"q"}],"response":"a"}"#;
+    std::fs::write(&path, format!("{native}{late}\n")).expect("written");
+    let mut file = crate::transcript::TranscriptFile::open(&path).expect("a known format");
+    assert_eq!(file.format(), "native");
+    let mut last = 0;
+    while let Some(block) = file.next_block().expect("a block") {
+        for (record, bytes) in block.records() {
+            last = record
+                .parse(bytes, "")
+                .expect("a transcript")
+                .messages
+                .len();
+        }
+    }
+    assert_eq!(last, 2);
+}
+
+#[test]
+fn streamed_replies_of_pairs_are_put_together() {
+    let chat = r#"data: {"id":"c","object":"chat.completion.chunk","choices":[{"index":0,"delta":{"content":"Hel"}}]}\n\ndata: {"id":"c","object":"chat.completion.chunk","choices":[{"index":0,"delta":{"content":"lo"},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n"#;
+    let request = r#"{"model":"m","messages":[{"role":"user","content":"hi"}],"stream":true}"#;
+    let quoted = serde_json::to_string(chat)
+        .expect("JSON")
+        .replace("\\\\n", "\\n");
+    for response in [
+        quoted.clone(),
+        format!(r#"{{"status":{{"code":200}},"body":{quoted}}}"#),
+        format!(r#"{{"body":{{"string":{quoted}}}}}"#),
+        r#"[{"object":"chat.completion.chunk","choices":[{"delta":{"content":"Hello"}}]}]"#
+            .to_owned(),
+    ] {
+        let record = format!(r#"{{"request":{request},"response":{response}}}"#);
+        assert_eq!(
+            lines_of(&record),
+            [["user hi", "assistant Hello"]],
+            "{record}"
+        );
+    }
+    let start = r#"event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"id\":\"m\",\"role\":\"assistant\",\"content\":[]}}\n\n"#;
+    let text = r#"event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"text_delta\",\"text\":\"Hello\"}}\n\n"#;
+    let record = format!(r#"{{"request":{request},"response":"{start}{text}"}}"#);
+    assert_eq!(
+        lines_of(&record),
+        [["user hi", "assistant Hello"]],
+        "Anthropic"
+    );
+}
+
+#[test]
+fn stream_of_an_unknown_service_is_a_fault_that_says_streamed() {
+    let bad = r#"{"request":{"messages":[]},"response":"data: {\"type\":\"telemetry\"}\n\n"}"#;
+    let good = r#"{"request":{"messages":[{"role":"user","content":"hi"}]},"response":"hello"}"#;
+    let (all, _) = super::super::read_back::read(format!("{good}\n{bad}\n").as_bytes());
+    assert!(
+        all[1].as_ref().expect_err("a fault").contains("stream"),
+        "{all:?}"
+    );
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
     fn parser_does_not_panic_on_any_bytes(ix in 0..FILES.len(), cut in any::<usize>(), at in any::<usize>(), byte in any::<u8>()) {
         assert_survives_damage(FILES[ix], cut, at, byte);
     }
+}
+
+#[test]
+fn tokens_of_a_call_are_known_if_its_prompt_contains_an_assistant_message() {
+    let messages = r#""messages":[{"role":"user","content":"hi"},{"role":"assistant","content":"hello"},{"role":"user","content":"bye"}]"#;
+    let reply = r#"{"object":"chat.completion","choices":[{"index":0,"message":{"role":"assistant","content":"see you"}}],"usage":{"prompt_tokens":7,"completion_tokens":3,"total_tokens":10}}"#;
+    for record in [
+        format!(r#"{{"id":"1",{messages},"response":{reply}}}"#),
+        format!(r#"{{"id":"1","request":{{"model":"m",{messages}}},"response":{reply}}}"#),
+    ] {
+        let all = of(&record);
+        let transcript = all[0].as_ref().expect("a transcript");
+        let metadata = transcript
+            .metadata
+            .as_ref()
+            .expect("metadata")
+            .parse_value();
+        assert_eq!(metadata["usage"]["input"], 7, "{record}: {metadata}");
+        assert_eq!(metadata["usage"]["output"], 3, "{record}: {metadata}");
+    }
+}
+
+#[test]
+fn content_without_a_role_is_not_a_log_of_model_calls() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let path = dir.path().join("t.jsonl");
+    let record = r#"{"messages":[{"kind":"note","content":"x"}],"output":"y"}"#;
+    std::fs::write(&path, record).expect("written");
+    let format = crate::transcript::TranscriptFile::open(&path).map(|file| file.format());
+    assert_ne!(
+        format.ok(),
+        Some("logs of model calls (messages and response)")
+    );
 }

@@ -42,6 +42,22 @@ pub(super) enum NodeParent<'a> {
     Named(&'a str),
 }
 
+/// Links lines without any parent in the order of the file. Some programs write such sessions, and as roots each message
+/// would be a conversation of its own.
+pub(super) fn link_in_file_order(nodes: &mut [LineNode<'_>]) {
+    let has_no_parent = |node: &LineNode<'_>| node.parent == NodeParent::None;
+    if !nodes
+        .iter()
+        .filter(|node| node.is_conversational)
+        .all(has_no_parent)
+    {
+        return;
+    }
+    for node in nodes.iter_mut().skip(1) {
+        node.parent = NodeParent::Before;
+    }
+}
+
 /// The conversations in a tree, each as rising indexes of its nodes. The main conversation is first, then the others in
 /// the order of their ends.
 #[derive(Debug, Default)]

@@ -40,13 +40,21 @@ pub(super) struct ClaudeCodeConversationBuilder<'s, 'a> {
 #[derive(Default)]
 struct ReplyTotals {
     replies: usize,
-    with_usage: usize,
-    tokens: SourceUsage,
+    /// The usage of each reply that has one.
+    usages: Vec<CountedUsage>,
+    /// The indexes in `usages` by the id of the reply.
+    usage_by_reply: HashMap<String, usize>,
     with_cost: usize,
     cost: f64,
     model: Option<String>,
     /// The error text, if the last reply is an API error.
     error: Option<String>,
+}
+
+/// The usage of a reply, with the index of the message that shows it.
+struct CountedUsage {
+    message_index: usize,
+    tokens: SourceUsage,
 }
 
 struct OpenReply<'s, 'a> {
@@ -216,8 +224,11 @@ impl<'s, 'a> ClaudeCodeConversationBuilder<'s, 'a> {
             return;
         };
         let totals = &mut self.totals;
+        // A prompt of the user may interrupt a reply. Its later blocks have the same id, and the usage of the whole reply.
+        let reply_id = open.id.as_deref();
+        let earlier = reply_id.and_then(|id| totals.usage_by_reply.get(id).copied());
         // Count every reply, also without numbers: the totals need to know whether one is missing.
-        totals.replies += 1;
+        totals.replies += usize::from(earlier.is_none());
         let mut meta = MetadataBuilder::default();
         if let Some(time) = open.first_time {
             meta.set("timestamp", time);
@@ -233,8 +244,19 @@ impl<'s, 'a> ClaudeCodeConversationBuilder<'s, 'a> {
         }
         if let Some(usage) = open.usage {
             let tokens = parse_usage(usage);
-            totals.with_usage += 1;
-            totals.tokens = totals.tokens.sum_with(tokens);
+            let counted = CountedUsage {
+                message_index: open.message_index,
+                tokens,
+            };
+            if let Some(at) = earlier {
+                let before = std::mem::replace(&mut totals.usages[at], counted);
+                remove_usage(&mut self.messages[before.message_index]);
+            } else {
+                totals
+                    .usage_by_reply
+                    .extend(reply_id.map(|id| (id.to_owned(), totals.usages.len())));
+                totals.usages.push(counted);
+            }
             meta.set("usage", tokens.to_json());
         }
         if let Some(cost) = parse_or_none::<f64>(open.last_line.raw.cost_usd) {
@@ -311,8 +333,10 @@ impl<'s, 'a> ClaudeCodeConversationBuilder<'s, 'a> {
         }
         let totals = &self.totals.replies;
         // A sum over some of the replies would look like the total.
-        if *totals > 0 && self.totals.with_usage == *totals {
-            meta.set("usage", self.totals.tokens.to_json());
+        if *totals > 0 && self.totals.usages.len() == *totals {
+            let all = self.totals.usages.iter();
+            let sum = all.fold(SourceUsage::default(), |sum, one| sum.sum_with(one.tokens));
+            meta.set("usage", sum.to_json());
         }
         if *totals > 0 && self.totals.with_cost == *totals {
             meta.set("cost_usd", self.totals.cost);
@@ -348,6 +372,16 @@ impl<'s, 'a> ClaudeCodeConversationBuilder<'s, 'a> {
             meta.set("agent", agent_meta);
         }
         meta.finish()
+    }
+}
+
+/// Removes the usage from a message's metadata.
+fn remove_usage(message: &mut model::TranscriptMessage<'_>) {
+    if let Some(metadata) = &message.metadata
+        && let Value::Object(mut fields) = metadata.parse_value()
+    {
+        fields.shift_remove("usage");
+        message.metadata = Some(JsonText::from_value(&Value::Object(fields)));
     }
 }
 

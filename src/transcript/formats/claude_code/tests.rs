@@ -351,3 +351,64 @@ fn hostile_lines_are_only_counted() {
     let (read, tally) = all(&written(r#"{"type":"summary","summary":"x","leafUuid":"y"}"#).1);
     assert_eq!((read.len(), tally.records), (0, 1));
 }
+
+#[test]
+fn lines_without_any_parent_are_one_conversation() {
+    let line = |uuid: &str, role: &str, text: &str| {
+        json!({"type": role, "uuid": uuid, "parentUuid": null, "sessionId": "s",
+               "message": {"role": role, "content": text}})
+    };
+    let lines: String = [
+        line("1", "user", "a"),
+        line("2", "assistant", "b"),
+        line("3", "user", "c"),
+        line("4", "assistant", "d"),
+    ]
+    .iter()
+    .map(|line| line.to_string() + "\n")
+    .collect();
+    let (_dir, path) = written(lines);
+    let read = good(&path);
+    assert_eq!(read.len(), 1);
+    assert_eq!(read[0].messages.len(), 4);
+}
+
+#[test]
+fn interrupted_reply_counts_its_usage_once() {
+    let reply = |uuid: &str, parent: &str, block: Value, output: u64| {
+        json!({"type": "assistant", "uuid": uuid, "parentUuid": parent, "sessionId": "s",
+               "message": {"id": "msg_1", "role": "assistant", "content": [block],
+                           "usage": {"input_tokens": 100, "output_tokens": output}}})
+    };
+    let prompt = |uuid: &str, parent: Value, text: &str| {
+        json!({"type": "user", "uuid": uuid, "parentUuid": parent, "sessionId": "s",
+               "message": {"role": "user", "content": text}})
+    };
+    let lines: String = [
+        prompt("u1", Value::Null, "fix it"),
+        reply("a1", "u1", json!({"type": "text", "text": "I see!"}), 1),
+        prompt("u2", json!("a1"), "the issue is in the streaming"),
+        reply(
+            "a2",
+            "u2",
+            json!({"type": "tool_use", "id": "t", "name": "Edit", "input": {}}),
+            274,
+        ),
+    ]
+    .iter()
+    .map(|line| line.to_string() + "\n")
+    .collect();
+    let (_dir, path) = written(lines);
+    let read = good(&path);
+    let usage = &meta(read[0].metadata.as_ref())["usage"];
+    assert_eq!(
+        (&usage["input"], &usage["output"]),
+        (&json!(100), &json!(274))
+    );
+    let shown: Vec<Value> = read[0]
+        .messages
+        .iter()
+        .map(|message| meta(message.metadata.as_ref())["usage"]["output"].clone())
+        .collect();
+    assert_eq!(shown, [Value::Null, Value::Null, Value::Null, json!(274)]);
+}

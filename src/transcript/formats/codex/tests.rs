@@ -79,6 +79,42 @@ fn session_as_a_json_array_is_read_and_found_again() {
     }
 }
 
+#[test]
+fn exit_codes_and_times_are_read_from_the_header_of_a_result() {
+    let read = |content: &str| {
+        let status = super::parse_output_status(content);
+        (status.failed, status.duration_ms)
+    };
+    let chunk = "Chunk ID: 05ae5b\nWall time: 0.5 seconds\n";
+    for (content, expected) in [
+        (
+            format!("{chunk}Process exited with code 0\nOriginal token count: 13\nOutput:\nx"),
+            (Some(false), Some(500.0)),
+        ),
+        (
+            format!("{chunk}Process exited with code 128\nOutput:\nfatal"),
+            (Some(true), Some(500.0)),
+        ),
+        (
+            "Exit code: 1\nWall time: 2 seconds\nOutput:\nno".to_owned(),
+            (Some(true), Some(2000.0)),
+        ),
+        // The command still runs.
+        (
+            format!("{chunk}Process running with session ID 7\nOutput:\n"),
+            (None, Some(500.0)),
+        ),
+        // The output of a command is not a header.
+        (
+            format!("{chunk}Output:\nProcess exited with code 1"),
+            (None, Some(500.0)),
+        ),
+        ("ok\nExit code: 1".to_owned(), (None, None)),
+    ] {
+        assert_eq!(read(&content), expected, "{content}");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]

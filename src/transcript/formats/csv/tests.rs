@@ -47,7 +47,11 @@ fn read_by(map: &str, bytes: &[u8]) -> (Vec<Row>, ReadTally) {
 
 fn open(path: &Path, map: &str) -> Result<TranscriptFile, TranscriptError> {
     let map = Arc::new(FieldMapping::parse_inline(map).expect("a map"));
-    FieldMappings([(path.to_owned(), map)].into()).open(path)
+    FieldMappings {
+        by_path: [(path.to_owned(), map)].into(),
+        joins_pairs: false,
+    }
+    .open(path)
 }
 
 #[expect(
@@ -89,7 +93,7 @@ fn invalid_rows_are_faults_and_other_rows_are_read() {
             row("1", "x", "y"),
             Err("it has 2 cells, and the table 3 columns".to_owned()),
             Err("it has 4 cells, and the table 3 columns".to_owned()),
-            Err("\"q\" is not UTF-8 at byte 0".to_owned()),
+            Err("\"q\" is not UTF-8 at byte 0; if the file has another encoding, name it with `encoding` in `map`".to_owned()),
             row("5", "x", "y"),
             Err("a quote in it is never closed: the rest of the file is in one cell".to_owned()),
         ]

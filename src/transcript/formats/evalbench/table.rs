@@ -4,6 +4,7 @@
 
 use serde_json::Value;
 
+use crate::transcript::formats::csv::parse_cells;
 use crate::transcript::scan::CsvRowScanner;
 use crate::transcript::walk::RecordLayout;
 
@@ -44,17 +45,6 @@ impl EvalbenchColumns {
 
 /// The record layout of evalbench's tables.
 pub(super) const TABLE_LAYOUT: RecordLayout = RecordLayout::Rows;
-
-fn parse_cells(row: &[u8]) -> Option<Vec<String>> {
-    let mut reader = csv::ReaderBuilder::new()
-        .has_headers(false)
-        // `parse_row` reports the number of cells itself, with a clearer message.
-        .flexible(true)
-        .from_reader(row);
-    let mut record = csv::StringRecord::new();
-    reader.read_record(&mut record).ok()?.then_some(())?;
-    Some(record.iter().map(str::to_owned).collect())
-}
 
 /// A row with the names of its columns.
 #[derive(Debug)]

@@ -219,9 +219,7 @@ impl TranscriptReader for InspectEvalReader {
             self.push_sample(name, *sample, &mut out);
             self.next_sample += 1;
         }
-        let (block, tally) = out.finish();
-        self.tally = tally;
-        Ok((!block.records.is_empty()).then_some(block))
+        Ok(out.finish(&mut self.tally))
     }
 
     fn read_native(

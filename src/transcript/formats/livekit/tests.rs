@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use crate::transcript::formats::read_back::{fixture, message_lines, read};
+use crate::transcript::{UnreadContent, parse_native};
 
 #[test]
 fn chat_context_with_every_item_kind_is_read() {
@@ -63,7 +64,14 @@ fn session_report_becomes_a_transcript() {
         (&meta["room"], &meta["error"]),
         (&json!("desk"), &json!("overloaded"))
     );
-    assert_eq!(tally.unknown["an item of type \"surprise\""], 1);
+    assert_eq!(
+        tally.unknown_count(),
+        0,
+        "an unknown item is kept as a message"
+    );
+    let native = all[0].as_ref().expect("a transcript").to_string();
+    let unread = UnreadContent::find(&parse_native(native.as_bytes(), 1, "").expect("native"));
+    assert_eq!(unread.kinds["a part of the type `surprise`"], 1);
 }
 
 #[test]

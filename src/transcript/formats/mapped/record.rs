@@ -10,6 +10,7 @@ use indexmap::map::Entry;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::super::preference::hash_text;
 use crate::model::SourceText;
 use crate::query::{JmesPathQuery, PathStep, QueryData};
 
@@ -19,6 +20,8 @@ pub(super) struct MappedRecord<'r> {
     data: OnceCell<Result<QueryData, String>>,
     /// The same data, with cells that contain JSON parsed.
     data_with_parsed_cells: OnceCell<Result<QueryData, String>>,
+    /// The records of other files, as JSON by their names. They hide fields of the record with the same name.
+    joined: Vec<(String, String)>,
 }
 
 pub(super) enum RawMappedRecord<'r> {
@@ -30,7 +33,7 @@ pub(super) enum RawMappedRecord<'r> {
     Other(&'r str),
     Row {
         names: &'r [String],
-        cells: Vec<&'r str>,
+        cells: Vec<Cow<'r, str>>,
     },
 }
 
@@ -128,7 +131,7 @@ impl<'r> MappedRecord<'r> {
     }
 
     /// Returns a record for a row with as many cells as names.
-    pub(super) fn from_row(names: &'r [String], cells: Vec<&'r str>) -> Self {
+    pub(super) fn from_row(names: &'r [String], cells: Vec<Cow<'r, str>>) -> Self {
         Self::new(RawMappedRecord::Row { names, cells })
     }
 
@@ -137,7 +140,29 @@ impl<'r> MappedRecord<'r> {
             raw,
             data: OnceCell::new(),
             data_with_parsed_cells: OnceCell::new(),
+            joined: Vec::new(),
         }
+    }
+
+    /// Adds the record of another file under a name.
+    pub(super) fn add_joined(&mut self, name: &str, json: String) {
+        self.joined.push((name.to_owned(), json));
+        // The record has another value now.
+        self.data = OnceCell::new();
+        self.data_with_parsed_cells = OnceCell::new();
+    }
+
+    /// Returns the value at a path of keys.
+    pub(super) fn follow_keys(&self, keys: &[String]) -> Option<&'r str> {
+        let RawMappedRecord::Object { top, .. } = &self.raw else {
+            return None;
+        };
+        let (first, rest) = keys.split_first()?;
+        let mut value = top.get(first.as_str())?.get();
+        for key in rest {
+            value = parse_keys(value).ok()?.swap_remove(key.as_str())?.get();
+        }
+        Some(value)
     }
 
     /// Evaluates an expression. If `parse` is true, table cells that contain a list or an object are parsed.
@@ -176,12 +201,18 @@ impl<'r> MappedRecord<'r> {
         // The expression `@` means the whole record.
         let Some((first, rest)) = path.split_first() else {
             return match &self.raw {
+                _ if !self.joined.is_empty() => None,
                 RawMappedRecord::Object { text, .. } | RawMappedRecord::Other(text) => {
                     Some(ExpressionValue::from_raw(text))
                 }
                 RawMappedRecord::Row { .. } => None,
             };
         };
+        if let PathStep::Key(key) = first
+            && let Some((_, json)) = self.joined.iter().find(|(name, _)| name == key)
+        {
+            return Some(descend_path(json, rest));
+        }
         let raw = match (&self.raw, first) {
             (RawMappedRecord::Object { top, .. }, PathStep::Key(key)) => {
                 match top.get(key.as_str()) {
@@ -194,9 +225,9 @@ impl<'r> MappedRecord<'r> {
                     return Some(ExpressionValue::Nothing);
                 };
                 match rest {
-                    [] => return Some(ExpressionValue::Text(cells[at].into())),
+                    [] => return Some(ExpressionValue::Text(Cow::Borrowed(&cells[at]))),
                     // A path into a cell: the cell contains JSON.
-                    _ if parse => cells[at],
+                    _ if parse => &cells[at],
                     // A path into a text finds nothing, as in JMESPath.
                     _ => return Some(ExpressionValue::Nothing),
                 }
@@ -209,9 +240,9 @@ impl<'r> MappedRecord<'r> {
     }
 
     fn to_value(&self, parse: bool) -> Result<Value, String> {
-        match &self.raw {
+        let mut value = match &self.raw {
             RawMappedRecord::Object { text, .. } | RawMappedRecord::Other(text) => {
-                serde_json::from_str(text).map_err(|why| format_serde_error(&why))
+                serde_json::from_str(text).map_err(|why| format_serde_error(&why))?
             }
             RawMappedRecord::Row { names, cells } => {
                 let cell_value = |text: &str| {
@@ -221,12 +252,27 @@ impl<'r> MappedRecord<'r> {
                     value.unwrap_or_else(|| Value::String(text.to_owned()))
                 };
                 let cells = names.iter().zip(cells);
-                Ok(Value::Object(
+                Value::Object(
                     cells
                         .map(|(name, text)| (name.clone(), cell_value(text)))
                         .collect(),
-                ))
+                )
             }
+        };
+        if let Value::Object(map) = &mut value {
+            for (name, json) in &self.joined {
+                let other = serde_json::from_str(json).map_err(|why| format_serde_error(&why))?;
+                map.insert(name.clone(), other);
+            }
+        }
+        Ok(value)
+    }
+
+    /// Returns a hash of the record's content, which is the same in every version.
+    pub(super) fn hash_content(&self) -> u64 {
+        match &self.raw {
+            RawMappedRecord::Object { text, .. } | RawMappedRecord::Other(text) => hash_text(text),
+            RawMappedRecord::Row { cells, .. } => hash_text(&cells.join("\u{1f}")),
         }
     }
 }

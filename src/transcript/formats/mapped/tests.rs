@@ -13,7 +13,10 @@ fn read(map: &str, text: &str) -> (Vec<Result<Value, String>>, ReadTally, Vec<La
     let path: PathBuf = dir.path().join("t.jsonl");
     std::fs::write(&path, text).expect("written");
     let map = FieldMapping::parse_inline(map).unwrap_or_else(|found| panic!("{map}: {found:?}"));
-    let maps = FieldMappings([(path.clone(), Arc::new(map))].into());
+    let maps = FieldMappings {
+        by_path: [(path.clone(), Arc::new(map))].into(),
+        joins_pairs: false,
+    };
     let mut file: TranscriptFile = maps.open(&path).expect("it opens");
     let (mut all, mut labels) = (Vec::new(), Vec::new());
     while let Some(block) = file.next_block().expect("a block") {
@@ -218,4 +221,318 @@ fn labels_of_people_come_with_their_transcript() {
         tally.missing["the label `f` is \"maybe\", neither pass nor fail"],
         1
     );
+}
+
+/// Reads `t.jsonl` next to other files.
+fn read_with(map: &str, text: &[u8], others: &[(&str, &str)]) -> (Vec<Value>, ReadTally) {
+    let dir = tempfile::tempdir().expect("a folder");
+    let path = dir.path().join("t.jsonl");
+    std::fs::write(&path, text).expect("written");
+    for (name, text) in others {
+        std::fs::write(dir.path().join(name), text).expect("written");
+    }
+    let mut map = FieldMapping::parse_inline(map).unwrap_or_else(|found| panic!("{found:?}"));
+    map.resolve_paths(dir.path());
+    let mut file = TranscriptFile::open_mapped(&path, Some(&Arc::new(map))).expect("it opens");
+    let mut all = Vec::new();
+    while let Some(block) = file.next_block().expect("a block") {
+        for (record, bytes) in block.records() {
+            all.push(match record.parse(bytes, "default") {
+                Ok(_) => {
+                    assert_eq!(file.read_native(record.span).expect("again"), bytes);
+                    serde_json::from_slice(bytes).expect("native")
+                }
+                Err(bad) => Value::String(bad.why),
+            });
+        }
+    }
+    (all, file.tally().expect("counted").clone())
+}
+
+fn texts(found: &[Value]) -> Vec<String> {
+    let message =
+        |message: &Value| format!("{}:{}", message["role"], message["content"]).replace('"', "");
+    let of = |value: &Value| match value["messages"].as_array() {
+        Some(messages) => messages.iter().map(message).collect::<Vec<_>>().join(" "),
+        None => value.to_string(),
+    };
+    found.iter().map(of).collect()
+}
+
+#[test]
+fn list_in_an_object_is_read_element_by_element() {
+    let map = "records: data.rows, id: n, input: q, output: a";
+    let rows =
+        r#"[{"n": 1, "q": "x", "a": "y"}, {"n": 2, "q": "z"}, {"n": 3, "q": "v", "a": "w"}]"#;
+    let one = format!("{{\"v\": [0], \"data\": {{\"n\": 3, \"rows\": {rows}}}}}");
+    let (found, tally) = read_with(map, one.as_bytes(), &[]);
+    assert_eq!(
+        texts(&found),
+        [
+            "user:x assistant:y",
+            "\"`output` (a) finds nothing\"",
+            "user:v assistant:w"
+        ]
+    );
+    assert_eq!(tally.records, 3);
+    // Several objects, one per line, with a list each.
+    let several = format!("{one}\n{{\"data\": {{\"rows\": []}}}}\n{{\"x\": 1}}\n{one}\n");
+    let (found, tally) = read_with(map, several.as_bytes(), &[]);
+    assert_eq!(found.len(), 7, "{found:?}");
+    assert_eq!(found[3], "`records` (data.rows) finds nothing");
+    assert_eq!(tally.records, 8);
+    assert_eq!(tally.missing.len(), 1, "{tally:?}");
+}
+
+#[test]
+fn path_to_no_list_is_reported_at_once() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let path = dir.path().join("t.json");
+    std::fs::write(&path, r#"{"data": 3}"#).expect("written");
+    let map = FieldMapping::parse_inline("records: data, output: a").expect("a map");
+    let error = TranscriptFile::open_mapped(&path, Some(&Arc::new(map))).expect_err("no list");
+    assert!(
+        error
+            .to_string()
+            .contains("`records` (data) leads to no list"),
+        "{error}"
+    );
+}
+
+#[test]
+fn events_of_a_group_are_one_transcript_in_their_order() {
+    let map = "group: {by: s, order: t}, messages: 'records[].{role: r, content: c}', metadata: {first: 'records[0].t'}";
+    let lines = r#"{"s": "a", "t": 10, "r": "assistant", "c": "two"}
+{"s": "b", "t": 1, "r": "user", "c": "other"}
+{"t": 1, "r": "user", "c": "lost"}
+{"s": "a", "t": 9, "r": "user", "c": "one"}
+"#;
+    let (found, tally) = read_with(map, lines.as_bytes(), &[]);
+    assert_eq!(texts(&found), ["user:one assistant:two", "user:other"]);
+    assert_eq!(
+        (&found[0]["id"], &found[0]["metadata"]),
+        (&json!("a"), &json!({"first": 9}))
+    );
+    assert_eq!(
+        tally.unknown.get("a record without a readable `group` (s)"),
+        Some(&1)
+    );
+    // A table, with another delimiter and a quoted line break.
+    let table = "s;t;r;c\na;2;assistant;\"two; and\nmore\"\nb;1;user;other\na;1;user;one\n";
+    let (found, _) = read_with(map, table.as_bytes(), &[]);
+    assert_eq!(texts(&found)[0], "user:one assistant:two; and\\nmore");
+    // A list in an object.
+    let map = map.replace("group", "records: e, group");
+    let object = format!("{{\"e\": [{}]}}", lines.trim().replace('\n', ","));
+    let (found, _) = read_with(&map, object.as_bytes(), &[]);
+    assert_eq!(texts(&found), ["user:one assistant:two", "user:other"]);
+}
+
+#[test]
+fn record_is_joined_with_another_file_by_key() {
+    let map = "join: {path: q.csv, on: qid, key: id, as: question}, input: question.text, output: a, metadata: {all: question}";
+    let lines =
+        "{\"qid\": 7, \"a\": \"seven\"}\n{\"qid\": 8, \"a\": \"eight\"}\n{\"a\": \"none\"}\n";
+    let (found, tally) = read_with(
+        map,
+        lines.as_bytes(),
+        &[("q.csv", "id,text\n7,which?\n9,x\n9,y\n")],
+    );
+    assert_eq!(
+        texts(&found),
+        [
+            "user:which? assistant:seven",
+            "assistant:eight",
+            "assistant:none"
+        ]
+    );
+    assert_eq!(
+        found[0]["metadata"]["all"],
+        json!({"id": "7", "text": "which?"})
+    );
+    assert_eq!(
+        tally.missing.get("a record of q.csv with the same key"),
+        Some(&1)
+    );
+    assert_eq!(
+        tally.missing.get("`join.on` (qid) finds no text or number"),
+        Some(&1)
+    );
+    // Two joins: the second uses a field of the first.
+    let map = "join: [{path: q.jsonl, on: qid, as: q}, {path: d.json, on: q.doc, key: doc}], input: q.text, output: joined.body";
+    let others = [
+        ("q.jsonl", "{\"qid\": 7, \"doc\": \"d\", \"text\": \"t\"}\n"),
+        ("d.json", "[{\"doc\": \"d\", \"body\": \"b\"}]"),
+    ];
+    let (found, _) = read_with(map, b"{\"qid\": \"7\"}", &others);
+    assert_eq!(texts(&found), ["user:t assistant:b"]);
+}
+
+#[test]
+fn missing_joined_file_is_named() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let path = dir.path().join("t.jsonl");
+    std::fs::write(&path, "{\"a\": 1}").expect("written");
+    let map =
+        FieldMapping::parse_inline("join: {path: gone.csv, on: a}, output: a").expect("a map");
+    let error = TranscriptFile::open_mapped(&path, Some(&Arc::new(map))).expect_err("no file");
+    assert!(
+        error.to_string().contains("its `join` can't read gone.csv"),
+        "{error}"
+    );
+}
+
+#[test]
+fn answers_of_a_record_are_transcripts_of_one_pair() {
+    let map =
+        "id: n, input: p, answers: {chosen: good, rejected: bad}, better: w, metadata: {topic: t}";
+    let line = r#"{"n": 4, "p": "q?", "good": [{"role": "user", "content": "q?"}, {"role": "assistant", "content": "yes"}], "bad": {"role": "assistant", "content": "no"}, "w": "rejected", "t": "x"}"#;
+    let (found, tally) = read_with(map, line.as_bytes(), &[]);
+    assert_eq!(
+        texts(&found),
+        ["user:q? assistant:yes", "user:q? assistant:no"]
+    );
+    assert_eq!(
+        (&found[0]["id"], &found[1]["id"]),
+        (&json!("4:chosen"), &json!("4:rejected"))
+    );
+    assert_eq!(
+        found[0]["metadata"],
+        json!({"topic": "x", "pair": "4", "choice": "chosen", "better": "rejected"})
+    );
+    assert_eq!(found[0]["verdicts"][0]["passed"], json!(false));
+    assert_eq!(found[1]["verdicts"][0]["passed"], json!(true));
+    assert_eq!((tally.records, tally.emitted), (1, 2));
+    // Without an id, the content names the pair. A tie is not a verdict.
+    let map = "input: p, answers: {a: x, b: y}, better: w";
+    let (found, _) = read_with(
+        map,
+        br#"{"p": "q", "x": "1st", "y": "2nd", "w": "Tie (both bad)"}"#,
+        &[],
+    );
+    assert_eq!(found[0]["metadata"]["pair"], found[1]["metadata"]["pair"]);
+    assert_eq!(found[0]["metadata"]["better"], json!("tie"));
+    assert_eq!(found[0].get("verdicts"), None);
+    let (found, tally) = read_with(map, br#"{"p": "q", "x": "1st", "w": 2}"#, &[]);
+    assert_eq!(
+        (found.len(), &found[0]["metadata"]["better"]),
+        (1, &json!("b"))
+    );
+    assert_eq!(tally.missing.get("`answers.b` (y) finds nothing"), Some(&1));
+}
+
+#[test]
+fn encoding_applies_to_names_and_cells() {
+    let table = b"fr\x82ge,answer\nwarum?,I don\x92t\n";
+    let (found, _) = read_with("encoding: cp1252, output: answer", table, &[]);
+    assert_eq!(texts(&found), ["assistant:I don’t"]);
+    let (found, _) = read_with("output: answer", b"question,answer\nx,I don\x92t\n", &[]);
+    assert!(
+        texts(&found)[0].contains("name it with `encoding` in `map`"),
+        "{found:?}"
+    );
+    let (found, _) = read_with(
+        "encoding: mac_roman, output: a",
+        b"{\"a\": \"caf\x8e\"}",
+        &[],
+    );
+    assert_eq!(texts(&found), ["assistant:café"]);
+}
+
+#[test]
+fn text_is_split_at_words_of_turns() {
+    let map = "messages: t, split: {user: 'Human:', assistant: 'AI:'}";
+    let (found, _) = read_with(map, br#"{"t": "\n\nHuman: hi\n\nAI: ho"}"#, &[]);
+    assert_eq!(texts(&found), ["user:hi assistant:ho"]);
+    let (found, _) = read_with(map, br#"{"t": "hi"}"#, &[]);
+    assert!(
+        texts(&found)[0].contains("no line begins with a word of `split`"),
+        "{found:?}"
+    );
+    let map = "input: p, answers: {c: c, r: r}, split: {user: 'Human:', assistant: 'AI:'}";
+    let (found, _) = read_with(
+        map,
+        br#"{"p": "Human: hi\nAI:", "c": " ho", "r": "Human: hi\nAI: no"}"#,
+        &[],
+    );
+    assert_eq!(
+        texts(&found),
+        ["user:hi assistant: ho", "user:hi assistant:no"]
+    );
+}
+
+#[test]
+fn broken_keys_of_a_mapping_are_all_reported() {
+    let problems = |map: &str| {
+        let found = FieldMapping::parse_inline(map).expect_err("broken");
+        found
+            .into_iter()
+            .map(|problem| problem.message)
+            .collect::<Vec<_>>()
+            .join("\n")
+    };
+    for (map, wanted) in [
+        (
+            "output: a, records: 'data[]'",
+            "records must be a path of keys",
+        ),
+        ("output: a, group: {order: t}", "`group` needs `by`"),
+        (
+            "output: a, group: {by: s, ordre: t}",
+            "did you mean `order`?",
+        ),
+        ("output: a, join: {path: x}", "`join` needs `on`"),
+        ("output: a, join: 3", "join must be a mapping"),
+        ("output: a, encoding: utf-16", "save the file as UTF-8"),
+        ("output: a, encoding: klingon", "the name is unknown"),
+        ("output: a, split: {}", "`split` needs words by role"),
+        (
+            "output: a, answers: {a: x, b: y}",
+            "leave it or `output` out",
+        ),
+        ("answers: {a: x}", "answers must name two or more"),
+        ("answers: {a: x, b: 3}", "answers.b must be a JMESPath"),
+        (
+            "output: a, better: x",
+            "`better` names one of several `answers`",
+        ),
+        (
+            "answers: {a: x, b: y}, label: {eval: e, passed: p}",
+            "`label` is about one transcript",
+        ),
+        (
+            "messages: m, answers: {a: x, b: y}",
+            "leave it or `answers` out",
+        ),
+    ] {
+        let found = problems(map);
+        assert!(found.contains(wanted), "{map}: {found}");
+    }
+}
+
+#[test]
+fn roles_of_common_datasets_become_messages_calls_and_results() {
+    let map = "messages: 'turns[].{role: from, content: value}'";
+    let line = r#"{"turns": [{"from": "human", "value": "hi"}, {"from": "function_call", "value": "{\"name\": \"look\", \"arguments\": {\"q\": 1}}"}, {"from": "observation", "value": "found"}, {"from": "gemini", "value": "done"}, {"from": "narrator", "value": "end"}]}"#;
+    let (found, _) = read_with(map, line.as_bytes(), &[]);
+    let messages = found[0]["messages"].as_array().expect("messages");
+    let roles: Vec<&str> = messages
+        .iter()
+        .filter_map(|one| one["role"].as_str())
+        .collect();
+    assert_eq!(
+        roles,
+        ["user", "assistant", "tool", "assistant", "narrator"]
+    );
+    assert_eq!(
+        messages[1]["tool_calls"][0]["function"]["name"],
+        json!("look")
+    );
+    // The call has no id, so the result belongs to it by its place.
+    assert_eq!(messages[2]["content"], json!("found"));
+    let native = found[0].to_string();
+    let read = crate::transcript::parse_native(native.as_bytes(), 1, "").expect("a transcript");
+    let unread = crate::transcript::UnreadContent::find(&read);
+    let kinds: Vec<&String> = unread.kinds.keys().collect();
+    assert_eq!(kinds, ["a message of the role `narrator`"]);
 }

@@ -43,12 +43,22 @@ struct OtlpTranscriptIds {
 
 /// Adds the conversations of some spans and log records to `out`.
 pub(super) fn build_transcripts(entries: &[RawOtlpEntry], place: Place, out: &mut TranscriptSink) {
+    build_decorated(entries, place, out, &mut |_| {});
+}
+
+/// Like [`build_transcripts`]; `decorate` may change each transcript before it is added.
+pub(in crate::transcript::formats) fn build_decorated(
+    entries: &[RawOtlpEntry],
+    place: Place,
+    out: &mut TranscriptSink,
+    decorate: &mut dyn FnMut(&mut Transcript<'static>),
+) {
     let nodes = build_nodes(entries);
     let owners = find_owners(&nodes);
     let mut ordinal = 0;
     for (id, members) in group_by_conversation(&nodes) {
         let conversation = OtlpConversation::new(&nodes, &owners, id, members, place);
-        conversation.push_transcripts(&mut ordinal, out);
+        conversation.push_transcripts(&mut ordinal, out, decorate);
     }
 }
 
@@ -109,7 +119,12 @@ impl<'n, 'a> OtlpConversation<'n, 'a> {
 }
 
 impl OtlpConversation<'_, '_> {
-    fn push_transcripts(&self, ordinal: &mut u32, out: &mut TranscriptSink) {
+    fn push_transcripts(
+        &self,
+        ordinal: &mut u32,
+        out: &mut TranscriptSink,
+        decorate: &mut dyn FnMut(&mut Transcript<'static>),
+    ) {
         // Threads first: tool spans add results and durations to calls that must already be there.
         let mut drafts = self.build_threads(out);
         self.apply_tool_spans(&mut drafts, out);
@@ -120,7 +135,8 @@ impl OtlpConversation<'_, '_> {
         }
         let ids = self.assign_ids(&drafts);
         for (ix, draft) in drafts.iter_mut().enumerate() {
-            let transcript = self.build_transcript(ix, draft, &ids);
+            let mut transcript = self.build_transcript(ix, draft, &ids);
+            decorate(&mut transcript);
             self.begin_transcript(ordinal, out);
             out.push_transcript(&transcript);
         }
@@ -284,10 +300,16 @@ impl OtlpConversation<'_, '_> {
         draft: &mut OtlpTranscriptDraft,
         ids: &OtlpTranscriptIds,
     ) -> Transcript<'static> {
+        let mut meta = self.build_metadata(draft, ids);
+        if !meta.has("usage")
+            && let Some(usage) = metrics::sum_usage_after_history(&draft.thread.messages)
+        {
+            meta.set("usage", usage.to_json());
+        }
         Transcript {
             id: SourceText::from(ids.all[ix].clone()),
             messages: std::mem::take(&mut draft.thread.messages),
-            metadata: self.build_metadata(draft, ids).finish(),
+            metadata: meta.finish(),
             // Verdicts apply to the agent, so only its first transcript has them.
             verdicts: if draft.first {
                 self.collect_verdicts(ix, draft.owner, ids)

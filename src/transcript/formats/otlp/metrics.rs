@@ -3,6 +3,9 @@
 //! Responsible for the attribute names of each convention. Does not read messages.
 
 use super::wire::{OtlpAttrs, OtlpEntry};
+use serde_json::Value;
+
+use crate::model::{MessageRole, TranscriptMessage};
 use crate::transcript::metadata::{MetadataBuilder, SourceUsage};
 
 const COST_KEYS: [&str; 7] = [
@@ -133,4 +136,34 @@ pub(super) fn failure_message(entry: &OtlpEntry<'_>) -> String {
         || "the span has the status ERROR".to_owned(),
         std::borrow::Cow::into_owned,
     )
+}
+
+/// Returns the sum over the replies of a conversation whose prompt contains earlier replies. The spans are about the
+/// later ones alone, and evals would report the earlier ones as missing. `None` without such replies, or if a later reply
+/// has no usage.
+pub(super) fn sum_usage_after_history(messages: &[TranscriptMessage<'_>]) -> Option<SourceUsage> {
+    let usages = messages
+        .iter()
+        .filter(|message| message.role == MessageRole::Assistant)
+        .map(|message| {
+            let usage = message.metadata.as_ref()?.parse_value()["usage"].take();
+            usage.is_object().then_some(usage)
+        });
+    let usages: Vec<Option<Value>> = usages.collect();
+    let first = usages
+        .iter()
+        .position(Option::is_some)
+        .filter(|at| *at > 0)?;
+    let mut sum = SourceUsage::default();
+    for usage in &usages[first..] {
+        let usage = usage.as_ref()?;
+        sum = sum.sum_with(SourceUsage {
+            input: usage["input"].as_u64(),
+            output: usage["output"].as_u64(),
+            total: usage["total"].as_u64(),
+            cached: usage["cached"].as_u64(),
+            thinking: usage["thinking"].as_u64(),
+        });
+    }
+    Some(sum)
 }

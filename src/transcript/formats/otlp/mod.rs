@@ -25,6 +25,9 @@ mod tool_match;
 mod verdict;
 mod wire;
 
+pub(super) use build::build_decorated;
+pub(super) use node::RawOtlpEntry;
+
 use super::super::TranscriptError;
 use super::super::detect::FilePreview;
 use super::super::reader::TranscriptReader;
@@ -40,6 +43,15 @@ pub(super) fn open(
         preview.record_walker(),
         preview.layout,
     )))
+}
+
+/// Returns the kind of a span that belongs to no model, tool or agent, for its count. `text` is the span as OTLP JSON.
+pub(super) fn other_kind(text: &str) -> Option<String> {
+    let entry: wire::OtlpEntry<'_> = serde_json::from_str(text).ok()?;
+    match span_kind::classify_entry(&entry) {
+        span_kind::GenAiSpanKind::Other(kind) => Some(kind),
+        _ => None,
+    }
 }
 
 #[cfg(test)]

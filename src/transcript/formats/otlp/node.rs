@@ -14,10 +14,10 @@ use crate::model::SourceVerdict;
 const MAX_ANCESTORS: usize = 512;
 
 /// A span or log record as read from the file.
-pub(super) struct RawOtlpEntry {
-    pub(super) is_log: bool,
+pub(in crate::transcript::formats) struct RawOtlpEntry {
+    pub(in crate::transcript::formats) is_log: bool,
     /// The JSON of the entry.
-    pub(super) text: String,
+    pub(in crate::transcript::formats) text: String,
 }
 
 /// A span with the data that belongs to it.

@@ -426,11 +426,10 @@ impl TranscriptReader for OtlpReader {
                 break;
             }
         }
-        let (block, tally) = out.finish();
-        self.tally = tally;
+        let block = out.finish(&mut self.tally);
         // Only after the counts are stored, so that an error does not lose them.
         result?;
-        Ok((!block.records.is_empty()).then_some(block))
+        Ok(block)
     }
 
     fn read_native(

@@ -1,7 +1,7 @@
 //! Cursor movement. The cursor is on an entry, not on a position, so it follows the entry when the list changes.
 
 use super::order::RowStatus;
-use super::{CellsEntry, CellsRow, CellsState, RowId};
+use super::{CellsEntry, CellsRow, CellsState, RowId, RowSort};
 
 impl CellsState {
     /// Returns the position of the cursor in [`CellsState::shown`].
@@ -91,7 +91,11 @@ impl CellsState {
             return u8::MAX;
         };
         let eval = self.evals.get(row.eval as usize);
-        let judged = eval.is_some_and(|eval| eval.judged);
+        let has_trace = row.slots.iter().any(|slot| {
+            let judge = slot.judge.and_then(|judge| self.judges.get(judge as usize));
+            judge.is_none_or(|judge| judge.has_traces)
+        });
+        let judged = has_trace && eval.is_some_and(|eval| eval.judged);
         let problem = row.is_problem();
         let RowStatus::Decided(outcome) = row.status() else {
             // Nothing is known about these rows, or it is hidden. A judge will fill more panes than code.
@@ -229,14 +233,18 @@ impl CellsState {
     }
 
     /// Selects the next problem, or the previous one, and opens its group. Continues at the other end; returns false
-    /// if there is none.
+    /// if there is none. If disagreements come first, they are what the user looks for.
     pub(crate) fn select_next_problem(&mut self, forward: bool) -> bool {
-        self.select_next_where(forward, CellsRow::is_problem)
+        let wanted = match self.sort {
+            RowSort::Disagreements => |row: &CellsRow| row.agrees_with_label() == Some(false),
+            _ => CellsRow::is_problem,
+        };
+        self.select_next_where(forward, wanted)
     }
 
     /// Selects the next row without a label, like [`Self::select_next_problem`].
     pub(crate) fn select_next_unlabelled(&mut self) -> bool {
-        self.select_next_where(true, CellsRow::is_unlabelled)
+        self.select_next_where(true, CellsRow::needs_label)
     }
 
     fn select_next_where(&mut self, forward: bool, wanted: fn(&CellsRow) -> bool) -> bool {
@@ -292,7 +300,7 @@ impl CellsState {
     }
 
     fn matching_groups(&self) -> impl Iterator<Item = (usize, &[RowId])> {
-        let groups = self.eval_order().iter().filter_map(|eval| {
+        let groups = self.listed_evals().iter().filter_map(|eval| {
             let group = self.groups.get(*eval as usize)?;
             (!group.matching.is_empty()).then_some(&group.matching[..])
         });
@@ -305,7 +313,7 @@ impl CellsState {
                 .get(**eval as usize)
                 .is_some_and(|group| !group.matching.is_empty())
         };
-        self.eval_order()
+        self.listed_evals()
             .iter()
             .filter(has_matches)
             .position(|one| *one == eval)

@@ -1,15 +1,16 @@
 //! The pane's filter: the language of `--where`, with more terms.
 //!
-//! `outcome:` `eval:` `rubric:` `transcript:` `judge:` `group:` work as in `--where`. Words without a key match the
-//! name *and* the explanation. `is:stale`, `is:flip`, `is:live` and `is:problem` match the state of a decision;
-//! `label:fail` and `label:disagrees` match its label. As everywhere in the language, commas mean "or" and all terms
+//! `outcome:` `eval:` `rubric:` `transcript:` `cell:` `judge:` `group:` work as in `--where`. Words without a key match the
+//! name *and* the explanation. `is:stale`, `is:flip`, `is:live`, `is:problem`, `is:error` and `is:failed-rerun` match the
+//! state of a decision; the words of [`Cause`] match results with this cause. `label:fail` and `label:disagrees` match its label. As everywhere in the language, commas mean "or" and all terms
 //! must match: `is:flip,stale` finds either, `is:flip is:stale` both. `!` negates a term. No filter finds what a blind screen hides.
-//! `tag:` is an error, because tags are in the transcripts and the screen does not read these to filter.
+//! `tag:` matches the tags that the outline read.
 
 use std::fmt::Write as _;
 
-use super::{CellsRow, CellsState, LabelValue, RowId};
-use crate::run::{DecisionFilter, FilterCandidate, FilterWord, split_words};
+use super::{CellsRow, CellsState, LabelValue, RowId, RowSlot, RowSlotState};
+use crate::model::{Cause, CauseSet};
+use crate::run::{DecisionFilter, FilterCandidate, FilterWord, KnownFilterIds, split_words};
 
 /// A parsed filter.
 #[derive(Debug, Clone, Default)]
@@ -51,24 +52,28 @@ const ROWS_PER_FILTER_STEP: usize = 20_000;
 
 /// A state that `is:` matches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum StatusTerm {
+pub(super) enum StatusTerm {
     Stale,
     Flip,
     Live,
     Problem,
+    Error,
+    FailedRerun,
+    Cause(Cause),
 }
 
 /// A label that `label:` matches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum LabelTerm {
+pub(super) enum LabelTerm {
     Unlabelled,
     Labelled,
     Value(LabelValue),
     Agrees,
     Disagrees,
+    ToConfirm,
 }
 
-const LABEL_TERMS: [(&str, LabelTerm); 7] = [
+pub(super) const LABEL_TERMS: [(&str, LabelTerm); 8] = [
     ("none", LabelTerm::Unlabelled),
     ("any", LabelTerm::Labelled),
     ("pass", LabelTerm::Value(LabelValue::Pass)),
@@ -76,26 +81,33 @@ const LABEL_TERMS: [(&str, LabelTerm); 7] = [
     ("unsure", LabelTerm::Value(LabelValue::Unsure)),
     ("agrees", LabelTerm::Agrees),
     ("disagrees", LabelTerm::Disagrees),
+    ("confirm", LabelTerm::ToConfirm),
 ];
 
-const STATUS_TERMS: [(&str, StatusTerm); 4] = [
+pub(super) const STATUS_TERMS: [(&str, StatusTerm); 12] = [
     ("stale", StatusTerm::Stale),
     ("flip", StatusTerm::Flip),
     ("live", StatusTerm::Live),
     ("problem", StatusTerm::Problem),
+    ("error", StatusTerm::Error),
+    ("failed-rerun", StatusTerm::FailedRerun),
+    cause_term(Cause::Contradiction),
+    cause_term(Cause::Citation),
+    cause_term(Cause::Refused),
+    cause_term(Cause::Repaired),
+    cause_term(Cause::FetchError),
+    cause_term(Cause::Truncated),
 ];
+
+const fn cause_term(cause: Cause) -> (&'static str, StatusTerm) {
+    (cause.as_str(), StatusTerm::Cause(cause))
+}
 
 impl CellsFilter {
     /// Parses a filter. The error is a sentence.
     fn parse(text: &str) -> Result<Self, String> {
         // The parser is shared with `dicta run --where`; on the screen its prefix is wrong.
-        let plain = |error: crate::run::FilterError| {
-            let message = error.to_string();
-            message
-                .strip_prefix("--where: ")
-                .unwrap_or(&message)
-                .to_owned()
-        };
+        let plain = |error: crate::run::FilterError| strip_option(&error.to_string()).to_owned();
         let mut is = Vec::new();
         let mut label = Vec::new();
         let mut rest: Vec<FilterWord> = Vec::new();
@@ -116,13 +128,6 @@ impl CellsFilter {
                     word.is_negated,
                     &LABEL_TERMS,
                 )?),
-                // Tags are in the transcript files, which the screen does not read.
-                Some(("tag", _)) if !word.is_quoted => {
-                    return Err(
-                        "tags are not known on the screen; `dicta run --where tag:…` takes them"
-                            .to_owned(),
-                    );
-                }
                 // All other words have the same meaning as in `dicta run --where`.
                 _ => rest.push(word),
             }
@@ -144,6 +149,11 @@ impl CellsFilter {
     }
 }
 
+/// Removes the name of the option from a message that the command line shares with the screen.
+fn strip_option(message: &str) -> &str {
+    message.strip_prefix("--where: ").unwrap_or(message)
+}
+
 fn parse_term<T: Copy>(key: &str, word: &str, all: &[(&'static str, T)]) -> Result<T, String> {
     let known = all.iter().map(|(name, _)| *name);
     match all.iter().find(|(name, _)| *name == word) {
@@ -158,6 +168,19 @@ fn parse_term<T: Copy>(key: &str, word: &str, all: &[(&'static str, T)]) -> Resu
 }
 
 impl StatusTerm {
+    /// Returns the description for the list of values.
+    pub(super) const fn meaning(self) -> &'static str {
+        match self {
+            Self::Stale => "the inputs changed since the verdict",
+            Self::Flip => "the last edit changed the verdict",
+            Self::Live => "a judge works on it or will",
+            Self::Problem => "a failure, a flip or an error",
+            Self::Error => "an error outcome, or a failed re-run",
+            Self::FailedRerun => "the last re-run failed; the verdict is older",
+            Self::Cause(cause) => cause.meaning(),
+        }
+    }
+
     fn matches(self, row: &CellsRow) -> bool {
         match self {
             Self::Stale => row.stale.is_some(),
@@ -165,11 +188,40 @@ impl StatusTerm {
             Self::Flip => row.flipped.is_some() && !row.hidden,
             Self::Live => row.is_live(),
             Self::Problem => row.is_problem(),
+            Self::Error => {
+                let decision = row.visible_decision();
+                decision.is_some_and(|decision| decision.outcome.is_error())
+                    || row.visible_failed_rerun().is_some()
+            }
+            Self::FailedRerun => row.visible_failed_rerun().is_some(),
+            Self::Cause(cause) => has_cause(row, cause),
         }
     }
 }
 
+/// Returns true if a visible result of the row has this cause.
+fn has_cause(row: &CellsRow, wanted: Cause) -> bool {
+    let is_flagged = |slot: &RowSlot| matches!(slot.state, RowSlotState::Done { causes, .. } if causes.contains(wanted));
+    !row.hidden && row.slots.iter().any(is_flagged)
+}
+
 impl LabelTerm {
+    /// Returns the description for the list of values.
+    pub(super) const fn meaning(self) -> &'static str {
+        match self {
+            Self::Unlabelled => "without a label",
+            Self::Labelled => "with a label",
+            Self::Value(LabelValue::Pass) => "labelled as pass",
+            Self::Value(LabelValue::Fail) => "labelled as fail",
+            Self::Value(LabelValue::Unsure) => "labelled as unsure",
+            Self::Agrees => "the verdict agrees with the label",
+            Self::Disagrees => "the verdict disagrees with the label",
+            Self::ToConfirm => {
+                "with a label to confirm, because the question or the transcript changed"
+            }
+        }
+    }
+
     fn matches(self, row: &CellsRow) -> bool {
         match self {
             Self::Unlabelled => row.label.is_none(),
@@ -177,6 +229,7 @@ impl LabelTerm {
             Self::Value(said) => row.label == Some(said),
             Self::Agrees => row.agrees_with_label() == Some(true),
             Self::Disagrees => row.agrees_with_label() == Some(false),
+            Self::ToConfirm => row.to_confirm.is_some(),
         }
     }
 }
@@ -194,10 +247,41 @@ impl CellsState {
             }
         }
         self.filter_problem = None;
+        self.unmatched_problem = self.explain_unmatched_filter();
         self.mark_order_outdated();
         // The first rows appear at once; a timer filters the others.
         self.update_some_groups(ROWS_PER_FILTER_STEP);
         Ok(())
+    }
+
+    /// Returns sentences about the ids in the filter that nothing has; `None` if there are none.
+    pub(super) fn explain_unmatched_filter(&self) -> Option<String> {
+        let filter = self.query.name_filter.as_ref()?;
+        let collect = |key: &str| -> Vec<&str> { self.eval_values(key).into_iter().collect() };
+        let judges: Vec<&str> = self
+            .judges
+            .iter()
+            .map(|judge| judge.name.as_str())
+            .collect();
+        let transcripts: Vec<&str> = self
+            .transcripts
+            .iter()
+            .map(|known| known.id.as_str())
+            .collect();
+        let tags: Vec<&str> = self.tags.known().iter().map(String::as_str).collect();
+        let problems = filter.unmatched_patterns(&KnownFilterIds {
+            evals: &collect("eval"),
+            rubrics: &collect("rubric"),
+            judges: &judges,
+            groups: &collect("group"),
+            transcripts: Some(&transcripts),
+            tags: Some(&tags),
+        });
+        let problems: Vec<&str> = problems
+            .iter()
+            .map(|problem| strip_option(problem))
+            .collect();
+        (!problems.is_empty()).then(|| problems.join("\n"))
     }
 
     /// Returns true if a row matches the filter.
@@ -234,6 +318,8 @@ impl CellsState {
         let Some(name) = self.name_with(row, judge, None) else {
             return false;
         };
+        let tags = self.tags.of(name.transcript);
+        let tags: Vec<&str> = tags.iter().map(String::as_str).collect();
         written.clear();
         // Building the name is the slow part, so it is done only for a filter with free words.
         if filter.needs_name() {
@@ -241,7 +327,7 @@ impl CellsState {
         }
         filter.matches(&FilterCandidate {
             transcript: name.transcript,
-            tags: &[],
+            tags: &tags,
             rubric: name.rubric,
             eval: name.eval,
             judges: &judges,
@@ -251,6 +337,8 @@ impl CellsState {
                 .map_or(&[], |eval| &eval.groups),
             name: written,
             outcome: row.visible_decision().map(|decision| decision.outcome),
+            // The pane tests causes itself.
+            causes: CauseSet::default(),
             explanation: row
                 .decision_explanation()
                 // The explanation would reveal a hidden verdict.

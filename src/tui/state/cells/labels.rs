@@ -3,10 +3,14 @@
 //!
 //! A label that was set here counts before those of the files, until the files contain it. Does not write files.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::{CellsRow, CellsState, RowId};
-use crate::model::{CellName, Decision, Label, LabelAgreement, Labels};
+use crate::model::{
+    CellName, Decision, Label, LabelAgreement, LabelDrift, LabelLookup, LabelQuery, Labels,
+    SeenVerdicts, find_answer,
+};
+use crate::workspace::label_edit::LabelOrigin;
 
 /// The value of a label.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,6 +70,39 @@ pub(super) struct MergedLabels {
     local_edits: HashMap<LabelSubject, Option<Label>>,
 }
 
+/// The label of a row, and its effect on the row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct ResolvedLabel {
+    /// The label that counts.
+    pub(super) value: Option<LabelValue>,
+    /// The changed text, if a label waits for a confirmation.
+    pub(super) to_confirm: Option<LabelDrift>,
+    /// True if the decision has a sealed label.
+    pub(super) sealed: bool,
+    /// True if the judge saw the label as an example.
+    pub(super) shot: bool,
+    /// True if a blind screen hides the verdict.
+    pub(super) hidden: bool,
+}
+
+impl ResolvedLabel {
+    fn is_of(self, row: &CellsRow) -> bool {
+        (row.label, row.to_confirm, row.sealed, row.shot, row.hidden)
+            == (
+                self.value,
+                self.to_confirm,
+                self.sealed,
+                self.shot,
+                self.hidden,
+            )
+    }
+
+    pub(super) fn store_in(self, row: &mut CellsRow) {
+        (row.label, row.to_confirm) = (self.value, self.to_confirm);
+        (row.sealed, row.shot, row.hidden) = (self.sealed, self.shot, self.hidden);
+    }
+}
+
 impl CellsRow {
     /// Returns the decision, unless a blind screen hides it.
     pub(crate) fn visible_decision(&self) -> Option<&Decision> {
@@ -78,9 +115,15 @@ impl CellsRow {
         Some(self.label?.passed()? == passed)
     }
 
-    /// Returns true if the row can have a label and has none.
+    /// Returns true if the row can have a label and shows none. A label to confirm is a label. A sealed label changes no
+    /// order and no filter.
     pub(crate) fn is_unlabelled(&self) -> bool {
-        self.label.is_none() && self.message.is_none()
+        self.label.is_none() && self.to_confirm.is_none() && self.message.is_none()
+    }
+
+    /// Returns true if a person has yet to label the row.
+    pub(crate) fn needs_label(&self) -> bool {
+        self.is_unlabelled() && !self.sealed
     }
 }
 
@@ -91,14 +134,43 @@ pub(crate) struct AgreementTally {
     pub(crate) labelled: u64,
     /// The number of labels with neither pass nor fail.
     pub(crate) unsure: u64,
+    /// The number of sealed labels, which are in no other count.
+    pub(crate) sealed: u64,
+    /// The number of unsealings of the workspace.
+    pub(crate) unsealings: u64,
+}
+
+/// Returns `3 to confirm` for labels whose question or transcript changed.
+fn format_to_confirm(agreement: LabelAgreement) -> Option<String> {
+    (agreement.to_confirm > 0).then(|| format!("{} to confirm", agreement.to_confirm))
 }
 
 impl AgreementTally {
     /// Formats the counts, such as `n = 10: 7 true passes, 1 false pass, 1 true fail, 1 false fail (12 labelled, 1
     /// unsure, 1 without a verdict)`.
     pub(crate) fn format_counts(&self) -> String {
+        let counts = self.format_visible_counts();
+        let sealed = match self.sealed {
+            0 => String::new(),
+            sealed => format!("; {sealed} sealed"),
+        };
+        let looks = match self.unsealings {
+            0 => String::new(),
+            1 => "; test labels unsealed once".to_owned(),
+            looks => format!("; test labels unsealed {looks} times"),
+        };
+        format!("{counts}{sealed}{looks}")
+    }
+
+    fn format_visible_counts(&self) -> String {
+        let to_confirm = format_to_confirm(self.agreement);
         if self.labelled == 0 {
-            return "no labels yet: p, f and u set one".to_owned();
+            return match to_confirm {
+                Some(labels) => {
+                    format!("labels: {labels}, because the question or the transcript changed")
+                }
+                None => "no labels yet: p, f and u set one".to_owned(),
+            };
         }
         let agreement = self.agreement;
         let some =
@@ -120,6 +192,7 @@ impl AgreementTally {
         if open > 0 {
             rest.push(format!("{open} without a verdict"));
         }
+        rest.extend(to_confirm);
         // One entry only repeats the count that the line already gives.
         if rest.len() > 1 {
             line = format!("{line} ({})", rest.join(", "));
@@ -164,8 +237,8 @@ impl CellsState {
         scores.collect()
     }
 
-    pub(super) fn store_file_labels(&mut self, labels: &[Label]) {
-        self.labels.from_files = Labels::new(labels.iter().cloned());
+    pub(super) fn store_file_labels(&mut self, labels: Labels) {
+        self.labels.from_files = labels;
         self.refresh_all_labels();
     }
 
@@ -189,7 +262,7 @@ impl CellsState {
         }
     }
 
-    fn refresh_all_labels(&mut self) {
+    pub(super) fn refresh_all_labels(&mut self) {
         for row in 0..self.rows.len() {
             self.refresh_label(RowId(u32::try_from(row).unwrap_or(u32::MAX)));
         }
@@ -198,53 +271,170 @@ impl CellsState {
     /// Updates the label of a row, and hides its verdict if needed. The row keeps its place, so that it does not jump
     /// while the user labels.
     pub(super) fn refresh_label(&mut self, id: RowId) {
-        let Some((row, (label, hidden))) = self.row(id).map(|row| (row, self.resolve_label(row)))
-        else {
+        let Some((row, label)) = self.row(id).map(|row| (row, self.resolve_label(row))) else {
             return;
         };
         // Most rows do not change, so they are not updated.
-        if (row.label, row.hidden) != (label, hidden) {
-            self.update_row_in_place(id, |row| (row.label, row.hidden) = (label, hidden));
+        if !label.is_of(row) {
+            self.update_row_in_place(id, |row| label.store_in(row));
         }
     }
 
-    /// Returns the label of a row, and true if its verdict is hidden.
-    pub(super) fn resolve_label(&self, row: &CellsRow) -> (Option<LabelValue>, bool) {
-        let label = self
-            .find_row_label(row)
+    /// Returns the label of a row, and whether its verdict is hidden.
+    pub(super) fn resolve_label(&self, row: &CellsRow) -> ResolvedLabel {
+        let found = self.look_up_row_label(row);
+        let value = found
+            .counted()
             .map(|label| LabelValue::from_passed(label.passed));
-        // A decision about one message can't have a label, so it would stay hidden forever.
-        let hidden = self.blind && label.is_none() && row.message.is_none();
-        (label, hidden)
+        ResolvedLabel {
+            value,
+            to_confirm: match found {
+                LabelLookup::ToConfirm(_, drift) => Some(drift),
+                LabelLookup::Counted(_)
+                | LabelLookup::Sealed { .. }
+                | LabelLookup::Shot(_)
+                | LabelLookup::Unlabelled => None,
+            },
+            sealed: matches!(found, LabelLookup::Sealed { to_confirm: false }),
+            shot: matches!(found, LabelLookup::Shot(_)),
+            // A decision about one message can't have a label, so it would stay hidden forever.
+            hidden: self.blind
+                && value.is_none()
+                && row.message.is_none()
+                && !matches!(found, LabelLookup::Shot(_)),
+        }
     }
 
     /// Returns the label of the whole transcript. A decision about one message has none.
-    fn find_row_label(&self, row: &CellsRow) -> Option<&Label> {
+    fn look_up_row_label(&self, row: &CellsRow) -> LabelLookup<'_> {
         let labels = &self.labels;
         // Most workspaces have no labels; then no name is compared.
-        if row.message.is_some() || (labels.from_files.is_empty() && labels.local_edits.is_empty())
-        {
-            return None;
+        if labels.from_files.is_empty() && labels.local_edits.is_empty() {
+            return LabelLookup::Unlabelled;
         }
-        let transcript = &self.transcripts.get(row.transcript as usize)?.id;
-        let eval = self.evals.get(row.eval as usize)?;
+        let Some(query) = self.row_label_query(row) else {
+            return LabelLookup::Unlabelled;
+        };
         if !labels.local_edits.is_empty() {
             let subject = LabelSubject {
-                transcript: transcript.clone(),
-                rubric: eval.rubric.clone(),
-                eval: eval.id.clone(),
+                transcript: query.transcript.to_owned(),
+                rubric: query.rubric.to_owned(),
+                eval: query.eval.to_owned(),
             };
             // A local edit with `None` hides the label of the file: the user removed it.
-            if let Some(edit) = labels.local_edits.get(&subject) {
-                return edit.as_ref();
+            let edit = labels.local_edits.get(&subject);
+            // The label that the user set just now is sealed, too.
+            if edit.is_some() && labels.from_files.is_sealed(query.transcript) {
+                return match edit {
+                    Some(Some(_)) => LabelLookup::Sealed { to_confirm: false },
+                    _ => LabelLookup::Unlabelled,
+                };
+            }
+            match edit {
+                Some(Some(label)) => {
+                    return match find_answer(label, &query) {
+                        Ok(counted) => LabelLookup::Counted(counted),
+                        Err(drift) => LabelLookup::ToConfirm(label, drift),
+                    };
+                }
+                Some(None) => return LabelLookup::Unlabelled,
+                None => {}
             }
         }
-        labels.from_files.find(transcript, &eval.rubric, &eval.id)
+        labels.from_files.look_up(&query)
     }
 
-    /// Returns the full label of a row.
+    /// Returns the full label of a row, also one that waits for a confirmation.
     pub(crate) fn row_label(&self, row: RowId) -> Option<&Label> {
-        self.find_row_label(self.row(row)?)
+        match self.look_up_row_label(self.row(row)?) {
+            LabelLookup::Counted(counted) => Some(counted.label),
+            LabelLookup::ToConfirm(label, _) | LabelLookup::Shot(label) => Some(label),
+            LabelLookup::Sealed { .. } | LabelLookup::Unlabelled => None,
+        }
+    }
+
+    /// Returns true if the labels of a transcript are sealed.
+    pub(crate) fn is_sealed(&self, transcript: &str) -> bool {
+        self.labels.from_files.is_sealed(transcript)
+    }
+
+    /// Returns the last label of each person that answers the current question of a row, by name.
+    pub(crate) fn list_row_labels(&self, id: RowId) -> Vec<(String, LabelValue)> {
+        let Some(query) = self.row(id).and_then(|row| self.row_label_query(row)) else {
+            return Vec::new();
+        };
+        let answers = self.labels.from_files.list_answers(&query).into_iter();
+        let mut labels: BTreeMap<String, LabelValue> = answers
+            .map(|(by, passed)| (by, LabelValue::from_passed(passed)))
+            .collect();
+        // A label that was set here counts before the file has it.
+        let subject = LabelSubject {
+            transcript: query.transcript.to_owned(),
+            rubric: query.rubric.to_owned(),
+            eval: query.eval.to_owned(),
+        };
+        if let Some(Some(label)) = self.labels.local_edits.get(&subject)
+            && let Ok(counted) = find_answer(label, &query)
+        {
+            let by = label.by.clone().unwrap_or_else(|| "you".to_owned());
+            labels.insert(by, LabelValue::from_passed(counted.passed));
+        }
+        labels.into_iter().collect()
+    }
+
+    /// Returns the query for the label of a row; `None` for a decision about one message.
+    fn row_label_query(&self, row: &CellsRow) -> Option<LabelQuery<'_>> {
+        if row.message.is_some() {
+            return None;
+        }
+        let transcript = self.transcripts.get(row.transcript as usize)?;
+        let eval = self.evals.get(row.eval as usize)?;
+        Some(LabelQuery {
+            transcript: &transcript.id,
+            transcript_digest: Some(&transcript.digest),
+            rubric: &eval.rubric,
+            eval: &eval.id,
+            question: eval.question.as_ref(),
+            later_name: None,
+            is_shot: eval.shots.contains(&transcript.id),
+        })
+    }
+
+    /// Returns the origin of a label that the user sets now.
+    pub(crate) fn label_origin(&self, id: RowId) -> LabelOrigin {
+        let Some(row) = self.row(id) else {
+            return LabelOrigin::default();
+        };
+        let is_revealed = row.visible_decision().is_some() || self.revealed.contains(&id);
+        let seen = if is_revealed {
+            SeenVerdicts::ThisJudge
+        } else if !row.hidden && !row.second_opinions.is_empty() {
+            SeenVerdicts::Another
+        } else {
+            SeenVerdicts::None
+        };
+        let transcript = self.transcripts.get(row.transcript as usize);
+        LabelOrigin {
+            blind: Some(row.hidden),
+            seen: Some(seen),
+            transcript_digest: transcript.map(|transcript| transcript.digest.clone()),
+            question_digest: self
+                .evals
+                .get(row.eval as usize)
+                .and_then(|eval| eval.question.clone()),
+            ..LabelOrigin::default()
+        }
+    }
+
+    /// Remembers that the user saw the verdicts of drawn rows, because blind labelling may hide them later. The list shows
+    /// the verdict of each row, not only that of the selected one.
+    pub(crate) fn remember_revealed(&mut self, drawn: impl IntoIterator<Item = RowId>) {
+        for id in drawn.into_iter().chain(self.selected_row()) {
+            let row = self.row(id);
+            if row.is_some_and(|row| row.visible_decision().is_some()) {
+                self.revealed.insert(id);
+            }
+        }
     }
 
     /// Hides the verdicts of rows without a label, or shows them again.
@@ -259,9 +449,15 @@ impl CellsState {
 
     /// Returns the agreement of an eval's verdicts with its labels.
     pub(crate) fn tally_agreement(&self, eval: u32) -> AgreementTally {
-        let mut tally = AgreementTally::default();
+        let seal = self.labels.from_files.seal();
+        let mut tally = AgreementTally {
+            unsealings: seal.map_or(0, |seal| seal.unsealings),
+            ..AgreementTally::default()
+        };
         let rows = self.rows.iter();
         for row in rows.filter(|row| row.eval == eval && !row.bookkeeping.removed) {
+            tally.agreement.to_confirm += u64::from(row.to_confirm.is_some());
+            tally.sealed += u64::from(row.sealed);
             let Some(label) = row.label else { continue };
             tally.labelled += 1;
             match (label.passed(), row.decision.as_ref()) {

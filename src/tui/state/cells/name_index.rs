@@ -10,8 +10,8 @@ use super::{
     CellsJudge, CellsRow, CellsState, DecisionRule, EvalInfo, ExpectedCells, FlipSide, RowId,
     RowKey, RowSlot, RowSlotState, RunIndexMap, SlotId, StaleReason,
 };
-use crate::event::{CellKey, RunHeader};
-use crate::model::{Digest, Panel, ScoreBounds, TranscriptRef};
+use crate::event::{CellKey, RunHeader, RunPurpose};
+use crate::model::{Digest, Panel, ProviderKind, ScoreBounds, TranscriptRef, compares_pairs};
 
 /// Hashes of a cell's inputs. Hashes instead of texts keep a hundred thousand cells small.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -21,11 +21,17 @@ pub(crate) struct VerdictInputs {
     pub(super) transcript: u64,
     /// True if the user called a judge that the rubrics do not name.
     pub(super) second_opinion: bool,
+    pub(super) is_branch: bool,
     /// True if this installation did not record the verdict, or if its record was changed.
     pub(super) is_foreign: bool,
 }
 
 impl VerdictInputs {
+    /// Returns the hash of the eval's digest.
+    pub(crate) fn eval_hash(self) -> u64 {
+        self.eval
+    }
+
     /// Returns true if eval and transcript are equal, with any judge.
     pub(super) fn has_same_subject(self, other: Self) -> bool {
         (self.eval, self.transcript) == (other.eval, other.transcript)
@@ -62,7 +68,7 @@ impl NameIndex {
 }
 
 /// Returns the FNV-1a hash of a digest.
-pub(super) fn hash_digest(digest: &Digest) -> u64 {
+pub(crate) fn hash_digest(digest: &Digest) -> u64 {
     // The constants are the offset basis and the prime of 64-bit FNV-1a.
     digest.0.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
@@ -113,14 +119,22 @@ fn to_u32_index(len: usize) -> u32 {
 
 impl CellsState {
     pub(super) fn update_from_header(&mut self, header: &RunHeader, current: bool) -> RunIndexMap {
+        let measures_noise = header.purpose == RunPurpose::Noise;
         let mut names = RunIndexMap {
-            // A judge option in the plan replaces the judges of the rubrics.
-            second_opinion: header.plan.contains_key("judge"),
+            // A judge option in the plan replaces the judges of the rubrics. A measurement repeats them.
+            second_opinion: measures_noise || header.plan.contains_key("judge"),
+            measures_noise,
+            is_branch: header.purpose == RunPurpose::Branch,
             ..RunIndexMap::default()
         };
         let (mut digest_changed, mut redecided) = (false, Vec::new());
+        let mut question_changed = false;
         for spec in &header.judges {
             let ours = self.find_or_add_judge(&spec.config.name, &spec.digest);
+            self.judges[ours as usize].has_traces = spec.config.provider != ProviderKind::Source;
+            if current {
+                self.judges[ours as usize].call_digest = spec.call_digest();
+            }
             let digest = hash_digest(&spec.digest);
             // Past runs give their own digests; only the current workspace defines what is stale.
             if current && self.name_index.judge_hashes[ours as usize] != digest {
@@ -138,6 +152,12 @@ impl CellsState {
                 id: spec.id.clone(),
                 eval_type: spec.eval_type.clone(),
                 digest: spec.digest.clone(),
+                question: spec.question.clone(),
+                shots: spec
+                    .shots
+                    .iter()
+                    .map(|shot| shot.transcript.clone())
+                    .collect(),
                 judged: spec.judged,
                 groups: spec.groups.clone(),
                 decision_rule: Arc::new(DecisionRule {
@@ -147,6 +167,7 @@ impl CellsState {
                     }),
                     bounds: ScoreBounds::from_decision_settings(&spec.decision_settings),
                     repeat: spec.repeat,
+                    needs_all_repeats: compares_pairs(&spec.eval_type),
                 }),
             };
             let digest = hash_digest(&info.digest);
@@ -158,6 +179,7 @@ impl CellsState {
                 digest_changed |= self.name_index.eval_hashes[ours as usize] != digest;
                 self.name_index.eval_hashes[ours as usize] = digest;
                 let was = std::mem::replace(&mut self.evals[ours as usize], info);
+                question_changed |= was.question != self.evals[ours as usize].question;
                 if names.second_opinion {
                     // The header names a judge in place of the eval's own, so the old rule stays.
                     self.evals[ours as usize].decision_rule = was.decision_rule;
@@ -176,6 +198,10 @@ impl CellsState {
                 self.current_judges.clone_from(&names.judges);
             }
             self.set_eval_order(&names.evals);
+        }
+        // A label is about one version of a question.
+        if question_changed {
+            self.refresh_all_labels();
         }
         // A digest changed, so any row may be stale now.
         if digest_changed {
@@ -216,10 +242,32 @@ impl CellsState {
         self.judges.push(CellsJudge {
             name: name.to_owned(),
             digest: digest.clone(),
+            call_digest: digest.clone(),
+            // Only a header knows the provider, and it follows for every judge of the workspace.
+            has_traces: true,
         });
         self.name_index.judge_hashes.push(hash_digest(digest));
         self.name_index.judges.insert(name.to_owned(), ours);
         ours
+    }
+
+    /// Gives an eval another name. Its rows keep their verdicts and traces. Returns the number of its verdicts.
+    pub(crate) fn rename_eval(&mut self, from: (&str, &str), to: (&str, &str)) -> u64 {
+        let evals = &mut self.name_index.evals;
+        let Some(eval) = evals.get_mut(from.0).and_then(|ids| ids.remove(from.1)) else {
+            return 0;
+        };
+        // A removed eval of the new name keeps its rows, but nothing finds it any more.
+        evals
+            .entry(to.0.to_owned())
+            .or_default()
+            .insert(to.1.to_owned(), eval);
+        let info = &mut self.evals[eval as usize];
+        (info.rubric, info.id) = (to.0.to_owned(), to.1.to_owned());
+        let rows = self.rows.iter();
+        let decided = rows.filter(|row| row.eval == eval && !row.bookkeeping.removed);
+        let verdicts = decided.filter(|row| row.verdict.is_some());
+        u64::try_from(verdicts.count()).unwrap_or(u64::MAX)
     }
 
     /// Adds an eval and returns its index.
@@ -290,7 +338,8 @@ impl CellsState {
         row.bookkeeping.file_order = self.name_index.next_file_order;
         row.bookkeeping.outline_epoch = self.name_index.outline_epoch;
         // The label comes before the sort class, because the class depends on it.
-        (row.label, row.hidden) = self.resolve_label(&row);
+        let label = self.resolve_label(&row);
+        label.store_in(&mut row);
         row.bookkeeping.sort_class = row.compute_sort_class(self.sort);
         self.name_index.next_file_order += 1;
         self.rows.push(row);
@@ -303,22 +352,36 @@ impl CellsState {
         self.name_index.outline_epoch += 1;
         self.name_index.next_file_order = 0;
         self.outline_complete = false;
+        self.tags = super::tags::TagIndex::default();
         self.outline_error = None;
     }
 
-    /// Completes an outline.
-    pub(crate) fn finish_outline(&mut self) {
+    /// Completes an outline. Returns the rows that earlier outlines contained and this one does not.
+    pub(crate) fn finish_outline(&mut self) -> Vec<RowId> {
         self.outline_complete = true;
         let epoch = self.name_index.outline_epoch;
+        let mut removed = Vec::new();
         for row in 0..self.rows.len() {
             // Removed rows keep their index, because runs refer to rows by index.
             if self.rows[row].bookkeeping.outline_epoch != epoch {
-                self.update_row(RowId(to_u32_index(row)), |row| {
+                let id = RowId(to_u32_index(row));
+                if !self.rows[row].bookkeeping.removed {
+                    removed.push(id);
+                }
+                self.update_row(id, |row| {
                     row.bookkeeping.removed = true;
                 });
             }
         }
+        // The transcripts may have changed, and a label is about one version of a transcript.
+        self.refresh_all_labels();
         self.mark_order_outdated();
+        removed
+    }
+
+    /// Returns true if no outline or run contains the row any more.
+    pub(crate) fn is_removed(&self, row: RowId) -> bool {
+        self.row(row).is_none_or(|row| row.bookkeeping.removed)
     }
 
     /// Adds the cells of a transcript from an outline and returns their slots in order.
@@ -383,6 +446,7 @@ impl CellsState {
                     repeat: key.repeat,
                     ..RowSlot::default()
                 }));
+                row.failed_rerun = None;
                 row.decision = None;
             }
         });
@@ -454,6 +518,7 @@ pub(super) fn hash_inputs(
         judge: key.judge.map_or(0, |judge| at(&names.judge_hashes, judge)),
         transcript: hash_digest(transcript),
         second_opinion: names.second_opinion,
+        is_branch: names.is_branch,
         is_foreign: false,
     }
 }

@@ -40,11 +40,15 @@ pub(crate) struct RowCounts {
     pub(crate) skipped: usize,
     pub(crate) flipped: usize,
     pub(crate) stale: usize,
+    /// Rows that keep an earlier verdict because their last re-run ended without one.
+    pub(crate) failed_reruns: usize,
     /// Verdicts that are hidden until they are labelled.
     pub(crate) hidden: usize,
     /// Labelled rows whose verdict equals the label, and those whose verdict differs.
     pub(crate) agree: usize,
     pub(crate) disagree: usize,
+    /// Rows whose label waits for a confirmation.
+    pub(crate) to_confirm: usize,
 }
 
 /// The rows of one eval.
@@ -70,6 +74,8 @@ pub(crate) struct EvalGroup {
 pub(super) struct OrderState {
     /// The indexes of the evals in the order of the newest header.
     pub(super) evals: Vec<u32>,
+    /// The evals in the order of the pane: those with disagreements first, if the user chose that order.
+    listed: Vec<u32>,
     /// True if a row changed since the last update.
     needs_update: bool,
     /// True if the update must not be delayed.
@@ -98,6 +104,8 @@ struct OrderInputs {
     status: RowStatus,
     flipped: bool,
     stale: bool,
+    has_failed_rerun: bool,
+    is_to_confirm: bool,
     removed: bool,
     sort_class: u8,
     label: Option<LabelValue>,
@@ -121,6 +129,8 @@ impl CellsRow {
             // A flip would reveal a hidden verdict.
             flipped: self.flipped.is_some() && !self.hidden,
             stale: self.stale.is_some(),
+            has_failed_rerun: self.visible_failed_rerun().is_some(),
+            is_to_confirm: self.to_confirm.is_some(),
             removed: self.bookkeeping.removed,
             sort_class: self.bookkeeping.sort_class,
             label: self.label,
@@ -149,6 +159,7 @@ impl CellsRow {
             (_, true) => 0,
             (Some(d), false) if d.outcome == Outcome::Fail => 1,
             (Some(d), false) if d.outcome.is_error() => 2,
+            _ if self.visible_failed_rerun().is_some() => 2,
             _ => LAST_SORT_CLASS,
         }
     }
@@ -178,6 +189,12 @@ impl RowCounts {
         if inputs.stale {
             count(&mut self.stale);
         }
+        if inputs.has_failed_rerun {
+            count(&mut self.failed_reruns);
+        }
+        if inputs.is_to_confirm {
+            count(&mut self.to_confirm);
+        }
         match inputs.agrees {
             Some(true) => count(&mut self.agree),
             Some(false) => count(&mut self.disagree),
@@ -187,7 +204,7 @@ impl RowCounts {
 
     /// Returns true if a row of the group is a problem.
     pub(crate) fn has_problems(&self) -> bool {
-        self.fail + self.error + self.flipped > 0
+        self.fail + self.error + self.flipped + self.failed_reruns > 0
     }
 }
 
@@ -297,6 +314,25 @@ impl CellsState {
     /// Returns the indexes of the visible evals in order.
     pub(crate) fn eval_order(&self) -> &[u32] {
         &self.order.evals
+    }
+
+    /// Returns the indexes of the evals in the order of the pane.
+    pub(super) fn listed_evals(&self) -> &[u32] {
+        &self.order.listed
+    }
+
+    fn list_evals(&self) -> Vec<u32> {
+        let mut evals = self.order.evals.clone();
+        if self.sort == RowSort::Disagreements {
+            // A row's class stays while the user labels, so no group moves meanwhile.
+            let disagrees = |eval: &u32| {
+                let group = self.groups.get(*eval as usize);
+                let first = group.and_then(|group| self.row(*group.matching.first()?));
+                first.is_some_and(|row| row.bookkeeping.sort_class == 0)
+            };
+            evals.sort_by_key(|eval| !disagrees(eval));
+        }
+        evals
     }
 
     /// Takes over the view of another session of the same recording: selection, order, filter, open groups.
@@ -449,6 +485,7 @@ impl CellsState {
         self.matching = 0;
         let eval_of = |cells: &Self, row: Option<RowId>| Some(cells.row(row?)?.eval);
         let before = eval_of(self, self.order.home);
+        self.order.listed = self.list_evals();
         self.order.home = self.find_home();
         let home = eval_of(self, self.order.home);
         // The user moved the cursor, so the group that it was in stays open.
@@ -457,7 +494,7 @@ impl CellsState {
         {
             group.stays_open = true;
         }
-        for eval in &self.order.evals {
+        for eval in &self.order.listed {
             let Some(group) = self.groups.get_mut(*eval as usize) else {
                 continue;
             };

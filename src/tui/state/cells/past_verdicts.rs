@@ -8,7 +8,7 @@ use super::RunCellIx;
 use super::name_index::hash_digest;
 use super::run_cells::to_flip_side;
 use super::votes::compute_decision;
-use super::{CellsState, DecisionRule, RowId, RowSlot, RowSlotState, VerdictInputs};
+use super::{CellsState, DecisionRule, FailedRerun, RowId, RowSlot, RowSlotState, VerdictInputs};
 use crate::model::{CellName, CellVote, RunId};
 use crate::record::{NewestVerdicts, RecordedResult};
 
@@ -81,16 +81,21 @@ impl CellsState {
         {
             let found = self.find_past_slots(&mut past, id);
             let by = self.decision_rule(id);
-            if let Some((slots, verdicts)) = found {
+            if let Some(PastSlots {
+                slots,
+                verdict,
+                failed_rerun,
+            }) = found
+            {
                 self.update_row(id, |row| {
                     row.slots = slots;
+                    row.failed_rerun = failed_rerun;
                     row.decision = compute_decision(row, &by);
                     // A past verdict is the baseline of later flips, not a flip itself.
-                    row.flipped = None;
                     row.verdict = match &row.decision {
                         // The newest result may be an error; then the last real verdict is the baseline.
                         Some(now) if now.outcome.is_verdict() => to_flip_side(row),
-                        _ => verdicts,
+                        _ => verdict,
                     };
                 });
             }
@@ -98,12 +103,8 @@ impl CellsState {
         self.past_verdicts = Some(past);
     }
 
-    /// Returns the slots of a row with their results, and the newest verdict if the newest results are not verdicts.
-    fn find_past_slots(
-        &mut self,
-        past: &mut PastVerdicts,
-        id: RowId,
-    ) -> Option<(Vec<RowSlot>, Option<super::FlipSide>)> {
+    /// Returns the past results of a row.
+    fn find_past_slots(&mut self, past: &mut PastVerdicts, id: RowId) -> Option<PastSlots> {
         let row = self.row(id)?;
         let mut slots = Vec::with_capacity(row.slots.len());
         let mut verdicts = Vec::new();
@@ -146,10 +147,33 @@ impl CellsState {
             slots = other;
         }
         // A verdict is computed only if each slot has one; a part of a panel can't decide.
-        let verdict = (verdicts.len() >= slots.len())
-            .then(|| compute_past_verdict(&verdicts, &slots, &self.decision_rule(id)))
+        let by = self.decision_rule(id);
+        let is_whole = verdicts.len() >= slots.len();
+        let verdict = is_whole
+            .then(|| compute_past_verdict(&verdicts, &slots, &by))
             .flatten();
-        Some((slots, verdict))
+        // The newest results are an attempt that failed, so the verdicts before it stay.
+        if verdict.is_some()
+            && verdicts.len() == slots.len()
+            && have_same_question(&verdicts)
+            && let Some(failed) = FailedRerun::from_slots(slots.clone(), &by)
+        {
+            let pairs: Vec<_> = slots.iter().map(|slot| (slot.judge, slot.repeat)).collect();
+            let earlier = pairs.into_iter().zip(verdicts.iter().copied());
+            let earlier = earlier.map(|((judge, repeat), cell)| {
+                self.build_past_slot(past, judge, repeat, Some(cell))
+            });
+            return Some(PastSlots {
+                slots: earlier.collect(),
+                verdict,
+                failed_rerun: Some(failed),
+            });
+        }
+        Some(PastSlots {
+            slots,
+            verdict,
+            failed_rerun: None,
+        })
     }
 
     /// Adds the slots of further members and repeats. A tied jury or an unsure cascade has more cells than the
@@ -261,6 +285,7 @@ impl CellsState {
                 explanation: Arc::from(cell.error.as_deref().unwrap_or(&cell.explanation)),
                 probability: cell.probability,
                 doubt: cell.doubt,
+                causes: cell.causes,
             },
             used_tools: cell.used_tools,
             duration: cell.duration,
@@ -269,10 +294,26 @@ impl CellsState {
                 judge: cell.judge.as_ref().map_or(0, |digest| hash_digest(digest)),
                 transcript: hash_digest(&cell.transcript),
                 second_opinion: false,
+                is_branch: false,
                 is_foreign: !cell.is_own,
             },
         }
     }
+}
+
+/// The past results of a row.
+struct PastSlots {
+    slots: Vec<RowSlot>,
+    /// The newest verdict, if the newest results are not verdicts.
+    verdict: Option<super::FlipSide>,
+    /// The attempt after the verdict in `slots`, if it ended without one.
+    failed_rerun: Option<FailedRerun>,
+}
+
+/// Returns true if the cells judged the same eval and transcript, so that they can decide together.
+fn have_same_question(cells: &[&RecordedResult]) -> bool {
+    let mut pairs = cells.windows(2);
+    pairs.all(|pair| (&pair[0].eval, &pair[0].transcript) == (&pair[1].eval, &pair[1].transcript))
 }
 
 /// Returns the verdict that some cells decide together, if any. `slots` contains their judges.

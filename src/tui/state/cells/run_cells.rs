@@ -12,7 +12,7 @@ use super::{
 };
 use crate::event::CellKey;
 use crate::model::{
-    CellIx, CellResult, Doubt, Millis, Outcome, RunId, TranscriptRef, verdict_probability,
+    CauseSet, CellIx, CellResult, Doubt, Millis, Outcome, RunId, TranscriptRef, verdict_probability,
 };
 
 impl CellsState {
@@ -88,10 +88,12 @@ impl CellsState {
                 .and_then(|judge| names.judges.get(judge as usize).copied());
             // A member of a panel that is called alone gives a second opinion and no vote.
             let panel = self.decision_rule(row).panel.is_some();
-            let is_second_opinion = names.second_opinion
-                && self
-                    .row(row)
-                    .is_some_and(|row| panel || row.has_other_judge(judge));
+            let is_second_opinion = names.measures_noise
+                || names.is_branch
+                || names.second_opinion
+                    && self.row(row).is_some_and(|row| {
+                        panel || row.has_other_judge(judge) || row.is_extra_repeat(key.repeat)
+                    });
             // A newer run planned the row, so this run's result would be outdated.
             if !is_second_opinion
                 && self
@@ -117,7 +119,7 @@ impl CellsState {
             // A second opinion does not change the row's decision or its staleness.
             if is_second_opinion {
                 let at = self
-                    .update_row(row, |row| row.put_second_opinion(slot))
+                    .update_row(row, |row| row.put_second_opinion(slot, names.is_branch))
                     .flatten();
                 places.push(at.map(|slot| SlotId { row, slot }));
                 continue;
@@ -129,7 +131,9 @@ impl CellsState {
                 if row.bookkeeping.run_rank < rank {
                     let before_run = RowBeforeRun {
                         slots: std::mem::take(&mut row.slots),
-                        flipped: row.flipped.take(),
+                        // A flip belongs to the edit, so it stays while the row is judged again.
+                        flipped: row.flipped.clone(),
+                        failed_rerun: row.failed_rerun.take(),
                         rank: row.bookkeeping.run_rank,
                     };
                     // Undecided cells of an older run are not worth restoring, so the state before that run is kept.
@@ -191,6 +195,7 @@ impl CellsState {
                 explanation: Arc::from(result.error.as_deref().unwrap_or(&result.explanation)),
                 probability: verdict_probability(result),
                 doubt: Doubt::from_result(result),
+                causes: CauseSet::of_result(result),
             };
             // A second opinion has no vote, so it can't cause a flip.
             if is_second_opinion_slot(at.slot) {
@@ -205,16 +210,45 @@ impl CellsState {
                 return CellCompletion::default();
             }
             // The run decided the row, so a cancellation no longer restores it.
-            row.bookkeeping.before_run = None;
+            let before = row.bookkeeping.before_run.take();
             row.outcome_before = None;
+            // An attempt without a verdict must not hide the verdict from before it.
+            if let Some(before) = before
+                && row.keep_verdict_of(*before, &by)
+            {
+                return CellCompletion {
+                    decided: true,
+                    ..CellCompletion::default()
+                };
+            }
             CellCompletion {
                 decided: true,
                 first_verdict: row.verdict.is_none(),
+                outcome: row.decision.as_ref().map(|decision| decision.outcome),
                 flip: record_flip(at.row, row, result.by_human),
             }
         });
         self.update_staleness(at.row);
         ended.unwrap_or_default()
+    }
+
+    /// Forgets the flips of the edit before, because a new edit begins.
+    pub(crate) fn begin_edit(&mut self) {
+        for row in (0..self.rows.len()).map(|row| RowId(u32::try_from(row).unwrap_or(u32::MAX))) {
+            if self.row(row).is_some_and(|row| row.flipped.is_some()) {
+                self.update_row(row, |row| row.flipped = None);
+            }
+        }
+    }
+
+    /// Marks the row of a flip that the history has. A run of this session knows its own flips.
+    pub(crate) fn restore_flip(&mut self, row: RowId, before: &FlipSide) {
+        if self
+            .row(row)
+            .is_some_and(|row| row.bookkeeping.run_rank == 0)
+        {
+            self.update_row(row, |row| row.flipped = Some(before.clone()));
+        }
     }
 
     /// Restores the planned but undecided cells of a run that ended.
@@ -243,6 +277,7 @@ impl CellsState {
                 if let Some(past) = row.bookkeeping.before_run.take() {
                     row.slots = past.slots;
                     row.flipped = past.flipped;
+                    row.failed_rerun = past.failed_rerun;
                     row.bookkeeping.run_rank = past.rank;
                 } else {
                     for slot in row.slots.iter_mut().filter(|slot| waits(slot)) {
@@ -264,6 +299,8 @@ impl CellsState {
 pub(crate) struct CellCompletion {
     /// True if the decision is complete.
     pub(crate) decided: bool,
+    /// The outcome of the decision; `None` for a second opinion.
+    pub(crate) outcome: Option<Outcome>,
     /// True if the row had no verdict before.
     pub(crate) first_verdict: bool,
     pub(crate) flip: Option<RowFlip>,
@@ -285,17 +322,22 @@ pub(crate) fn compute_label_agreement(label: Option<LabelValue>, outcome: Outcom
     Some(Some(passed) == outcome.passed())
 }
 
-/// Stores a decision as the newest verdict, if it is one. Returns the flip if it differs from the verdict before.
+/// Stores a decision as the newest verdict, if it is one. Returns the flip if it differs from the verdict before. The row
+/// remembers the verdict before the edit.
 fn record_flip(id: RowId, row: &mut CellsRow, by_human: bool) -> Option<RowFlip> {
     // A verdict that a person edited is not a baseline.
     let after = to_flip_side(row).filter(|side| side.outcome.is_verdict() && !by_human)?;
-    let before = row.verdict.replace(after.clone());
-    row.flipped = before.filter(|before| before.outcome != after.outcome);
-    let before = row.flipped.clone()?;
+    let before = row.verdict.replace(after.clone())?;
+    if before.outcome == after.outcome {
+        return None;
+    }
+    let before_edit = row.flipped.take().unwrap_or_else(|| before.clone());
+    row.flipped = Some(before_edit).filter(|before_edit| before_edit.outcome != after.outcome);
     Some(RowFlip {
         row: id,
         before,
         agrees_with_label: compute_label_agreement(row.label, after.outcome),
         after,
+        arithmetic: None,
     })
 }

@@ -9,6 +9,8 @@ use super::{CellsRow, RowSlot, RowSlotState};
 
 /// The number of a row's first second opinion.
 const FIRST_SECOND_OPINION: u16 = 1 << 15;
+/// The number of the first slot of a failed re-run. It is below those of second opinions.
+pub(super) const FIRST_FAILED_SLOT: u16 = 1 << 14;
 
 /// Returns true if a slot number belongs to a second opinion.
 pub(super) const fn is_second_opinion_slot(at: u16) -> bool {
@@ -20,6 +22,10 @@ impl CellsRow {
     pub(crate) fn slot(&self, at: u16) -> Option<&RowSlot> {
         match at.checked_sub(FIRST_SECOND_OPINION) {
             Some(index) => self.second_opinions.get(usize::from(index)),
+            None if at >= FIRST_FAILED_SLOT => {
+                let mut failed = self.failed_slots();
+                Some(failed.find(|(number, _)| *number == at)?.1)
+            }
             None => self.slots.get(usize::from(at)),
         }
     }
@@ -36,10 +42,11 @@ impl CellsRow {
         }
     }
 
-    /// Returns the deciding cells, then the second opinions, with their slot numbers.
+    /// Returns the deciding cells, those of a failed re-run, then the second opinions, with their slot numbers.
     pub(crate) fn all_slots(&self) -> impl Iterator<Item = (u16, &RowSlot)> {
-        let deciding = (0..FIRST_SECOND_OPINION).zip(&self.slots);
-        deciding.chain((FIRST_SECOND_OPINION..).zip(&self.second_opinions))
+        let deciding = (0..FIRST_FAILED_SLOT).zip(&self.slots);
+        let first = deciding.chain(self.failed_slots());
+        first.chain((FIRST_SECOND_OPINION..).zip(&self.second_opinions))
     }
 
     /// Returns the slot number after this one, or before it.
@@ -59,10 +66,18 @@ impl CellsRow {
         expected.is_some() && judge.is_some() && expected != judge
     }
 
-    /// Adds a second opinion in place of an earlier one of the same judge, and returns its slot number.
-    pub(super) fn put_second_opinion(&mut self, slot: RowSlot) -> Option<u16> {
+    /// Returns true if a repeat is one more than the eval asks for, so that it shows only how stable the verdict is.
+    pub(super) fn is_extra_repeat(&self, repeat: Option<u32>) -> bool {
+        let expected = self.bookkeeping.expected;
+        repeat.is_some() && expected.is_some_and(|planned| planned.repeats == 0)
+    }
+
+    /// Adds a second opinion in place of an earlier one of the same judge, and returns its slot number. A branch replaces
+    /// nothing.
+    pub(super) fn put_second_opinion(&mut self, slot: RowSlot, is_branch: bool) -> Option<u16> {
         let same = |old: &RowSlot| (old.judge, old.repeat) == (slot.judge, slot.repeat);
         let at = self.second_opinions.iter().position(same);
+        let at = at.filter(|_| !is_branch);
         let at = at.unwrap_or(self.second_opinions.len());
         if at == self.second_opinions.len() {
             self.second_opinions.push(slot);

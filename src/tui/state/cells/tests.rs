@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::event::{CellKey, EvalSpec, FORMAT, JudgeSpec, RubricSpec};
-use crate::model::{JudgeConfig, ProviderKind, WallTime};
+use crate::event::{CellKey, EvalSpec, JudgeSpec, RubricSpec};
+use crate::model::Label;
+use crate::model::{Cause, JudgeConfig, ProviderKind, WallTime};
 use crate::record::RecordedResult;
 
 pub(crate) fn digest(text: &str) -> Digest {
@@ -15,22 +16,10 @@ pub(crate) fn digest(text: &str) -> Digest {
 /// whose name ends in `?`.
 pub(crate) fn header(run: &str, evals: &[&str], version: &str) -> RunHeader {
     RunHeader {
-        format: FORMAT,
-        dicta: "0".into(),
-        run: RunId(run.into()),
-        started: WallTime("2026-11-21T00:00:00Z".into()),
-        workspace: "/w".into(),
-        demo: false,
-        label: String::new(),
-        parent: None,
-        snapshots: Vec::new(),
-        judges: vec![JudgeSpec {
-            config: JudgeConfig::new("one", ProviderKind::Rules),
-            digest: digest("one"),
-            dropped: Vec::new(),
-            table_prices: None,
-            tools: Vec::new(),
-        }],
+        judges: vec![JudgeSpec::new(
+            JudgeConfig::new("one", ProviderKind::Rules),
+            digest("one"),
+        )],
         rubrics: vec![RubricSpec {
             id: "r".into(),
             path: "r.yaml".into(),
@@ -39,22 +28,15 @@ pub(crate) fn header(run: &str, evals: &[&str], version: &str) -> RunHeader {
         evals: evals
             .iter()
             .map(|id| EvalSpec {
-                rubric: 0,
-                id: id.trim_end_matches('?').into(),
-                eval_type: "contains".into(),
-                digest: digest(version),
-                decision_settings: indexmap::IndexMap::new(),
-                weight: 1.0,
-                required: false,
-                weighted: false,
-                repeat: 1,
-                panel: None,
                 judged: id.ends_with('?'),
-                groups: Vec::new(),
+                ..EvalSpec::new(0, id.trim_end_matches('?'), "contains", digest(version))
             })
             .collect(),
-        plan: indexmap::IndexMap::new(),
-        frozen: None,
+        ..RunHeader::new(
+            RunId(run.into()),
+            WallTime("2026-11-21T00:00:00Z".into()),
+            "/w".into(),
+        )
     }
 }
 
@@ -114,6 +96,7 @@ pub(crate) fn on_board(run: &str, transcript: &str, outcome: Outcome, why: &str)
         stated: None,
         probability: None,
         doubt: None,
+        causes: crate::model::CauseSet::EMPTY,
         is_own: true,
         used_tools: false,
         duration: crate::model::Millis(0),
@@ -374,10 +357,9 @@ fn filter_matches_names_explanations_and_states() {
             "is:stalled",
             "`is:stalled` is not known; did you mean `is:stale`?",
         ),
-        ("is:", "`is:` takes stale, flip, live, problem"),
         (
-            "tag:x",
-            "tags are not known on the screen; `dicta run --where tag:…` takes them",
+            "is:",
+            "`is:` takes stale, flip, live, problem, error, failed-rerun, contradiction, citation, refused, repaired, fetch-error, truncated",
         ),
         (
             "outcome:failed",
@@ -448,4 +430,84 @@ fn cursor_stays_in_range() {
     cells.select_first(10);
     assert_eq!(cells.visible_range(10), 0..10);
     assert_eq!(CellsState::default().visible_range(10), 0..0);
+}
+
+#[test]
+fn disagreements_come_first_over_all_evals() {
+    let mut cells = outlined(&["a", "b"], &["x", "y", "z"]);
+    cells.apply_newest_verdicts(&board(&[
+        ("a/r/x", Fail),
+        ("b/r/x", Pass),
+        ("a/r/y", Pass),
+        ("b/r/y", Pass),
+        ("a/r/z", Pass),
+        ("b/r/z", Pass),
+    ]));
+    let label = |cells: &mut CellsState, name: &str, passed: bool| {
+        let name: CellName = name.parse().expect("a name");
+        let label = Label {
+            transcript: name.transcript.clone(),
+            rubric: Some(name.rubric.clone()),
+            eval: name.eval.clone(),
+            passed: Some(passed),
+            score: None,
+            by: None,
+            at: None,
+            note: None,
+            ..Label::default()
+        };
+        cells.set_local_label(&name, Some(label));
+    };
+    label(&mut cells, "b/r/z", false);
+    cells.set_sort(RowSort::Disagreements);
+    for group in &mut cells.groups {
+        group.opened_by_user = Some(true);
+    }
+    cells.mark_order_outdated();
+    cells.update_shown();
+    let listed = [
+        "[z]", "✓ b", "✓ a", "[x]", "✗ a", "✓ b", "[y]", "✓ a", "✓ b",
+    ];
+    assert_eq!(shown(&cells), listed);
+    // A new label does not move groups under the user.
+    label(&mut cells, "b/r/y", false);
+    cells.update_shown();
+    assert_eq!(shown(&cells), listed);
+    cells.select_first(9);
+    let mut visited = Vec::new();
+    for _ in 0..3 {
+        assert!(cells.select_next_problem(true));
+        let row = cells.selected_row().expect("a row");
+        visited.push(cells.decision_name(row).expect("a name").to_string());
+    }
+    assert_eq!(visited, ["b/r/z", "b/r/y", "b/r/z"], "only disagreements");
+    cells.set_sort(RowSort::ProblemsFirst);
+    assert_eq!(shown(&cells)[0], "[x]", "the order of the files");
+}
+
+#[test]
+fn filter_finds_flagged_verdicts_and_errors() {
+    let mut newest = NewestVerdicts::default();
+    for (transcript, outcome, cause) in [
+        ("a", Pass, Some(Cause::Citation)),
+        ("b", Fail, Some(Cause::Contradiction)),
+        ("c", CheckError, None),
+        ("d", Fail, Some(Cause::Refused)),
+    ] {
+        let mut cell = on_board("20260101T000000Z-past", transcript, outcome, "why");
+        if let Some(cause) = cause {
+            cell.causes.insert(cause);
+        }
+        newest.insert(format!("{transcript}/r/x"), cell);
+    }
+    let mut cells = outlined(&["a", "b", "c", "d"], &["x"]);
+    cells.apply_newest_verdicts(&Arc::new(newest));
+    let mut find = |text: &str| filtered(&mut cells, text).expect("a filter")[1..].to_vec();
+    assert_eq!(find("is:refused"), ["✗ d"]);
+    assert_eq!(find("is:citation"), ["✓ a"]);
+    assert_eq!(find("is:contradiction"), ["✗ b"]);
+    assert_eq!(find("is:error"), ["! c"]);
+    assert_eq!(find("is:citation,contradiction").len(), 2);
+    let unknown = filtered(&mut cells, "is:citatio").expect_err("unknown");
+    assert!(unknown.contains("did you mean `is:citation`?"), "{unknown}");
 }

@@ -49,9 +49,17 @@ pub(super) fn compute_layout(params: &LayoutParams) -> ScreenLayout {
     if params.replay {
         layout.replay = take_top_rows(&mut rest, 1);
     }
+    if params.filled.trace_screen {
+        lay_out_trace_screen(&mut layout, params, rest);
+        return layout;
+    }
     // The diagnostics take at most a sixth of the screen.
     let problems = params.problems.min(4).min((size.height / 6).max(1));
     layout.problems = take_bottom_rows(&mut rest, problems);
+    if params.labelling && fits(TWO_PANES_MIN_SIZE) {
+        lay_out_labelling(&mut layout, rest, fits(FULL_MIN_SIZE));
+        return layout;
+    }
     // Without a trace, two panes are enough at any size.
     let few = !params.filled.has_trace() && !shows_changes(params);
     if few && fits(TWO_PANES_MIN_SIZE) {
@@ -66,6 +74,59 @@ pub(super) fn compute_layout(params: &LayoutParams) -> ScreenLayout {
         lay_out_single_pane(&mut layout, params, rest);
     }
     layout
+}
+
+/// Computes the rows of header and footer; see [`ScreenLayout::without_panes`].
+pub(super) fn compute_bars(size: Size) -> ScreenLayout {
+    if size.width < SCREEN_MIN_SIZE.width || size.height < SCREEN_MIN_SIZE.height {
+        return ScreenLayout {
+            too_small: true,
+            ..ScreenLayout::default()
+        };
+    }
+    let mut rest = Rect::new(0, 0, size.width, size.height);
+    ScreenLayout {
+        header: take_top_rows(&mut rest, 1),
+        footer: take_bottom_rows(&mut rest, 1),
+        ..ScreenLayout::default()
+    }
+}
+
+/// The steps with the details next to them or below them. The transcript takes the place of the details, or its own
+/// column.
+fn lay_out_trace_screen(layout: &mut ScreenLayout, params: &LayoutParams, mut area: Rect) {
+    let fits = |least: Size| params.size.width >= least.width && params.size.height >= least.height;
+    layout.turn_strip = take_top_rows(&mut area, u16::from(params.filled.turn_strip));
+    if !fits(TWO_PANES_MIN_SIZE) {
+        let focused = Pane::TRACE_SCREEN.contains(&params.focus);
+        add_pane(
+            layout,
+            if focused { params.focus } else { Pane::Steps },
+            area,
+        );
+        return;
+    }
+    let has_column = fits(WIDE_MIN_SIZE) && params.filled.transcript && !params.compares_traces;
+    if has_column {
+        let (rest, column) = split_columns(area, 670, (4 * MIN_PANE_WIDTH, MIN_PANE_WIDTH));
+        add_pane(layout, Pane::Transcript, column);
+        area = rest;
+    }
+    let shows_transcript =
+        !has_column && params.filled.transcript && params.tab_pane == Pane::Transcript;
+    let other = if shows_transcript {
+        Pane::Transcript
+    } else {
+        Pane::Details
+    };
+    // Two traces side by side need the whole width.
+    let (steps, rest) = if fits(FULL_MIN_SIZE) && !params.compares_traces {
+        split_columns(area, 480, (2 * MIN_PANE_WIDTH, 2 * MIN_PANE_WIDTH))
+    } else {
+        split_rows(area, 520, MIN_PANE_HEIGHT)
+    };
+    add_pane(layout, Pane::Steps, steps);
+    add_pane(layout, other, rest);
 }
 
 /// Three columns: cells, the trace above the changes, the transcript.
@@ -201,6 +262,21 @@ fn lay_out_two_panes(layout: &mut ScreenLayout, params: &LayoutParams, mut area:
         layout.turn_strip = take_top_rows(&mut right, u16::from(params.filled.turn_strip));
     }
     add_pane(layout, other_pane, right);
+}
+
+/// The transcript and the criteria, next to each other on a wide screen, and below each other on a narrow one.
+fn lay_out_labelling(layout: &mut ScreenLayout, mut area: Rect, is_wide: bool) {
+    layout.labelling = true;
+    layout.tabs = take_top_rows(&mut area, 1);
+    layout.turn_strip = take_top_rows(&mut area, 1);
+    let (transcript, criteria) = if is_wide {
+        split_columns(area, 600, (MIN_PANE_WIDTH, MIN_PANE_WIDTH))
+    } else {
+        let (criteria, transcript) = split_rows(area, 400, MIN_PANE_HEIGHT);
+        (transcript, criteria)
+    };
+    add_pane(layout, Pane::Verdict, criteria);
+    add_pane(layout, Pane::Transcript, transcript);
 }
 
 /// One pane at a time; the others are tabs.

@@ -9,6 +9,7 @@ use super::{
 
 fn wish(width: u16, height: u16) -> LayoutParams {
     LayoutParams {
+        compares_traces: false,
         size: Size::new(width, height),
         focus: Pane::Cells,
         tab_pane: Pane::Verdict,
@@ -19,6 +20,7 @@ fn wish(width: u16, height: u16) -> LayoutParams {
         tour: false,
         changes: false,
         filled: FilledPanes::ALL,
+        labelling: false,
     }
 }
 
@@ -178,6 +180,7 @@ fn dragged_divider_stays_at_pointer() {
 
 fn any_filled() -> impl Strategy<Value = FilledPanes> {
     any::<[bool; 6]>().prop_map(|flags| FilledPanes {
+        trace_screen: false,
         prompt: flags[0],
         function_call: flags[1],
         fetched_content: flags[2],
@@ -196,6 +199,7 @@ fn any_wish() -> impl Strategy<Value = LayoutParams> {
     )
         .prop_map(
             |((width, height, focus, tab, problems), at, flags, filled)| LayoutParams {
+                compares_traces: false,
                 size: Size::new(width, height),
                 // An empty pane never has the focus.
                 focus: filled.or_filled(Pane::ALL[focus]).unwrap_or_default(),
@@ -213,6 +217,11 @@ fn any_wish() -> impl Strategy<Value = LayoutParams> {
                 problems,
                 replay: flags[1],
                 tour: flags[2],
+                labelling: flags[0]
+                    && matches!(
+                        filled.or_filled(Pane::ALL[focus]),
+                        Some(Pane::Verdict | Pane::Transcript)
+                    ),
                 changes: flags[2],
                 filled,
             },

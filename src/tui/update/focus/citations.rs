@@ -11,7 +11,7 @@ use crate::tui::effect::Effect;
 use crate::tui::state::App;
 use crate::tui::state::document::{QuoteSource, QuotesKey, TranscriptDocument, find_quote};
 use crate::tui::state::judge_trace::ResponseQuote;
-use crate::tui::state::judge_trace::{StepSelection, TraceStep, find_fetch, list_steps};
+use crate::tui::state::judge_trace::{StepSelection, StripStep, find_fetch, list_steps};
 use crate::tui::state::notices::NoticeLevel;
 use crate::tui::state::pane::Pane;
 use crate::tui::state::piece_range::PieceRange;
@@ -127,7 +127,7 @@ fn go_to_fetch(app: &mut App, at: usize, number: usize, citation: &Citation) -> 
     let place = resolve_shown_cell(app).and_then(|shown_cell| {
         let turns = shown_cell.turns();
         let position = find_fetch(turns, number)?;
-        let step = list_steps(turns).position(|step| step == TraceStep::Call(position))?;
+        let step = list_steps(turns).position(|step| step == StripStep::Call(position))?;
         Some((position, step))
     });
     let Some((position, step)) = place else {

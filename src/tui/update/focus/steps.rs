@@ -2,9 +2,18 @@
 
 use crate::tui::effect::Effect;
 use crate::tui::state::App;
-use crate::tui::state::judge_trace::{StepSelection, TraceStep, find_shown_call, list_steps};
+use crate::tui::state::judge_trace::{StepSelection, StripStep, find_shown_call, list_steps};
 use crate::tui::state::shown_cell::resolve_shown_cell;
 use crate::tui::widget::flow::BlockPosition;
+
+/// Shows the previous or next judge or repeat of the decision.
+pub(crate) fn select_adjacent_slot(app: &mut App, forward: bool) -> Vec<Effect> {
+    let shown = resolve_shown_cell(app);
+    let slot = app.session().trace_panes.slot;
+    let adjacent = shown.and_then(|shown| shown.row.adjacent_slot(slot, forward));
+    select_slot(app, adjacent);
+    Vec::new()
+}
 
 /// Goes to the next or the previous step. After the last step comes the follow mode, then the next cell of the
 /// decision; before the first step the cell before.
@@ -15,15 +24,13 @@ pub(crate) fn move_step_by(app: &mut App, delta: i64) -> Vec<Effect> {
     let turns = shown_cell.turns();
     let count = list_steps(turns).count();
     let trace = &app.session().trace_panes;
-    // In follow mode the shown call may come before the last step. If its pane says how to move among the calls,
-    // moving back starts from the visible call.
-    let shown_position = find_shown_call(trace, turns)
-        .filter(|position| {
-            let turn = turns.get(position.turn);
-            turn.is_some_and(|turn| turn.calls.len() > 1)
-        })
-        .map(TraceStep::Call);
+    // In follow mode the shown call may come before the last step. Moving back starts from the visible call. If it is
+    // of an earlier turn than the visible prompt, the first press goes to the turn of the call.
+    let visible = find_shown_call(trace, turns);
+    let is_earlier = visible.is_some_and(|position| position.turn + 1 < turns.len());
+    let shown_position = visible.map(StripStep::Call);
     let shown_position = list_steps(turns).position(|step| Some(step) == shown_position);
+    let shown_position = shown_position.map(|at| at + usize::from(is_earlier));
     let adjacent_slot = |on| shown_cell.row.adjacent_slot(trace.slot, on);
     let (before, after) = (adjacent_slot(false), adjacent_slot(true));
     // The borrowed cell is not used from here on, so the session can change.

@@ -7,13 +7,14 @@ use ratatui::layout::{Rect, Size};
 
 use super::*;
 use crate::event::{CallRejection, DeltaPart, EventKind, RunEvent, StoredText, ToolFact, TurnFact};
-use crate::model::{CallIx, CellIx, TurnIx};
+use crate::model::{CallIx, CellIx, CellName, Digest, TurnIx};
 use crate::record::RecordedRun;
 use crate::theme::Theme;
 use crate::tui::msg::Msg;
 use crate::tui::reads;
 use crate::tui::state::OpenedItem;
-use crate::tui::state::judge_trace::{CallPosition, ResponseQuote};
+use crate::tui::state::cells::hash_digest;
+use crate::tui::state::judge_trace::{CallPosition, NamedCell, ResponseQuote};
 use crate::tui::state::pane::Pane;
 use crate::tui::state::piece_range::PieceRange;
 use crate::tui::state::runs::RunTicket;
@@ -219,7 +220,7 @@ fn trace_fills_all_panes_and_orders_nothing_twice() {
     assert!(call[2].starts_with("▌2 fetch_url ✓ "), "{call:?}");
     assert_eq!(call[4], "fetch_url");
     assert!(took(&call[5]), "{call:?}");
-    assert_eq!(call[7], "as received, and canonical");
+    assert_eq!(call[7], "raw arguments, also canonical");
     assert_eq!(
         call[8],
         "{\n  \"url\": \"https://releases.beamline.example/changelog\"\n}"
@@ -465,7 +466,7 @@ fn refusals_and_unparsed_verdicts_are_described() {
     let call = app.lines(Pane::FunctionCall);
     assert!(
         call.contains(
-            &"! refused by rule parse (the arguments are not a JSON object): message for the model"
+            &"! rejected by rule parse (the arguments are not a JSON object): message for the model"
                 .to_owned()
         ),
         "{call:?}"
@@ -478,8 +479,26 @@ fn recorded_cell_is_read_by_number_and_by_name() {
     let run = sample(PAGE);
     let state = run.read_state().expect("a sample folds");
     for (number, whole) in (0..).map(CellIx).zip(&state.cells) {
-        let named = CellRef::Name(state.cell_name(number).expect("planned"));
-        for which in [CellRef::Ix(number), named] {
+        let named = CellRef::Named(Box::new(NamedCell {
+            name: state.cell_name(number).expect("planned"),
+            eval: None,
+            eval_hash: None,
+            judge: None,
+        }));
+        // The eval was renamed and edited since.
+        let name = state.cell_name(number).expect("planned");
+        let key = whole.planned.expect("planned").key;
+        let header = state.header.as_deref().expect("a header");
+        let renamed = CellRef::Named(Box::new(NamedCell {
+            name: CellName {
+                eval: "another name".to_owned(),
+                ..name
+            },
+            eval: Some(Digest::hash_bytes(b"edited")),
+            eval_hash: Some(hash_digest(&header.evals[key.eval as usize].digest)),
+            judge: None,
+        }));
+        for which in [CellRef::Ix(number), named, renamed] {
             let read = reads::read_recorded_cell(&run, &which, &|| false)
                 .expect("nothing newer")
                 .expect("it is there");

@@ -4,6 +4,7 @@ use super::*;
 use crate::handlers::EvalTypeRegistry;
 use crate::model::{Digest, TranscriptRef};
 use crate::theme::Theme;
+use crate::tui::msg::MadeWorkspace;
 use crate::workspace::{Env, load};
 
 fn model(place: OpenedItem) -> App {
@@ -59,7 +60,8 @@ fn opened_workspace_is_watched_and_outlined() {
             Effect::TryExamples { judged, .. },
             Effect::WatchWorkspace(_),
             Effect::ComputeOutline { generation: 1, .. },
-            Effect::ReadNewestVerdicts { generation: 1, .. }
+            Effect::ReadNewestVerdicts { generation: 1, .. },
+            Effect::ReadEdit { .. }
         ] if judged.is_empty()
     ));
     assert_eq!(app.notices.log, Vec::new());
@@ -122,7 +124,7 @@ fn file_is_listed_by_pages_with_unique_ids() {
     );
     assert_eq!(
         last(&app).1,
-        "5000 records, 1 of them could not be read, some records not understood (L says which); W creates a workspace with a first rubric around this file"
+        "5000 records, 1 of them could not be read, some records not understood (L says which); V reads and notes them first, W creates a workspace with a first rubric"
     );
 }
 
@@ -149,8 +151,14 @@ fn created_workspace_opens_with_notice() {
     let mut app = app_with_file();
     let effects = make_workspace(&mut app);
     assert!(matches!(&effects[..], [Effect::MakeWorkspace { .. }]));
-    let effects = handle_workspace_made(&mut app, Ok(workspace));
-    assert_eq!(effects.len(), 4);
+    let effects = handle_workspace_made(
+        &mut app,
+        Ok(MadeWorkspace {
+            workspace,
+            is_new: true,
+        }),
+    );
+    assert_eq!(effects.len(), 5);
     assert!(matches!(app.opened, OpenedItem::Workspace(_)));
     let expected_notice =
         format!("made a workspace in {root}: R judges it, e edits its first rubric");

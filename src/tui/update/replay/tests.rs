@@ -1,10 +1,8 @@
-use indexmap::IndexMap;
 use ratatui::layout::Size;
 
 use super::*;
 use crate::event::{
-    CellKey, EvalSpec, FORMAT, JudgeSpec, RubricSpec, RunHeader, RunState, RunTotals, SettledCell,
-    TurnFact,
+    CellKey, EvalSpec, JudgeSpec, RubricSpec, RunHeader, RunState, RunTotals, SettledCell, TurnFact,
 };
 use crate::model::{
     CellResult, Digest, JudgeConfig, ProviderKind, TranscriptRef, TurnIx, WallTime,
@@ -16,44 +14,26 @@ use crate::tui::widget::flow::ScrollState;
 
 fn header() -> RunHeader {
     let eval = |id: &str, judged| EvalSpec {
-        rubric: 0,
-        id: id.to_owned(),
-        eval_type: "contains".to_owned(),
-        digest: Digest::hash_bytes(id.as_bytes()),
-        decision_settings: IndexMap::new(),
-        weight: 1.0,
-        required: false,
-        weighted: false,
-        repeat: 1,
-        panel: None,
         judged,
-        groups: Vec::new(),
+        ..EvalSpec::new(0, id, "contains", Digest::hash_bytes(id.as_bytes()))
     };
     RunHeader {
-        format: FORMAT,
-        dicta: "0.1.0".to_owned(),
-        run: RunId("20261120-170203-k3f9".to_owned()),
-        started: WallTime("2026-11-20T17:02:03+01:00".to_owned()),
-        workspace: "/w".into(),
-        demo: false,
         label: "recorded against a scripted server".to_owned(),
-        parent: None,
-        snapshots: Vec::new(),
-        judges: vec![JudgeSpec {
-            config: JudgeConfig::new("j", ProviderKind::Rules),
-            digest: Digest::hash_bytes(b"j"),
-            dropped: Vec::new(),
-            table_prices: None,
-            tools: Vec::new(),
-        }],
+        judges: vec![JudgeSpec::new(
+            JudgeConfig::new("j", ProviderKind::Rules),
+            Digest::hash_bytes(b"j"),
+        )],
         rubrics: vec![RubricSpec {
             id: "r".to_owned(),
             path: "r.yaml".into(),
             threshold: None,
         }],
         evals: vec![eval("plain", false), eval("asked", true)],
-        plan: IndexMap::new(),
-        frozen: None,
+        ..RunHeader::new(
+            RunId("20261120-170203-k3f9".to_owned()),
+            WallTime("2026-11-20T17:02:03+01:00".to_owned()),
+            "/w".into(),
+        )
     }
 }
 
@@ -142,7 +122,7 @@ fn numbered(kinds: Vec<EventKind>) -> Arc<Vec<RunEvent>> {
 }
 
 /// Feeds events without rows: the tests check which events are fed, and when.
-fn fed(session: &mut SessionView, ticket: RunTicket, events: &[RunEvent]) -> Vec<RowFlip> {
+fn fed(session: &mut SessionView, ticket: RunTicket, events: &[RunEvent]) -> DecisionChanges {
     let run = session
         .runs
         .by_ticket
@@ -160,7 +140,7 @@ fn fed(session: &mut SessionView, ticket: RunTicket, events: &[RunEvent]) -> Vec
             }));
         }
     }
-    Vec::new()
+    DecisionChanges::default()
 }
 
 fn model(place: OpenedItem) -> App {
@@ -555,4 +535,52 @@ fn replay_from_cells_returns_to_them() {
         notice.text,
         "select a cell first: its run is what is replayed"
     );
+}
+
+/// Returns true for an effect that could reach a judge, a tool or a server, or that could change a file.
+fn reaches_out(effect: &Effect) -> bool {
+    matches!(
+        effect,
+        Effect::StartRun(_)
+            | Effect::PreviewRun(_)
+            | Effect::FindJudges { .. }
+            | Effect::TryExamples { .. }
+            | Effect::PreviewExamples { .. }
+            | Effect::JudgeExamples { .. }
+            | Effect::AllowSends { .. }
+            | Effect::WriteLabel(_)
+            | Effect::EditRubrics { .. }
+            | Effect::MakeWorkspace { .. }
+            | Effect::OpenEditor { .. }
+    )
+}
+
+#[test]
+fn no_key_of_a_replay_orders_a_call_or_a_write() {
+    for spec in crate::tui::command::COMMANDS {
+        let mut app = replay_at(9);
+        // The keys also act on a selected row with a verdict.
+        let effects = crate::tui::update::commands::run_command(&mut app, spec.command);
+        let bad: Vec<&Effect> = effects
+            .iter()
+            .filter(|effect| reaches_out(effect))
+            .collect();
+        assert!(bad.is_empty(), "{}: {bad:?}", spec.id);
+        let mut app = replay_at(9);
+        let effects = crate::tui::update::update(&mut app, crate::tui::msg::Msg::TimePassed);
+        assert!(!effects.iter().any(reaches_out), "{effects:?}");
+    }
+}
+
+#[test]
+fn end_of_cell_key_selects_the_cell_that_ended() {
+    let mut app = replay_at(5);
+    press(&mut app, UiCommand::StepCell);
+    let replay = replay(&app);
+    let ended = &replay.player.events()[replay.player.position() - 1];
+    let EventKind::CellFinished { cell, .. } = &ended.kind else {
+        panic!("a cell ends here: {ended:?}");
+    };
+    let slot = replay.cell_slots[cell.index()].expect("a slot");
+    assert_eq!(selected(&app), Some(CellsEntry::Row(slot.row)));
 }

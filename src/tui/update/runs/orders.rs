@@ -12,6 +12,7 @@ use crate::tui::state::cells::{CellsRow, CellsState, RowId};
 use crate::tui::state::notices::NoticeLevel;
 use crate::tui::state::overlay::summarize_order;
 use crate::tui::state::runs::{RunStage, TrackedRun};
+use crate::tui::update::edits;
 use crate::tui::update::touched_evals::{TouchKind, classify_judged, is_judged};
 
 /// Builds an order over the open workspace; `None` without a workspace.
@@ -41,7 +42,11 @@ pub(in crate::tui::update) fn build_workspace_order(
         judge,
         cache,
         replayed_evidence: None,
+        recorded_only: false,
+        branch: None,
+        repeat: None,
         parent,
+        measures_noise: false,
         is_of_save: false,
     })
 }
@@ -53,14 +58,22 @@ pub(in crate::tui::update) fn start_run(
     save: Option<u64>,
 ) -> Effect {
     // Tracked at once, so that a second key finds the run although it has no id yet.
+    // Another judge's opinion, a measurement of noise and a branch decide nothing, so they belong to no edit.
+    let decides = order.judge.is_none() && !order.measures_noise && order.branch.is_none();
     app.live_session.runs.by_ticket.insert(
         order.ticket,
         TrackedRun {
             save_number: save,
+            edit: decides.then_some(app.saves.edit),
+            revision: decides.then_some(app.saves.revision),
             covers_everything: order.only.is_none() && save.is_none(),
+            measures_noise: order.measures_noise,
             ..TrackedRun::default()
         },
     );
+    if decides {
+        edits::add_run(app, order.ticket);
+    }
     Effect::StartRun(order)
 }
 
@@ -141,7 +154,8 @@ pub(in crate::tui::update) fn run_all(app: &mut App) -> Vec<Effect> {
     start_or_ask(app, order, costs, &rows)
 }
 
-fn name_rows(cells: &CellsState, rows: &[RowId]) -> Vec<String> {
+/// Returns the names of the decisions of rows.
+pub(in crate::tui::update) fn name_rows(cells: &CellsState, rows: &[RowId]) -> Vec<String> {
     let names = rows.iter().filter_map(|row| cells.decision_name(*row));
     names.map(|name| name.to_string()).collect()
 }
@@ -157,6 +171,12 @@ pub(in crate::tui::update) fn start_or_ask(
         // The order waits here for its preview, which decides if dicta asks.
         app.awaiting_preview.push(order.clone());
         return vec![Effect::PreviewRun(order)];
+    }
+    if order.measures_noise {
+        let (rows, times) = (rows.len() as u64, order.repeat.unwrap_or(1));
+        let text = format!("judging {} {times} times, free", pluralize(rows, "cell"));
+        app.notices.push(app.now, NoticeLevel::Info, text);
+        return vec![start_run(app, order, None)];
     }
     let refresh = order.cache == CachePolicy::Refresh;
     let concurrency = order.workspace.limits.concurrency as u64;
@@ -226,7 +246,7 @@ fn is_cell_paid(app: &App, row: RowId) -> bool {
 }
 
 /// Returns true if a judge of the run costs money.
-fn is_any_judge_paid(app: &App) -> bool {
+pub(in crate::tui::update) fn is_any_judge_paid(app: &App) -> bool {
     let Some(workspace) = app.workspace() else {
         return false;
     };

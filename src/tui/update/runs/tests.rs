@@ -10,6 +10,7 @@ use crate::theme::Theme;
 use crate::tui::state::OpenedItem;
 use crate::tui::state::cells::tests::{board, header, keys, outline, row, transcript};
 use crate::tui::state::cells::{RowSlotState, RowStatus};
+use crate::tui::state::edit_report::EditReport;
 use crate::workspace::{Workspace, WorkspaceLimits};
 
 const EVALS: &[&str] = &["x", "y?"];
@@ -26,6 +27,8 @@ fn workspace(judges: Vec<JudgeConfig>) -> Workspace {
         judge: Some("one".into()),
         labels: Vec::new(),
         label_places: Vec::new(),
+        sealed: None,
+        pair_preferences: Vec::new(),
         label_problems: Vec::new(),
         labels_file: None,
         runs: "/w/runs".into(),
@@ -191,7 +194,7 @@ fn flip_compares_with_newest_verdict_despite_errors() {
         .apply_newest_verdicts(&board(&[("a/r/y~one", Fail)]));
     app.live_session
         .cells
-        .replace_labels(&[crate::model::Label {
+        .replace_labels(crate::model::Labels::new([crate::model::Label {
             transcript: "a".into(),
             rubric: None,
             eval: "y".into(),
@@ -200,7 +203,8 @@ fn flip_compares_with_newest_verdict_despite_errors() {
             by: None,
             at: None,
             note: None,
-        }]);
+            ..crate::model::Label::default()
+        }]));
     let mut first = Log::new(&mut app, "aaaa");
     first.plan(&mut app, "a", 0, judged());
     first.finish(&mut app, 0, JudgeError);
@@ -222,28 +226,30 @@ fn flip_compares_with_newest_verdict_despite_errors() {
     third.plan(&mut app, "a", 0, judged());
     third.finish(&mut app, 0, Pass);
     assert_eq!(
-        app.live_session.cells.total.flipped, 0,
-        "the newest run moved nothing"
+        app.live_session.cells.total.flipped, 1,
+        "the same verdict again leaves the flip"
     );
 }
 
 #[test]
-fn flips_belong_to_report_of_their_save() {
+fn flips_belong_to_the_edit_of_their_run() {
     let mut app = model();
     app.live_session
         .cells
         .apply_newest_verdicts(&board(&[("a/r/x", Fail), ("b/r/x", Fail)]));
-    let ran = |app: &mut App, save: u64, id: &str| {
+    let ran = |app: &mut App, edit: u64, id: &str| {
         let mut log = Log::new(app, "save");
-        app.live_session.runs.by_ticket[&log.ticket].save_number = Some(save);
+        app.live_session.runs.by_ticket[&log.ticket].save_number = Some(edit);
+        app.live_session.runs.by_ticket[&log.ticket].edit = Some(edit);
         log.plan(app, id, 0, keys(&EVALS[..1]));
         log.settle(app, 0, Pass);
         handle_run_ended(app, log.ticket, None);
     };
-    app.saves.report = Some(SaveReport {
+    app.saves.report = Some(EditReport {
         number: 2,
         first_save: 2,
-        ..SaveReport::default()
+        edit: 2,
+        ..EditReport::default()
     });
     ran(&mut app, 1, "a");
     ran(&mut app, 2, "b");
@@ -254,6 +260,31 @@ fn flips_belong_to_report_of_their_save() {
     let lines = app.notices.log.iter().map(|n| n.text.as_str());
     let flips: Vec<&str> = lines.filter(|line| line.starts_with("flip ")).collect();
     assert_eq!(flips.len(), 2, "{flips:?}");
+}
+
+#[test]
+fn threshold_saved_during_a_run_decides_the_cells_that_end_later() {
+    let mut app = model();
+    let mut log = Log::new(&mut app, "aaaa");
+    log.plan(&mut app, "a", 0, judged());
+    let mut saved = header("20261121T000001Z-bbbb", EVALS, "v1");
+    saved.evals[1]
+        .decision_settings
+        .insert("min_score".to_owned(), 0.8.into());
+    app.live_session.cells.register_header(&saved, true);
+    let verdict = crate::model::Verdict {
+        passed: Some(true),
+        score: Some(0.7),
+        ..crate::model::Verdict::default()
+    };
+    let result = Box::new(CellResult {
+        score: Some(0.7),
+        verdict: Some(Box::new(verdict)),
+        ..CellResult::new(Outcome::Pass, "good enough for the threshold before")
+    });
+    let cell = CellIx(0);
+    log.send_msg(&mut app, vec![EventKind::CellFinished { cell, result }]);
+    assert_eq!(mark(&app, "a/r/y"), RowStatus::Decided(Outcome::Fail));
 }
 
 #[test]

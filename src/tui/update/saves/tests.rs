@@ -80,6 +80,7 @@ fn outline_effects(app: &App, old: &Arc<Workspace>) -> Vec<Effect> {
             generation: app.generation,
             workspace: current_workspace(app),
             decided_by: Arc::clone(old),
+            renames: Vec::new(),
         },
     ]
 }
@@ -95,7 +96,11 @@ fn newest_order(app: &App) -> RunOrder {
         judge: None,
         cache: CachePolicy::Use,
         replayed_evidence: None,
+        recorded_only: false,
+        branch: None,
+        repeat: None,
         parent: None,
+        measures_noise: false,
         is_of_save: true,
     }
 }
@@ -105,6 +110,15 @@ fn eval_run(app: &App, filter: &str, cache: CachePolicy) -> Effect {
     Effect::StartRun(RunOrder {
         filter: Some(filter.to_owned()),
         cache,
+        ..newest_order(app)
+    })
+}
+
+/// Returns the newest order as a run that judges nothing and records the revision.
+fn record_run(app: &App) -> Effect {
+    Effect::StartRun(RunOrder {
+        only: Some(Arc::new(Vec::new())),
+        cache: CachePolicy::SkipUncached,
         ..newest_order(app)
     })
 }
@@ -159,7 +173,12 @@ fn touched_check_runs_at_once_and_alone() {
     let mut expected = outline_effects(&app, &old);
     expected.push(eval_run(&app, CHECK_FILTER, CachePolicy::Use));
     assert_eq!(saved, expected);
-    assert_eq!(app.saves.next_wake(), None);
+    assert_eq!(app.saves.pending_judging, None);
+    assert_eq!(
+        advance_to(&mut app, 300),
+        [],
+        "the check records the revision"
+    );
 }
 
 #[test]
@@ -231,6 +250,8 @@ fn with_row(app: &mut App, state: RowSlotState) {
     let rubric = &app.workspace().expect("one").rubrics[0];
     let eval = &rubric.evals[0];
     let info = EvalInfo {
+        question: None,
+        shots: Vec::new(),
         rubric: rubric.id.clone(),
         id: eval.id.clone(),
         eval_type: eval.eval_type.clone(),
@@ -311,7 +332,8 @@ fn paid_judge_gets_only_cost_estimate() {
         not_judged_text(&app),
         Some("nothing is judged by itself: paid may cost, R asks first")
     );
-    assert_eq!(advance_to(&mut app, 1000), []);
+    let due = advance_to(&mut app, 1000);
+    assert_eq!(due, [record_run(&app)], "the history gets an entry");
     let preview = |cells, cached, cost_usd| JudgePreview {
         cells,
         cached,
@@ -363,10 +385,14 @@ fn paid_judge_judges_only_focused_cell() {
     );
     let started = advance_to(&mut app, 300);
     let order = RunOrder {
+        ticket: RunTicket(app.last_ticket - 1),
         only: Some(Arc::new(vec!["t/beam/tone".to_owned()])),
         ..newest_order(&app)
     };
-    assert_eq!(started, [Effect::PreviewRun(order.clone())]);
+    assert_eq!(
+        started,
+        [Effect::PreviewRun(order.clone()), record_run(&app)]
+    );
     // Without paid calls, for example because all verdicts are recorded, the run starts without a question.
     let ticket = order.ticket;
     let started = cost_consent::handle_preview(&mut app, ticket, Ok(RunPreview::default()));
@@ -448,6 +474,7 @@ fn save_written_in_pieces_is_one_report() {
         before: side(Outcome::Fail),
         after: side(Outcome::Pass),
         agrees_with_label: Some(true),
+        arithmetic: None,
     });
     app.now = Millis(300);
     let old = current_workspace(&app);
@@ -457,12 +484,12 @@ fn save_written_in_pieces_is_one_report() {
         outline_effects(&app, &old),
         "the restored eval is as it was"
     );
-    assert_eq!(app.saves.next_wake(), None);
+    assert_eq!(app.saves.pending_judging, None);
     assert_eq!(
         summarize(app.saves.report.as_ref().expect("a report")),
         "saved beam.yaml: 1 flip ✗→✓, towards your label"
     );
-    // After that time it is another save.
+    // A comment belongs to the edit: it moves no verdict.
     app.now = Millis(60_000);
     save(
         &mut app,
@@ -470,6 +497,11 @@ fn save_written_in_pieces_is_one_report() {
     );
     assert_eq!(
         summarize(app.saves.report.as_ref().expect("a report")),
+        "saved beam.yaml: 1 flip ✗→✓, towards your label"
+    );
+    let notice = &app.notices.newest.as_ref().expect("a notice").text;
+    assert_eq!(
+        notice,
         "saved beam.yaml: nothing to judge again: only comments or layout changed"
     );
 }
@@ -480,7 +512,8 @@ fn removed_pending_eval_is_not_judged() {
     save(&mut app, workspace(&[CHECK, &judged(" and short")], FREE));
     assert!(app.saves.next_wake().is_some());
     save(&mut app, workspace(&[CHECK], FREE));
-    assert_eq!(advance_to(&mut app, 1000), []);
+    let due = advance_to(&mut app, 1000);
+    assert_eq!(due, [record_run(&app)]);
 }
 
 #[test]
@@ -488,7 +521,8 @@ fn auto_off_drops_pending_judging() {
     let mut app = app_with(workspace(&[&judged("")], FREE));
     save(&mut app, workspace(&[&judged(" and short")], FREE));
     toggle_auto_judging(&mut app);
-    assert_eq!(advance_to(&mut app, 1000), []);
+    let due = advance_to(&mut app, 1000);
+    assert_eq!(due, [record_run(&app)], "only the revision is recorded");
     assert_eq!(app.saves.unjudged_saves, 1);
     toggle_auto_judging(&mut app);
     let notice = &app.notices.newest.as_ref().expect("a notice").text;

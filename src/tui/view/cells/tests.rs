@@ -55,6 +55,7 @@ fn label(transcript: &str, passed: bool) -> Label {
         by: None,
         at: None,
         note: None,
+        ..Label::default()
     }
 }
 
@@ -62,7 +63,10 @@ fn judged_app() -> App {
     let mut app = empty_app();
     let cells = &mut app.live_session.cells;
     outline(cells, &["refund-01", "refund-02", "refund-03"], EVALS, "v1");
-    cells.replace_labels(&[label("refund-01", true), label("refund-02", true)]);
+    cells.replace_labels(crate::model::Labels::new([
+        label("refund-01", true),
+        label("refund-02", true),
+    ]));
     cells.apply_newest_verdicts(&board(&[
         ("refund-01/r/names-a-version", Outcome::Pass),
         ("refund-02/r/names-a-version", Outcome::Fail),

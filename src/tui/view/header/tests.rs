@@ -35,6 +35,8 @@ fn demo_app() -> App {
         judge: Some("quick".into()),
         labels: Vec::new(),
         label_places: Vec::new(),
+        sealed: None,
+        pair_preferences: Vec::new(),
         label_problems: Vec::new(),
         labels_file: None,
         runs: "/w/runs".into(),

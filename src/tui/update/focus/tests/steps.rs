@@ -16,8 +16,8 @@ fn steps_move_through_trace_and_end_in_follow_mode() {
     }
     assert_eq!(
         seen,
-        [1, 0, 0, 0, 0].map(StepSelection::Position),
-        "the second call was shown: back from there"
+        [2, 1, 0, 0, 0].map(StepSelection::Position),
+        "the second call was shown below the prompt of turn 2: back to the turn of the call"
     );
     let mut seen = Vec::new();
     for _ in 0..5 {

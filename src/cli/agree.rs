@@ -1,0 +1,362 @@
+//! `dicta agree`: the agreement of a state with the labels, per eval, with intervals.
+//!
+//! Responsible for the population and for the output. Does not compute the figures; `compare` does.
+
+use std::collections::HashSet;
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
+
+use super::CommandCx;
+use super::agree_gate::apply_gate;
+use super::agree_unseal::{look_to_json, read_looks, record_unsealing, unseal_labels, write_looks};
+use super::agreement_args::AgreeArgs;
+use super::compare_figures::noise_to_json;
+use super::error::CommandError;
+use super::figure_json::{estimate_to_json, figure_to_json};
+use super::format::{Format, format_list};
+use super::label_pairs::{compute_pair_figures, pair_figures_to_json, write_pair_figures};
+use super::population::select_population;
+use super::states::{LoadedState, StateCatalog};
+use crate::compare::statistics::{Confidence, ConfusionTable, Estimate};
+use crate::compare::{
+    EvalFigures, EvalNoise, RaterFigures, ReferenceFigures, compute_judge_figures,
+    compute_label_figures, compute_reference_figures, measure_noise,
+};
+use crate::model::{make_visible, pluralize};
+use crate::report::agreement_text::{
+    adjusted_rate, count_missing_labels, describe_debug, describe_details, describe_label_gaps,
+    describe_measured, describe_people, describe_reference, format_estimate, has_labels,
+};
+use crate::report::{ReportDetail, describe_noise};
+
+/// Prints the figures.
+pub(super) fn agree(args: &AgreeArgs, cx: &CommandCx) -> Result<u8, CommandError> {
+    let catalog = StateCatalog::open(args.place.workspace.as_deref(), &[&args.state], cx)?;
+    catalog.require_labels()?;
+    let source = catalog.resolve(&args.state)?;
+    let loaded = catalog.load(&args.state, source, 0, cx)?;
+    let labels = if args.unseal {
+        unseal_labels(&catalog, &loaded)?
+    } else {
+        catalog.labels(&[&loaded], cx)
+    };
+    let draws = catalog.draws()?;
+    let population = match (&args.population, &catalog.workspace) {
+        (None, _) => None,
+        (Some(filter), Some(workspace)) => Some(select_population(filter, workspace, cx)?),
+        (Some(_), None) => {
+            return Err(CommandError::usage(
+                "--population needs a workspace: a file of results alone has no tags and groups",
+            ));
+        }
+    };
+    let state = &loaded.state;
+    let mut figures = compute_label_figures(state, &labels, &draws, Confidence::P95, |decision| {
+        let selected = population.as_ref();
+        selected
+            .is_none_or(|names: &HashSet<String>| names.contains(&state.name(decision).to_string()))
+    });
+    // Only details show the agreement of judges, which needs the results of all cells.
+    if cx.streams.out.detail == ReportDetail::Verbose
+        || matches!(args.format, Format::Json | Format::Jsonl)
+    {
+        let cells = state.decisions().filter(|one| one.cells.len() > 1);
+        let cells = cells.flat_map(|one| one.cells.iter().copied());
+        let results = catalog.read_results([&loaded, &loaded], cells)?;
+        let judges = compute_judge_figures(state, |cell| results.get(cell)?.outcome.passed());
+        for (eval, judges) in figures.iter_mut().zip(judges) {
+            eval.judges = judges;
+        }
+    }
+    let references = compare_with_references(&catalog, &loaded, population.as_ref());
+    let noise = measure_noise(state, &catalog.noise(), Confidence::P95);
+    if args.unseal {
+        let rows = figures.iter().filter(|eval| has_labels(eval));
+        record_unsealing(
+            &catalog,
+            &loaded,
+            rows.map(|eval| eval_to_json(eval, None)).collect(),
+            cx,
+        )?;
+    }
+    let pairs = match &catalog.workspace {
+        // The choices of the test part appear only after it is unsealed, as its labels do.
+        Some(workspace) => compute_pair_figures(state, workspace, &|pair| {
+            workspace.is_sealed(pair) == args.unseal
+        })?,
+        None => Vec::new(),
+    };
+    let looks = read_looks(&catalog)?;
+    let to_json = || {
+        let evals = figures.iter();
+        let evals = evals.map(|eval| eval_to_json(eval, find_noise(&noise, eval)));
+        let evals = evals.chain(references.iter().map(reference_to_json));
+        let evals = evals.chain(pair_figures_to_json(&pairs));
+        evals.chain(looks.iter().map(look_to_json)).collect()
+    };
+    let text = match args.format {
+        Format::Markdown => format_markdown(&figures, &references, &noise),
+        format => format_list(format, to_json, || {
+            let labels = if args.unseal {
+                "the sealed labels"
+            } else {
+                "the labels"
+            };
+            let title = format!(
+                "agreement of {} with {labels}, 95 % intervals\n",
+                loaded.describe()
+            );
+            let mut out = format_human(title, &figures, &noise, cx.streams.out.detail);
+            write_references(&mut out, &references);
+            write_pair_figures(&mut out, &pairs);
+            write_looks(&mut out, &looks, &figures);
+            out
+        }),
+    };
+    cx.streams.print_format(args.format, &text);
+    Ok(args
+        .fail_on
+        .as_ref()
+        .map_or(0, |gate| apply_gate(gate, &figures, cx)))
+}
+
+/// Returns the noise of the judge of an eval.
+fn find_noise<'n>(noise: &'n [EvalNoise], eval: &EvalFigures) -> Option<&'n EvalNoise> {
+    noise
+        .iter()
+        .find(|one| one.rubric == eval.rubric && one.eval == eval.eval)
+}
+
+fn format_human(
+    title: String,
+    figures: &[EvalFigures],
+    noise: &[EvalNoise],
+    detail: ReportDetail,
+) -> String {
+    let describe = |eval: &EvalFigures| find_noise(noise, eval).and_then(describe_noise);
+    let mut out = title;
+    for eval in figures.iter().filter(|eval| has_labels(eval)) {
+        let _infallible = write!(out, "\n{}/{}", eval.rubric, eval.eval);
+        let population = &eval.population;
+        if eval.measured.is_some() {
+            let _infallible = writeln!(
+                out,
+                "  {} drawn by chance from {}",
+                pluralize(population.labels(), "label"),
+                pluralize(population.covered(), "decision")
+            );
+        } else {
+            out.push('\n');
+        }
+        let mut lines = describe_measured(eval);
+        lines.extend(describe(eval).map(|noise| format!("noise      {noise}")));
+        lines.extend(describe_label_gaps(eval));
+        lines.extend(describe_debug(eval));
+        lines.extend(describe_people(eval));
+        if detail == ReportDetail::Verbose {
+            lines.extend(describe_details(eval));
+        }
+        for line in lines {
+            let _infallible = writeln!(out, "  {}", make_visible(&line, false));
+        }
+    }
+    let without: Vec<String> = figures
+        .iter()
+        .filter(|eval| !has_labels(eval))
+        .map(|eval| format!("{}/{}", eval.rubric, eval.eval))
+        .collect();
+    if !without.is_empty() {
+        let _infallible = writeln!(out, "\nwithout labels: {}", without.join(", "));
+    }
+    for eval in figures.iter().filter(|eval| !has_labels(eval)) {
+        if let Some(noise) = describe(eval) {
+            let _infallible = writeln!(out, "noise of {}/{}: {noise}", eval.rubric, eval.eval);
+        }
+    }
+    out
+}
+
+fn format_markdown(
+    figures: &[EvalFigures],
+    references: &[ReferenceFigures],
+    noise: &[EvalNoise],
+) -> String {
+    let mut out = "| eval | labels | TPR | TNR | agreement | corrected pass rate | noise |\n|---|---|---|---|---|---|---|\n".to_owned();
+    for eval in figures.iter().filter(|eval| has_labels(eval)) {
+        let cell = |estimate: Option<&Estimate>| estimate.map_or("–".to_owned(), format_estimate);
+        let measured = eval.measured.as_ref();
+        let name = crate::report::format_as_code(&format!("{}/{}", eval.rubric, eval.eval));
+        let noise = find_noise(noise, eval).and_then(describe_noise);
+        let _infallible = writeln!(
+            out,
+            "| {name} | {} | {} | {} | {} | {} | {} |",
+            eval.population.labels(),
+            cell(measured.map(|one| &one.tpr)),
+            cell(measured.map(|one| &one.tnr)),
+            cell(measured.map(|one| &one.agreement)),
+            cell(measured.map(|one| &one.corrected_rate)),
+            noise.unwrap_or_else(|| "–".to_owned()),
+        );
+    }
+    for one in references {
+        let name = |eval: &str| crate::report::format_as_code(&format!("{}/{eval}", one.rubric));
+        let _infallible = writeln!(
+            out,
+            "| {} against {} | {:.0} | {} | {} | {} | – | – |",
+            name(&one.eval),
+            name(&one.reference),
+            one.counts.labels(),
+            format_estimate(&one.tpr),
+            format_estimate(&one.tnr),
+            format_estimate(&one.agreement),
+        );
+    }
+    out
+}
+
+/// Compares the judged evals of a state with the evals that code decides and that they name as their reference.
+fn compare_with_references(
+    catalog: &StateCatalog,
+    loaded: &LoadedState,
+    population: Option<&HashSet<String>>,
+) -> Vec<ReferenceFigures> {
+    let Some(workspace) = &catalog.workspace else {
+        return Vec::new();
+    };
+    let state = &loaded.state;
+    compute_reference_figures(
+        state,
+        Confidence::P95,
+        |rubric, eval| {
+            let (rubric, at) = workspace.find_eval(rubric, eval)?;
+            rubric.evals.get(at)?.reference.clone()
+        },
+        |decision| population.is_none_or(|names| names.contains(&state.name(decision).to_string())),
+    )
+}
+
+/// Adds the figures against evals that code decides. No person set these labels.
+fn write_references(out: &mut String, references: &[ReferenceFigures]) {
+    for one in references {
+        let mut lines = describe_reference(one).into_iter();
+        let headline = lines.next().unwrap_or_default();
+        let _infallible = writeln!(out, "\n{}/{}  {headline}", one.rubric, one.eval);
+        for line in lines {
+            let _infallible = writeln!(out, "  {line}");
+        }
+    }
+}
+
+fn reference_to_json(one: &ReferenceFigures) -> Value {
+    json!({
+        "type": "reference_agreement",
+        "rubric": one.rubric,
+        "eval": one.eval,
+        "reference": one.reference,
+        "confidence": Confidence::P95.share(),
+        "tpr": estimate_to_json(&one.tpr),
+        "tnr": estimate_to_json(&one.tnr),
+        "agreement": estimate_to_json(&one.agreement),
+        "counts": table_to_json(&one.counts),
+        "uncompared": one.uncompared,
+    })
+}
+
+fn table_to_json(table: &ConfusionTable) -> Value {
+    json!({
+        "true_pass": table.true_pass,
+        "false_pass": table.false_pass,
+        "true_fail": table.true_fail,
+        "false_fail": table.false_fail,
+    })
+}
+
+fn details_to_json(table: &ConfusionTable) -> Value {
+    let kappa = table.kappa_interval(Confidence::P95).ok();
+    json!({
+        "precision_on_fail": figure_to_json(table.precision_on_fail()),
+        "recall_on_fail": figure_to_json(table.tnr()),
+        "f1_on_fail": figure_to_json(table.f1_on_fail()),
+        "balanced_accuracy": figure_to_json(table.balanced_accuracy()),
+        "mcc": figure_to_json(table.mcc()),
+        "kappa": figure_to_json(table.kappa()),
+        "kappa_lower": kappa.map(|interval| interval.lower),
+        "kappa_upper": kappa.map(|interval| interval.upper),
+        "kappa_max": figure_to_json(table.kappa_max()),
+        "ac1": figure_to_json(table.ac1()),
+    })
+}
+
+fn raters_to_json(raters: &RaterFigures) -> Value {
+    let pairs = raters.pairs.iter().map(|pair| {
+        let interval = pair.kappa_interval().ok();
+        json!({
+            "raters": [pair.first, pair.second],
+            "common": pair.common,
+            "same": pair.same,
+            "kappa": figure_to_json(pair.kappa()),
+            "kappa_lower": interval.map(|interval| interval.lower),
+            "kappa_upper": interval.map(|interval| interval.upper),
+        })
+    });
+    json!({
+        "raters": raters.raters,
+        "decisions": raters.units,
+        "agreement": figure_to_json(raters.agreement),
+        "alpha": figure_to_json(raters.alpha),
+        "fleiss": figure_to_json(raters.fleiss),
+        "pairs": pairs.collect::<Vec<Value>>(),
+    })
+}
+
+fn eval_to_json(eval: &EvalFigures, noise: Option<&EvalNoise>) -> Value {
+    json!({
+        "type": "agreement",
+        "rubric": eval.rubric,
+        "eval": eval.eval,
+        "decisions": eval.decisions,
+        "covered": eval.population.covered(),
+        "labels": eval.population.labels(),
+        "missing_labels": count_missing_labels(eval),
+        "unsure": eval.unsure,
+        "to_confirm": eval.to_confirm,
+        "sealed": eval.sealed,
+        "shots": eval.shots,
+        "noise": noise.filter(|noise| !noise.is_unknown()).map(noise_to_json),
+        "confidence": Confidence::P95.share(),
+        "measured": eval.measured.as_ref().map(|measured| json!({
+            "tpr": estimate_to_json(&measured.tpr),
+            "tnr": estimate_to_json(&measured.tnr),
+            "agreement": estimate_to_json(&measured.agreement),
+            "corrected_pass_rate": estimate_to_json(&measured.corrected_rate),
+            "judged_pass_rate": figure_to_json(measured.judged_rate),
+            "rogan_gladen": adjusted_rate(eval),
+            "base_rate": figure_to_json(measured.weighted.base_rate()),
+            "majority_accuracy": figure_to_json(measured.weighted.majority_accuracy()),
+            "counts": table_to_json(&measured.counts),
+            "details": details_to_json(&measured.weighted),
+        })),
+        "debug": {
+            "counts": table_to_json(&eval.debug),
+            "details": details_to_json(&eval.debug),
+        },
+        "scores": eval.scores.as_ref().map(|scores| json!({
+            "pairs": scores.pairs,
+            "weighted_kappa": figure_to_json(scores.weighted_kappa),
+            "rho": figure_to_json(scores.rho),
+            "tau_b": figure_to_json(scores.tau_b),
+            "mean_error": figure_to_json(scores.mean_error),
+            "bias": figure_to_json(scores.bias),
+        })),
+        "people": raters_to_json(&eval.people),
+        "judges": raters_to_json(&eval.judges),
+        "kappa_ceiling": eval.people.closest_pair().and_then(|pair| pair.kappa().ok()),
+        "causes": {
+            "open": eval.causes.open,
+            "closed": eval.causes.by_cause()
+                .map(|(cause, count)| (cause.as_str().to_owned(), count.into()))
+                .collect::<serde_json::Map<String, Value>>(),
+        },
+    })
+}

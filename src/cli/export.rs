@@ -1,0 +1,234 @@
+//! `dicta export`: writes a state to a file, as a page or as a table.
+//!
+//! Responsible for the file, the selection and the comparisons. Does not find states (`states` does) or format them
+//! (`report` does).
+
+use std::collections::HashSet;
+use std::path::Path;
+
+use super::CommandCx;
+use super::compare_figures::ComparisonFigures;
+use super::error::CommandError;
+use super::history::name_entry;
+use super::output_file::OutputFiles;
+use super::state_args::{ExportArgs, ExportFormat};
+use super::states::{LoadedState, StateCatalog, StateSource};
+use crate::model::{CellName, CellPattern, Labels, pluralize};
+use crate::record::{State, StateDecision};
+use crate::report::html::{
+    PageComparison, PageHistory, PageSelection, StatePage, write_state_page,
+};
+use crate::report::{CellSource, write_decision_csv};
+use crate::storage::InputFiles;
+
+/// Writes a state to a file.
+pub(super) fn export(args: &ExportArgs, cx: &CommandCx) -> Result<u8, CommandError> {
+    let format = choose_format(args.format, &args.output)?;
+    let catalog = StateCatalog::open(args.place.workspace.as_deref(), &[&args.state], cx)?;
+    catalog.require_labels()?;
+    let shown = catalog.load(&args.state, catalog.resolve(&args.state)?, 1, cx)?;
+    let count = write_state(
+        &catalog,
+        &shown,
+        args.cell.as_deref(),
+        (format, &args.output),
+        cx,
+    )?;
+    let name = args.output.display();
+    if shown.is_incomplete {
+        cx.streams.print_stderr(&format!(
+            "note: {} is incomplete; {name} has only its recorded part",
+            shown.describe()
+        ));
+    }
+    let written = describe_written(&args.output, count, &shown);
+    cx.streams.print_note(&format!("note: {written}"));
+    Ok(0)
+}
+
+/// Writes a state of the history to a file, for the workbench. Prints nothing. Returns a sentence about the file; the
+/// error is a sentence.
+pub(super) fn export_entry(
+    root: &Path,
+    number: usize,
+    output: &Path,
+    cx: &CommandCx,
+) -> Result<String, String> {
+    let write = || {
+        let format = choose_format(None, output)?;
+        let catalog = StateCatalog::open(Some(root), &["@"], cx)?;
+        catalog.require_labels()?;
+        let name = name_entry(catalog.history()?.entries().len(), number);
+        let shown = catalog.load(&name, StateSource::Entry(number), 1, cx)?;
+        let count = write_state(&catalog, &shown, None, (format, output), cx)?;
+        Ok(describe_written(output, count, &shown))
+    };
+    write().map_err(|error: CommandError| error.to_sentence())
+}
+
+fn describe_written(output: &Path, count: usize, shown: &LoadedState) -> String {
+    format!(
+        "{} has {} of {}; it contains texts of your transcripts",
+        output.display(),
+        pluralize(count, "decision"),
+        shown.describe(),
+    )
+}
+
+/// Writes the decisions of a state that match a pattern, or all. Returns their number.
+fn write_state(
+    catalog: &StateCatalog,
+    shown: &LoadedState,
+    pattern: Option<&str>,
+    (format, output): (ExportFormat, &Path),
+    cx: &CommandCx,
+) -> Result<usize, CommandError> {
+    let labels = catalog.labels(&[shown], cx);
+    let state = &shown.state;
+    let selected = match pattern {
+        Some(pattern) => Some(select_decisions(state, pattern)?),
+        None => None,
+    };
+    let selects = |decision: &StateDecision| match &selected {
+        Some(names) => names.contains(&state.name(decision)),
+        None => true,
+    };
+    // Start the file before the reading of results, so that a wrong folder is reported at once.
+    let mut inputs = catalog
+        .workspace
+        .as_deref()
+        .map_or_else(InputFiles::default, |workspace| {
+            let files = workspace.input_files(&cx.env);
+            files.transcripts.into_iter().chain(files.others).collect()
+        });
+    if let StateSource::File(path) = &shown.source {
+        inputs.insert(path);
+    }
+    let mut file = OutputFiles::default().open("-o", output, &inputs)?;
+    let source = catalog.recordings([shown, shown]);
+    let written = match format {
+        ExportFormat::Csv => write_decision_csv(&mut file, state, &labels, &source, &selects),
+        ExportFormat::Html => {
+            let earlier = load_earlier(catalog, shown, cx)?;
+            let page = StatePage {
+                workspace: &name_workspace(catalog),
+                side: shown.page_side(),
+                labels: &labels,
+                comparisons: earlier
+                    .iter()
+                    .map(|earlier| compare_sides(earlier, shown, &labels, &source, catalog))
+                    .collect::<Result<_, _>>()?,
+                history: match shown.source {
+                    StateSource::Entry(number) => Some(PageHistory {
+                        history: catalog.history()?,
+                        number,
+                    }),
+                    StateSource::Run(_) | StateSource::File(_) => None,
+                },
+                source: &source,
+                selected: pattern.map(|pattern| PageSelection {
+                    pattern,
+                    selects: &selects,
+                }),
+            };
+            write_state_page(&mut file, &page)
+        }
+    };
+    let name = output.display().to_string();
+    let finished = written.and_then(|()| file.finish());
+    finished.map_err(|error| CommandError::write_failed(&name, &error))?;
+    Ok(selected.as_ref().map_or(state.len(), HashSet::len))
+}
+
+/// Returns the format that the user named, else that of the file's extension.
+fn choose_format(named: Option<ExportFormat>, output: &Path) -> Result<ExportFormat, CommandError> {
+    let extension = output.extension().and_then(|text| text.to_str());
+    match (named, extension) {
+        (Some(format), _) => Ok(format),
+        (None, Some("html" | "htm")) => Ok(ExportFormat::Html),
+        (None, Some("csv")) => Ok(ExportFormat::Csv),
+        (None, _) => Err(CommandError::usage(format!(
+            "-o {}: the extension names no format; add --format html or --format csv",
+            output.display()
+        ))),
+    }
+}
+
+/// Returns the decisions that match a pattern.
+fn select_decisions(state: &State, pattern: &str) -> Result<HashSet<CellName>, CommandError> {
+    let names: Vec<CellName> = state.decisions().map(|one| state.name(one)).collect();
+    let texts: Vec<String> = names.iter().map(CellName::to_string).collect();
+    let mut found = CellPattern::new(pattern).select(&texts);
+    // A copied name of a cell has a judge, which the name of its decision lacks.
+    if let (true, Ok(cell)) = (found.is_empty(), pattern.parse::<CellName>()) {
+        found = CellPattern::new(&cell.decision_name().to_string()).select(&texts);
+    }
+    let found: HashSet<&String> = found.into_iter().collect();
+    if found.is_empty() {
+        let near = crate::diag::find_nearest(pattern, texts.iter().map(String::as_str));
+        // Without a similar name, show any name as an example of the form.
+        let near = near.or(texts.first().map(String::as_str));
+        let near = near.map(|name| format!("; did you mean `{name}`?"));
+        return Err(CommandError::usage(format!(
+            "no decision matches `{pattern}`{}",
+            near.unwrap_or_default()
+        )));
+    }
+    let selected = names.iter().zip(&texts);
+    Ok(selected
+        .filter(|(_, text)| found.contains(text))
+        .map(|(name, _)| name.clone())
+        .collect())
+}
+
+/// Returns the name of the workspace, else that of its folder.
+fn name_workspace(catalog: &StateCatalog) -> String {
+    match catalog.workspace.as_deref() {
+        Some(workspace) if !workspace.name.is_empty() => workspace.name.clone(),
+        _ => {
+            let folder = catalog.root().file_name();
+            folder.map_or_else(
+                || "dicta".to_owned(),
+                |name| name.to_string_lossy().into_owned(),
+            )
+        }
+    }
+}
+
+/// Loads the states with which the page compares a state of the history: the baseline, and the state before.
+fn load_earlier(
+    catalog: &StateCatalog,
+    shown: &LoadedState,
+    cx: &CommandCx,
+) -> Result<Vec<LoadedState>, CommandError> {
+    let StateSource::Entry(number) = shown.source else {
+        return Ok(Vec::new());
+    };
+    let baseline = catalog.history()?.baseline().map(|entry| entry.number);
+    let before = number.checked_sub(1).filter(|before| *before > 0);
+    let mut earlier = Vec::new();
+    for (name, other) in [("the baseline", baseline), ("the state before", before)] {
+        let is_new = |loaded: &[LoadedState], other| {
+            let mut loaded = loaded.iter();
+            !loaded.any(|one| matches!(one.source, StateSource::Entry(known) if known == other))
+        };
+        if let Some(other) = other.filter(|other| *other != number && is_new(&earlier, *other)) {
+            earlier.push(catalog.load(name, StateSource::Entry(other), 0, cx)?);
+        }
+    }
+    Ok(earlier)
+}
+
+/// Compares a state with the exported one.
+fn compare_sides<'s>(
+    before: &'s LoadedState,
+    after: &'s LoadedState,
+    labels: &Labels,
+    source: &dyn CellSource,
+    catalog: &StateCatalog,
+) -> Result<PageComparison<'s>, CommandError> {
+    let files = before.diff_files(after);
+    let figures = ComparisonFigures::of_states([before, after], labels, catalog)?;
+    let page = PageComparison::new(before.page_side(), after.page_side(), labels, source, files);
+    Ok(page.with_figures(figures.to_page(&after.state), figures.records().clone()))
+}

@@ -1,0 +1,30 @@
+//! Figures in JSON. Does not compute them.
+
+use serde_json::{Value, json};
+
+use crate::compare::statistics::{Estimate, Figure, Interval};
+
+/// Returns a figure; `null` without a value.
+pub(super) fn figure_to_json(figure: Figure) -> Value {
+    figure.map_or(Value::Null, Value::from)
+}
+
+/// Returns the limits of an interval; `null` without one.
+pub(super) fn interval_to_json(interval: Option<Interval>) -> (Option<f64>, Option<f64>) {
+    (
+        interval.map(|interval| interval.lower),
+        interval.map(|interval| interval.upper),
+    )
+}
+
+/// Returns an estimate with its interval and its labels.
+pub(super) fn estimate_to_json(estimate: &Estimate) -> Value {
+    json!({
+        "value": figure_to_json(estimate.point),
+        "undefined": estimate.point.err().map(|why| why.to_string()),
+        "lower": estimate.interval.lower,
+        "upper": estimate.interval.upper,
+        "labels": estimate.labels,
+        "effective_labels": estimate.effective_labels,
+    })
+}

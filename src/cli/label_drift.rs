@@ -1,0 +1,296 @@
+//! `dicta labels drift` and `dicta labels confirm`: labels whose question or transcript changed.
+//!
+//! Responsible for the list of question versions and for confirmations. Does not decide which label counts;
+//! `model::Labels` does.
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+
+use indexmap::IndexMap;
+
+use super::CommandCx;
+use super::args::WorkspaceArgs;
+use super::error::CommandError;
+use super::label_args::ConfirmLabelsArgs;
+use super::label_targets::{
+    LabelTarget, list_label_targets, select_label_targets, show_path, to_command_error,
+};
+use super::workspace::load_workspace;
+use crate::model::{Digest, Label, LabelDrift, LabelLookup, Labels, make_visible, pluralize};
+use crate::workspace::label_edit::{LabelOrigin, NewAnswer, set_labels};
+use crate::workspace::{LabelPlace, Workspace};
+
+/// The labels of one version of a question.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct VersionCounts {
+    /// Labels set for this version first.
+    new: u64,
+    /// Labels of an earlier version that a person confirmed for this one.
+    confirmed: u64,
+    /// Labels of an earlier version that a person changed for this one.
+    changed: u64,
+}
+
+impl VersionCounts {
+    fn total(self) -> u64 {
+        self.new + self.confirmed + self.changed
+    }
+}
+
+/// Returns the versions of a question that labels answer, in the order of the files. `None` is an unknown version.
+fn count_versions<'l>(
+    labels: impl IntoIterator<Item = &'l Label>,
+) -> IndexMap<Option<&'l Digest>, VersionCounts> {
+    let mut versions: IndexMap<Option<&Digest>, VersionCounts> = IndexMap::new();
+    for label in labels {
+        let earlier = label.earlier.iter();
+        let answers = earlier.map(|answer| (answer.question_digest.as_ref(), answer.passed));
+        let current = (label.question_digest.as_ref(), label.passed);
+        let mut before: Option<(Option<&Digest>, Option<bool>)> = None;
+        for (question, passed) in answers.chain([current]) {
+            let counts = versions.entry(question).or_default();
+            match before {
+                None => counts.new += 1,
+                // A changed transcript has the same question, and its label is counted once.
+                Some((version, _)) if version == question => {}
+                Some((_, answer)) if answer == passed => counts.confirmed += 1,
+                Some(_) => counts.changed += 1,
+            }
+            before = Some((question, passed));
+        }
+    }
+    versions
+}
+
+/// Lists the question versions of every labelled eval, and the labels to confirm.
+pub(super) fn list_drift(place: &WorkspaceArgs, cx: &CommandCx) -> Result<u8, CommandError> {
+    let workspace = load_workspace(place.workspace.as_deref(), cx)?.workspace;
+    let targets = list_label_targets(&workspace, cx)?;
+    let labels = workspace.index_labels();
+    let stale = find_labels_to_confirm(targets.values(), &labels);
+    let mut out = String::new();
+    for rubric in &workspace.rubrics {
+        for eval in &rubric.evals {
+            let is_about = |label: &&Label| {
+                label.eval == eval.id && label.rubric.as_ref().is_none_or(|id| *id == rubric.id)
+            };
+            let versions = count_versions(workspace.labels.iter().filter(is_about));
+            if versions.is_empty() {
+                continue;
+            }
+            let _infallible = writeln!(out, "{}/{}", rubric.id, eval.id);
+            for (version, counts) in &versions {
+                let name = version.map_or("unknown", Digest::short);
+                let now = if *version == Some(&eval.question) {
+                    "  now"
+                } else {
+                    ""
+                };
+                let _infallible = writeln!(
+                    out,
+                    "  question {name:<12}  {}: {} new, {} confirmed, {} changed{now}",
+                    pluralize(counts.total(), "label"),
+                    counts.new,
+                    counts.confirmed,
+                    counts.changed
+                );
+            }
+            let of_eval =
+                |name: &&LabelTarget| name.name.rubric == rubric.id && name.name.eval == eval.id;
+            let count = stale.iter().filter(|(target, ..)| of_eval(target)).count();
+            if count > 0 {
+                let _infallible =
+                    writeln!(out, "  {} to confirm", pluralize(count as u64, "label"));
+            }
+        }
+    }
+    let places = LabelPlaces::new(&workspace);
+    for (target, label, drift) in &stale {
+        let _infallible = writeln!(
+            out,
+            "{}to confirm: {}: {} (the {} changed)",
+            places.format(label),
+            target.name,
+            describe_answer(label.passed),
+            drift.as_str()
+        );
+    }
+    let undated = find_labels_without_digest(targets.values(), &labels);
+    if let Some((_, first)) = undated.first() {
+        let _infallible = writeln!(
+            out,
+            "{}{} without a digest, so dicta cannot know if the question changed since; \
+             `dicta labels confirm --all --without-digest` gives them today's",
+            places.format(first),
+            pluralize(undated.len() as u64, "label")
+        );
+    }
+    if out.is_empty() {
+        cx.streams
+            .print_stderr("this workspace has no labels of its evals");
+    }
+    let sealed = workspace.count_sealed() as u64;
+    if sealed > 0 {
+        let _infallible = writeln!(out, "{} not listed", pluralize(sealed, "sealed label"));
+    }
+    cx.streams.print(&out);
+    Ok(0)
+}
+
+/// The places of labels, by decision.
+struct LabelPlaces<'w>(HashMap<(&'w str, &'w str), Vec<(&'w Label, &'w LabelPlace)>>);
+
+impl<'w> LabelPlaces<'w> {
+    fn new(workspace: &'w Workspace) -> Self {
+        let mut places: HashMap<_, Vec<_>> = HashMap::new();
+        for (label, place) in workspace.labels.iter().zip(&workspace.label_places) {
+            let key = (label.transcript.as_str(), label.eval.as_str());
+            places.entry(key).or_default().push((label, place));
+        }
+        Self(places)
+    }
+
+    /// Returns `labels.jsonl:3: `, or nothing for a label that no file has.
+    fn format(&self, label: &Label) -> String {
+        let key = (label.transcript.as_str(), label.eval.as_str());
+        let mut known = self.0.get(&key).into_iter().flatten();
+        let found = known.find(|(known, _)| *known == label);
+        found.map_or_else(String::new, |(_, place)| {
+            let file = place.file.display().to_string();
+            format!("{}:{}: ", make_visible(&file, false), place.span.line)
+        })
+    }
+}
+
+/// Confirms labels for the question and the transcript as they are now.
+pub(super) fn confirm_labels(args: &ConfirmLabelsArgs, cx: &CommandCx) -> Result<u8, CommandError> {
+    let workspace = load_workspace(args.place.workspace.as_deref(), cx)?.workspace;
+    let targets = list_label_targets(&workspace, cx)?;
+    let selected: Vec<&LabelTarget> = match &args.cell {
+        Some(pattern) => select_label_targets(&targets, pattern)?,
+        None => targets.values().collect(),
+    };
+    let labels = workspace.index_labels();
+    let stale = find_labels_to_confirm(selected.iter().copied(), &labels);
+    let mut chosen: Vec<(&LabelTarget, &Label)> = stale
+        .into_iter()
+        .map(|(target, label, _)| (target, label))
+        .collect();
+    // A named cell is certainly meant, and `--all` alone means what changed.
+    if args.without_digest || args.cell.is_some() {
+        chosen.extend(find_labels_without_digest(selected, &labels));
+    }
+    if chosen.is_empty() {
+        cx.streams.print_stderr("no label to confirm");
+        return Ok(0);
+    }
+    let file = workspace.labels_file_path();
+    if !args.dry_run {
+        let answers = chosen.iter().map(|(target, label)| NewAnswer {
+            decision: target.name.clone(),
+            passed: label.passed,
+            // A confirmed label keeps the draw that chose its item.
+            origin: LabelOrigin {
+                sample: label.sample.clone(),
+                ..target.origin()
+            },
+        });
+        let answers: Vec<NewAnswer> = answers.collect();
+        // One change of the file, because it may have 100,000 lines.
+        set_labels(&file, &answers, &cx.env, &cx.clock.wall_time()).map_err(to_command_error)?;
+    }
+    let mut out = String::new();
+    for (target, label) in &chosen {
+        let answer = describe_answer(label.passed);
+        let _infallible = if args.dry_run {
+            writeln!(out, "would confirm {}: {answer}", target.name)
+        } else {
+            let file = show_path(&workspace, &file);
+            writeln!(out, "confirmed {}: {answer} ({file})", target.name)
+        };
+    }
+    cx.streams.print(&out);
+    Ok(0)
+}
+
+/// Returns the targets whose label counts although dicta does not know which question it answers: files that older
+/// versions or other programs wrote.
+fn find_labels_without_digest<'t, 'l>(
+    targets: impl IntoIterator<Item = &'t LabelTarget>,
+    labels: &'l Labels,
+) -> Vec<(&'t LabelTarget, &'l Label)> {
+    let targets = targets.into_iter();
+    targets
+        .filter(|target| target.name.message.is_none())
+        .filter_map(|target| {
+            let label = labels.find(&target.query())?.label;
+            let is_known = label.question_digest.is_some() && label.transcript_digest.is_some();
+            (!is_known).then_some((target, label))
+        })
+        .collect()
+}
+
+/// Returns the targets whose label waits for a confirmation. A decision about one message has no label.
+fn find_labels_to_confirm<'t, 'l>(
+    targets: impl IntoIterator<Item = &'t LabelTarget>,
+    labels: &'l Labels,
+) -> Vec<(&'t LabelTarget, &'l Label, LabelDrift)> {
+    let targets = targets.into_iter();
+    targets
+        .filter(|target| target.name.message.is_none())
+        .filter_map(|target| match labels.look_up(&target.query()) {
+            LabelLookup::ToConfirm(label, drift) => Some((target, label, drift)),
+            LabelLookup::Counted(_)
+            | LabelLookup::Sealed { .. }
+            | LabelLookup::Shot(_)
+            | LabelLookup::Unlabelled => None,
+        })
+        .collect()
+}
+
+fn describe_answer(passed: Option<bool>) -> &'static str {
+    match passed {
+        Some(true) => "pass",
+        Some(false) => "fail",
+        None => "unsure",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_count_new_confirmed_and_changed_labels() {
+        let digest = |text: &str| Some(Digest::hash_bytes(text.as_bytes()));
+        let label = |question: &str, passed| Label {
+            question_digest: digest(question),
+            ..Label::new("t", "e", Some(passed))
+        };
+        let again = |passed| {
+            let mut label = label("b", passed);
+            label.answer_again(&self::Label {
+                question_digest: digest("a"),
+                ..Label::new("t", "e", Some(true))
+            });
+            label
+        };
+        let all = [
+            label("a", true),
+            again(true),
+            again(false),
+            again(false),
+            Label::new("t", "e", None),
+        ];
+        let (a, b) = (digest("a"), digest("b"));
+        let versions = count_versions(&all);
+        let counts = |new, confirmed, changed| VersionCounts {
+            new,
+            confirmed,
+            changed,
+        };
+        assert_eq!(versions[&a.as_ref()], counts(4, 0, 0));
+        assert_eq!(versions[&b.as_ref()], counts(0, 1, 2));
+        assert_eq!(versions[&None], counts(1, 0, 0));
+    }
+}

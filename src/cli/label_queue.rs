@@ -1,0 +1,379 @@
+//! `dicta label --queue` and `dicta label plan`: what to label next.
+//!
+//! Responsible for the choice and for the record of draws. Does not label.
+
+use std::collections::{HashMap, HashSet};
+use std::fmt::Write as _;
+
+use super::CommandCx;
+use super::agreement_args::{LabelPlanArgs, LabelQueueArgs};
+use super::error::CommandError;
+use super::population::select_population;
+use super::states::{LoadedState, StateCatalog};
+use super::workspace_args::WorkspaceArgs;
+use crate::compare::statistics::{
+    ClassProgress, Confidence, DrawSuggestion, FigurePresentation, VerdictStratum, labels_missing,
+    suggest_draws,
+};
+use crate::compare::{
+    DrawQuota, DrawRequest, EvalFigures, LabelQueue, QueueEval, QueueItem, QueueLabel,
+    StratumProperty, VerdictDifferences, compute_label_figures, is_noisy,
+};
+use crate::event::EvalSpec;
+use crate::model::{LabelLookup, Labels, Outcome, RecordedDraw, ScoreBounds, pluralize};
+use crate::record::{NoiseRecords, StateDecision};
+use crate::workspace::label_draws::{add_draw, draws_file_path};
+
+/// The newest state: its verdicts choose and its decisions are drawn.
+const NEWEST: &str = "@";
+
+/// A workspace with its newest state and its labels.
+struct Labelling {
+    catalog: StateCatalog,
+    loaded: LoadedState,
+    labels: Labels,
+    draws: Vec<RecordedDraw>,
+    /// The repeats of `dicta noise`; only the queue of noise reads them.
+    noise: Option<NoiseRecords>,
+}
+
+impl Labelling {
+    fn open(place: &WorkspaceArgs, cx: &CommandCx) -> Result<Self, CommandError> {
+        let catalog = StateCatalog::open(place.workspace.as_deref(), &[NEWEST], cx)?;
+        let source = catalog.resolve(NEWEST)?;
+        let loaded = catalog.load(NEWEST, source, 0, cx)?;
+        let labels = catalog.labels(&[&loaded], cx);
+        let draws = catalog.draws()?;
+        Ok(Self {
+            catalog,
+            loaded,
+            labels,
+            draws,
+            noise: None,
+        })
+    }
+
+    /// Finds an eval by EVAL or RUBRIC/EVAL.
+    fn find_eval(&self, name: &str) -> Result<u32, CommandError> {
+        let state = &self.loaded.state;
+        let evals = (0..).zip(&state.header.evals);
+        let is_named = |(_, spec): &(u32, &EvalSpec)| {
+            name == spec.id || name == format!("{}/{}", state.rubric_id(spec), spec.id)
+        };
+        let found: Vec<u32> = evals.filter(is_named).map(|(at, _)| at).collect();
+        match &found[..] {
+            [at] => Ok(*at),
+            [] => {
+                let names: Vec<String> = state
+                    .header
+                    .evals
+                    .iter()
+                    .map(|spec| format!("{}/{}", state.rubric_id(spec), spec.id))
+                    .collect();
+                let near = crate::diag::find_nearest(name, names.iter().map(String::as_str));
+                let near =
+                    near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+                Err(CommandError::usage(format!(
+                    "the newest state has no eval `{name}`{near}"
+                )))
+            }
+            _ => Err(CommandError::usage(format!(
+                "several rubrics have an eval `{name}`; write RUBRIC/EVAL"
+            ))),
+        }
+    }
+
+    /// Returns the decisions of an eval that can be labelled.
+    fn items(
+        &self,
+        eval: u32,
+        by: Option<&StratumProperty>,
+        cx: &CommandCx,
+    ) -> Result<QueueEval, CommandError> {
+        let state = &self.loaded.state;
+        let spec = &state.header.evals[eval as usize];
+        let rubric = state.rubric_id(spec).to_owned();
+        let tagged = match by {
+            Some(StratumProperty::Tag(tag)) => Some(self.select_tag(tag, cx)?),
+            _ => None,
+        };
+        // A label is about a whole transcript.
+        let decisions = state.evals[eval as usize].decisions.iter();
+        let decisions: Vec<&StateDecision> =
+            decisions.filter(|one| one.message.is_none()).collect();
+        let cells = decisions.iter().filter(|one| one.cells.len() > 1);
+        let cells = cells.flat_map(|one| one.cells.iter().copied());
+        let results = self
+            .catalog
+            .read_results([&self.loaded, &self.loaded], cells)?;
+        let items = decisions.into_iter().map(|decision| {
+            let places = decision.cells.iter().zip(&decision.slots);
+            let verdicts: Vec<(Option<u32>, bool)> = places
+                .filter_map(|(cell, slot)| Some((slot.judge, results.get(cell)?.outcome.passed()?)))
+                .collect();
+            let differs = VerdictDifferences::of(&verdicts);
+            let transcript = state.transcript(decision).id.to_string();
+            let name = state.name(decision).to_string();
+            QueueItem {
+                outcome: decision.outcome(),
+                score: decision.score(),
+                judges_differ: differs.between_judges,
+                // Repeats of `dicta noise` show what differs without an edit, also if the state has one verdict.
+                repeats_differ: differs.between_repeats
+                    || self
+                        .noise
+                        .as_ref()
+                        .is_some_and(|noise| is_noisy(state, decision, noise)),
+                label: match state
+                    .label_query(decision)
+                    .map(|query| self.labels.look_up(&query))
+                {
+                    Some(LabelLookup::Counted(label)) => QueueLabel::Counted(label.passed),
+                    // A shot has a label already, so no queue offers it.
+                    Some(LabelLookup::Shot(label)) => QueueLabel::Counted(label.passed),
+                    Some(LabelLookup::ToConfirm(..) | LabelLookup::Sealed { to_confirm: true }) => {
+                        QueueLabel::ToConfirm
+                    }
+                    // A queue depends on the existence of a sealed label and never on its answer.
+                    Some(LabelLookup::Sealed { to_confirm: false }) => QueueLabel::Sealed,
+                    Some(LabelLookup::Unlabelled) | None => QueueLabel::Unlabelled,
+                },
+                is_hidden: self.labels.is_sealed(&transcript),
+                has_tag: tagged.as_ref().is_some_and(|names| names.contains(&name)),
+                transcript,
+            }
+        });
+        Ok(QueueEval {
+            eval: spec.id.clone(),
+            bounds: ScoreBounds::from_decision_settings(&spec.decision_settings),
+            items: items.collect(),
+            rubric,
+        })
+    }
+
+    fn select_tag(&self, tag: &str, cx: &CommandCx) -> Result<HashSet<String>, CommandError> {
+        let Some(workspace) = &self.catalog.workspace else {
+            return Err(CommandError::usage(
+                "the workspace does not load, so its tags are unknown; `dicta check` lists the problems",
+            ));
+        };
+        select_population(&format!("tag:\"{tag}\""), workspace, cx)
+    }
+}
+
+/// Lists the decisions of a queue, one name per line.
+pub(super) fn list_queue(
+    queue: LabelQueue,
+    args: &LabelQueueArgs,
+    place: &WorkspaceArgs,
+    cx: &CommandCx,
+) -> Result<u8, CommandError> {
+    let mut labelling = Labelling::open(place, cx)?;
+    if queue == LabelQueue::Noise {
+        labelling.noise = Some(labelling.catalog.noise());
+    }
+    let Some(name) = &args.eval else {
+        return Err(CommandError::usage(
+            "a queue needs an eval: add --eval EVAL or --eval RUBRIC/EVAL",
+        ));
+    };
+    let by = (queue == LabelQueue::Stratified).then(|| args.by.clone());
+    let items = labelling.items(labelling.find_eval(name)?, by.as_ref(), cx)?;
+    let drawn = if queue.measures() {
+        let seed = args.seed.unwrap_or_else(draw_seed);
+        let quota = DrawQuota::Total(args.size.get());
+        let request = DrawRequest {
+            by,
+            quota,
+            seed,
+            at: cx.clock.wall_time(),
+            excludes_hidden: false,
+        };
+        draw_queue(&request, &labelling, &items, cx)?
+    } else {
+        choose_queue(queue, args.size.get(), &items, cx)
+    };
+    print_names(&drawn, &items, cx);
+    Ok(0)
+}
+
+fn draw_seed() -> u64 {
+    fastrand::u64(..=u64::from(u32::MAX))
+}
+
+fn print_names(transcripts: &[String], items: &QueueEval, cx: &CommandCx) {
+    let mut out = String::new();
+    for transcript in transcripts {
+        let _infallible = writeln!(out, "{transcript}/{}/{}", items.rubric, items.eval);
+    }
+    cx.streams.print(&out);
+}
+
+/// Draws, records the draw, and returns the drawn transcripts.
+fn draw_queue(
+    request: &DrawRequest,
+    labelling: &Labelling,
+    items: &QueueEval,
+    cx: &CommandCx,
+) -> Result<Vec<String>, CommandError> {
+    let Some(draw) = items.draw(request, &labelling.draws) else {
+        cx.streams
+            .print_note("note: every decision of this eval was drawn and has a label");
+        return Ok(Vec::new());
+    };
+    let Some(workspace) = &labelling.catalog.workspace else {
+        return Err(CommandError::usage(
+            "the workspace does not load, so dicta does not know its file of labels; `dicta check` lists the problems",
+        ));
+    };
+    let file = workspace.labels_file_path();
+    add_draw(&file, &draw).map_err(|error| CommandError::usage(error.to_string()))?;
+    let population: usize = draw.strata.iter().map(|one| one.members.len()).sum();
+    cx.streams.print_note(&format!(
+        "note: drew {} of {} (seed {}), recorded in {}; label all of them: `dicta label CELL pass|fail|unsure`",
+        draw.drawn.len(),
+        pluralize(population as u64, "decision"),
+        draw.seed,
+        draws_file_path(&file).display()
+    ));
+    Ok(draw.drawn)
+}
+
+/// Returns the transcripts that a rule chooses. Their labels measure nothing.
+fn choose_queue(queue: LabelQueue, size: usize, items: &QueueEval, cx: &CommandCx) -> Vec<String> {
+    let chosen = items.choose(queue, size).into_iter();
+    let chosen: Vec<String> = chosen
+        .map(|at| items.items[at].transcript.clone())
+        .collect();
+    let what = if chosen.is_empty() {
+        "no decision of this eval belongs to the queue"
+    } else {
+        "chosen by a rule and not by chance: these labels help to debug, and no figure of the population uses them"
+    };
+    cx.streams.print_note(&format!("note: {what}"));
+    chosen
+}
+
+/// Prints how many labels of each class are missing for a half-width, and which draw is expected to give them.
+pub(super) fn plan_labels(args: &LabelPlanArgs, cx: &CommandCx) -> Result<u8, CommandError> {
+    let labelling = Labelling::open(&args.place, cx)?;
+    let chosen = match &args.eval {
+        Some(name) => Some(labelling.find_eval(name)? as usize),
+        None => None,
+    };
+    let state = &labelling.loaded.state;
+    let figures = compute_label_figures(
+        state,
+        &labelling.labels,
+        &labelling.draws,
+        Confidence::P95,
+        |_| true,
+    );
+    let mut out = format!(
+        "labels that are missing for 95 % intervals of ±{}\n",
+        args.half_width
+    );
+    let mut suggestions: HashMap<usize, DrawSuggestion> = HashMap::new();
+    for (at, eval) in figures.iter().enumerate() {
+        let spec = &state.header.evals[at];
+        let is_judged = spec.judge.is_some() || spec.panel.is_some();
+        let is_wanted = chosen.map_or(is_judged, |chosen| chosen == at);
+        if !is_wanted || eval.decisions == 0 {
+            continue;
+        }
+        let (passes, fails) = missing_labels(eval, args.half_width);
+        let items = labelling.items(u32::try_from(at).unwrap_or(u32::MAX), None, cx)?;
+        let suggestion = suggest(passes, fails, eval, &labelling, &items);
+        let _infallible = writeln!(
+            out,
+            "\n{}/{}\n  {} of label passes for TPR, {} of label fails for TNR\n  about: draw {} of the judge's passes and {} of its fails{}",
+            eval.rubric,
+            eval.eval,
+            pluralize(passes, "label"),
+            pluralize(fails, "label"),
+            suggestion.from_judged_passes,
+            suggestion.from_judged_fails,
+            if suggestion.is_enough {
+                ""
+            } else {
+                "; all that there are will not be enough: more transcripts are needed"
+            }
+        );
+        suggestions.insert(at, suggestion);
+    }
+    if suggestions.is_empty() {
+        out.push_str("\nno eval has a judge; name one with --eval\n");
+    }
+    cx.streams.print(&out);
+    let Some(at) = chosen.filter(|_| args.draw) else {
+        return Ok(0);
+    };
+    let Some(suggestion) = suggestions.get(&at) else {
+        return Ok(0);
+    };
+    let by = StratumProperty::Verdict;
+    let items = labelling.items(u32::try_from(at).unwrap_or(u32::MAX), Some(&by), cx)?;
+    let quota = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
+    let quota = DrawQuota::ByStratum(vec![
+        quota(suggestion.from_judged_passes),
+        quota(suggestion.from_judged_fails),
+        0,
+    ]);
+    let request = DrawRequest {
+        by: Some(by),
+        quota,
+        seed: draw_seed(),
+        at: cx.clock.wall_time(),
+        excludes_hidden: true,
+    };
+    let drawn = draw_queue(&request, &labelling, &items, cx)?;
+    print_names(&drawn, &items, cx);
+    Ok(0)
+}
+
+fn missing_labels(eval: &EvalFigures, half_width: f64) -> (u64, u64) {
+    let progress = |estimate: Option<&crate::compare::statistics::Estimate>| {
+        estimate.map_or_else(ClassProgress::default, |estimate| ClassProgress {
+            labels: estimate.labels,
+            effective_labels: estimate.effective_labels,
+            // A share of few labels would promise too much.
+            measured_share: estimate.point.ok().filter(|_| {
+                FigurePresentation::for_labels(estimate.labels) == FigurePresentation::PointFirst
+            }),
+        })
+    };
+    let measured = eval.measured.as_ref();
+    let missing = |estimate| {
+        labels_missing(progress(estimate), half_width, Confidence::P95).unwrap_or(u64::MAX)
+    };
+    (
+        missing(measured.map(|one| &one.tpr)),
+        missing(measured.map(|one| &one.tnr)),
+    )
+}
+
+fn suggest(
+    passes: u64,
+    fails: u64,
+    eval: &EvalFigures,
+    labelling: &Labelling,
+    items: &QueueEval,
+) -> DrawSuggestion {
+    let eligible = items.eligible_and_visible(&labelling.draws);
+    let available = |verdict: bool| {
+        let places = items.items.iter().zip(&eligible);
+        let verdict_of = |one: &QueueItem| one.outcome.and_then(Outcome::passed);
+        let open = places.filter(|(one, eligible)| **eligible && verdict_of(one) == Some(verdict));
+        open.count() as u64
+    };
+    let stratum = |verdict: bool| {
+        let cells = eval.population.cells.iter();
+        let cells: Vec<_> = cells.filter(|cell| cell.verdict == verdict).collect();
+        VerdictStratum {
+            available: available(verdict),
+            labels: cells.iter().map(|cell| cell.labels).sum(),
+            label_passes: cells.iter().map(|cell| cell.label_passes).sum(),
+        }
+    };
+    suggest_draws(passes, fails, stratum(true), stratum(false))
+}

@@ -1,0 +1,369 @@
+//! `dicta labels merge`, `raters` and `close`: labels of several people, and the disagreements that they close.
+//!
+//! Responsible for counts of pairs and causes. Does not compute rates of agreement beyond chance.
+
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, HashMap};
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use indexmap::IndexMap;
+
+use super::CommandCx;
+use super::args::WorkspaceArgs;
+use super::error::CommandError;
+use super::label_args::CauseArg;
+use super::label_targets::{find_label_target, show_path, to_command_error};
+use super::workspace::load_workspace;
+use crate::model::{
+    Digest, DisagreementCause, Label, LabelLookup, make_visible, name_rater, pluralize,
+};
+use crate::workspace::label_edit::{append_labels, change_labels, list_label_files, read_labels};
+
+/// The question that several people answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct AnsweredQuestion<'l> {
+    transcript: &'l str,
+    rubric: Option<&'l str>,
+    eval: &'l str,
+    question: Option<&'l Digest>,
+}
+
+/// A question and the person who answered it.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct MergeKey {
+    transcript: String,
+    rubric: Option<String>,
+    eval: String,
+    question: Option<Digest>,
+    by: Option<String>,
+}
+
+impl MergeKey {
+    fn of(label: &Label) -> Self {
+        Self {
+            transcript: label.transcript.clone(),
+            rubric: label.rubric.clone(),
+            eval: label.eval.clone(),
+            question: label.question_digest.clone(),
+            by: label.by.clone(),
+        }
+    }
+}
+
+impl<'l> AnsweredQuestion<'l> {
+    fn of(label: &'l Label) -> Self {
+        Self {
+            transcript: &label.transcript,
+            rubric: label.rubric.as_deref(),
+            eval: &label.eval,
+            question: label.question_digest.as_ref(),
+        }
+    }
+
+    fn describe(&self) -> String {
+        let rubric = self.rubric.unwrap_or("*");
+        format!("{}/{rubric}/{}", self.transcript, self.eval)
+    }
+}
+
+/// Returns the last answer of each person to each question, in the order of the files. A label without a digest answers
+/// the newest question of its decision.
+fn collect_answers<'l>(
+    labels: impl IntoIterator<Item = &'l Label>,
+) -> IndexMap<AnsweredQuestion<'l>, BTreeMap<&'l str, Option<bool>>> {
+    let labels: Vec<&Label> = labels.into_iter().collect();
+    let without_question = |label: &'l Label| AnsweredQuestion {
+        question: None,
+        ..AnsweredQuestion::of(label)
+    };
+    let dated = labels
+        .iter()
+        .filter(|label| label.question_digest.is_some());
+    let newest: HashMap<AnsweredQuestion<'_>, &Digest> = dated
+        .filter_map(|label| Some((without_question(label), label.question_digest.as_ref()?)))
+        .collect();
+    let mut answers: IndexMap<AnsweredQuestion<'l>, BTreeMap<&str, Option<bool>>> = IndexMap::new();
+    for label in labels {
+        let mut question = AnsweredQuestion::of(label);
+        if question.question.is_none() {
+            question.question = newest.get(&question).copied();
+        }
+        let people = answers.entry(question).or_default();
+        // The last label of a person counts, because files of labels grow at their end.
+        people.insert(name_rater(label), label.passed);
+    }
+    answers
+}
+
+fn describe_answer(passed: Option<bool>) -> &'static str {
+    match passed {
+        Some(true) => "pass",
+        Some(false) => "fail",
+        None => "unsure",
+    }
+}
+
+/// Returns one line per question that people answer differently: `refund-02/support/tone: ann pass, bo fail`.
+fn list_conflicts<'l>(labels: impl IntoIterator<Item = &'l Label>) -> Vec<String> {
+    let answers = collect_answers(labels);
+    let conflicting = answers.iter().filter(|(_, people)| {
+        let mut decided = people.values().flatten();
+        let first = decided.next();
+        first.is_some_and(|first| decided.any(|other| other != first))
+    });
+    conflicting
+        .map(|(question, people)| {
+            let people = people
+                .iter()
+                .map(|(by, passed)| format!("{by} {}", describe_answer(*passed)));
+            let people: Vec<String> = people.collect();
+            format!("{}: {}", question.describe(), people.join(", "))
+        })
+        .collect()
+}
+
+/// Adds the labels of other files to the labels file. A label that is there already is not added again.
+pub(super) fn merge_labels(
+    files: &[PathBuf],
+    place: &WorkspaceArgs,
+    cx: &CommandCx,
+) -> Result<u8, CommandError> {
+    let workspace = load_workspace(place.workspace.as_deref(), cx)?.workspace;
+    let mut added: Vec<Label> = Vec::new();
+    let mut refused = Vec::new();
+    let mut sealed_twice = 0_u64;
+    let mut known: HashMap<MergeKey, Option<bool>> = HashMap::new();
+    for (label, _) in workspace.list_labels() {
+        // The first label of a person stays, as a file lists it.
+        known.entry(MergeKey::of(label)).or_insert(label.passed);
+    }
+    for path in files {
+        for (line, label) in read_labels(path).map_err(to_command_error)? {
+            if let Some(problem) = label.list_invalid_values().first() {
+                refused.push(format!(
+                    "{}:{line}: {problem}, so dicta does not add it",
+                    path.display()
+                ));
+                continue;
+            }
+            // The same person may not answer one question twice; the label of the workspace stays.
+            match known.entry(MergeKey::of(&label)) {
+                Entry::Vacant(free) => {
+                    free.insert(label.passed);
+                    added.push(label);
+                }
+                // Whether two sealed answers are the same is a fact about them.
+                Entry::Occupied(_) if workspace.is_sealed(&label.transcript) => sealed_twice += 1,
+                Entry::Occupied(known) if *known.get() == label.passed => {}
+                Entry::Occupied(known) => refused.push(format!(
+                    "{}:{line}: {}: {} answers {} here and {} in this workspace, so dicta does not add it",
+                    path.display(),
+                    AnsweredQuestion::of(&label).describe(),
+                    name_rater(&label),
+                    describe_answer(label.passed),
+                    describe_answer(*known.get())
+                )),
+            }
+        }
+    }
+    let file = workspace.labels_file_path();
+    if !added.is_empty() {
+        append_labels(&file, &added).map_err(to_command_error)?;
+    }
+    let visible = added
+        .iter()
+        .filter(|label| !workspace.is_sealed(&label.transcript));
+    let visible = workspace.labels.iter().chain(visible);
+    let mut out = format!(
+        "{}: added {}\n",
+        show_path(&workspace, &file),
+        pluralize(added.len() as u64, "label")
+    );
+    if sealed_twice > 0 {
+        let _infallible = writeln!(
+            out,
+            "{} of questions that the same person answered in this workspace stay out",
+            pluralize(sealed_twice, "sealed label")
+        );
+    }
+    for line in list_conflicts(visible)
+        .iter()
+        .map(|conflict| format!("conflict: {conflict}"))
+        .chain(refused)
+    {
+        let _infallible = writeln!(out, "{}", make_visible(&line, false));
+    }
+    cx.streams.print(&out);
+    Ok(0)
+}
+
+/// Lists the people who labelled, the agreement of each pair, the conflicts and the causes.
+pub(super) fn list_raters(place: &WorkspaceArgs, cx: &CommandCx) -> Result<u8, CommandError> {
+    let workspace = load_workspace(place.workspace.as_deref(), cx)?.workspace;
+    let mut out = format_raters(&workspace.labels);
+    let sealed = workspace.count_sealed() as u64;
+    if sealed > 0 {
+        let _infallible = writeln!(out, "{} in no count", pluralize(sealed, "sealed label"));
+    }
+    cx.streams.print(&make_visible(&out, true));
+    Ok(0)
+}
+
+fn format_raters(labels: &[Label]) -> String {
+    let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
+    // The number of common questions, and of those with the same answer, by pair.
+    let mut pairs: BTreeMap<(&str, &str), (u64, u64)> = BTreeMap::new();
+    for people in collect_answers(labels).values() {
+        let people: Vec<(&str, bool)> = people
+            .iter()
+            .filter_map(|(by, passed)| {
+                *counts.entry(by).or_default() += 1;
+                Some((*by, (*passed)?))
+            })
+            .collect();
+        for (at, (first, answer)) in people.iter().enumerate() {
+            for (second, other) in &people[at + 1..] {
+                let (common, same) = pairs.entry((first, second)).or_default();
+                *common += 1;
+                *same += u64::from(answer == other);
+            }
+        }
+    }
+    let mut out = String::new();
+    for (by, count) in counts {
+        let _infallible = writeln!(out, "{by}  {}", pluralize(count, "label"));
+    }
+    for ((first, second), (common, same)) in pairs {
+        let _infallible = writeln!(
+            out,
+            "{first} and {second}  {same} of {} the same",
+            pluralize(common, "common answer")
+        );
+    }
+    for conflict in list_conflicts(labels) {
+        let _infallible = writeln!(out, "conflict: {conflict}");
+    }
+    for cause in DisagreementCause::ALL {
+        let closed = labels.iter().filter(|label| label.cause == Some(cause));
+        let count = closed.count() as u64;
+        if count > 0 {
+            let _infallible = writeln!(out, "closed with the cause {}: {count}", cause.as_str());
+        }
+    }
+    out
+}
+
+/// Stores the cause of a disagreement in the label that counts.
+pub(super) fn close_disagreement(
+    cell: &str,
+    chosen: CauseArg,
+    clause: Option<&str>,
+    place: &WorkspaceArgs,
+    cx: &CommandCx,
+) -> Result<u8, CommandError> {
+    let workspace = load_workspace(place.workspace.as_deref(), cx)?.workspace;
+    let target = find_label_target(&workspace, cell, cx)?;
+    let labels = workspace.index_labels();
+    let label = match labels.look_up(&target.query()) {
+        LabelLookup::Counted(counted) => counted.label,
+        LabelLookup::Shot(label) => label,
+        LabelLookup::ToConfirm(..) => {
+            return Err(CommandError::usage(format!(
+                "the label of {} is to confirm; `dicta labels confirm {}` confirms it",
+                target.name, target.name
+            )));
+        }
+        LabelLookup::Sealed { .. } => {
+            return Err(CommandError::usage(format!(
+                "the label of {} is sealed, so its disagreement is unknown until `dicta agree --unseal`",
+                target.name
+            )));
+        }
+        LabelLookup::Unlabelled => {
+            return Err(CommandError::usage(format!(
+                "{} has no label; `dicta label {} pass` sets one",
+                target.name, target.name
+            )));
+        }
+    };
+    let closed = Label {
+        cause: Some(match chosen {
+            CauseArg::Rubric => DisagreementCause::Rubric,
+            CauseArg::Label => DisagreementCause::Label,
+            CauseArg::Unclear => DisagreementCause::Unclear,
+        }),
+        clause: clause.map(str::to_owned),
+        ..label.clone()
+    };
+    let mut changed = 0;
+    for file in list_label_files(&workspace) {
+        changed += change_labels(&file, &|known| (known == label).then(|| closed.clone()))
+            .map_err(to_command_error)?;
+    }
+    if changed == 0 {
+        return Err(CommandError::usage(format!(
+            "the label of {} is in a file that dicta does not write; set `cause` there",
+            target.name
+        )));
+    }
+    let word = closed.cause.map_or("", DisagreementCause::as_str);
+    cx.streams
+        .print(&format!("closed {}: {word}\n", target.name));
+    Ok(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn label(transcript: &str, by: &str, passed: Option<bool>) -> Label {
+        Label {
+            by: Some(by.to_owned()),
+            ..Label::new(transcript, "e", passed)
+        }
+    }
+
+    #[test]
+    fn label_without_a_digest_conflicts_with_one_that_has_it() {
+        let dated = Label {
+            question_digest: Some(Digest::hash_bytes(b"q")),
+            ..label("a", "ann", Some(true))
+        };
+        let labels = [label("a", "bo", Some(false)), dated];
+        assert_eq!(list_conflicts(&labels), ["a/*/e: ann pass, bo fail"]);
+    }
+
+    #[test]
+    fn raters_are_compared_on_their_common_answers() {
+        let closed = Label {
+            cause: Some(DisagreementCause::Unclear),
+            ..label("a", "bo", Some(true))
+        };
+        let labels = [
+            label("a", "ann", Some(true)),
+            closed,
+            label("b", "ann", Some(true)),
+            label("b", "bo", Some(false)),
+            label("c", "ann", None),
+            label("c", "bo", Some(true)),
+            label("d", "bo", Some(true)),
+        ];
+        assert_eq!(
+            format_raters(&labels),
+            "ann  3 labels\nbo  4 labels\nann and bo  1 of 2 common answers the same\n\
+             conflict: b/*/e: ann pass, bo fail\nclosed with the cause unclear: 1\n"
+        );
+    }
+
+    #[test]
+    fn answers_to_different_questions_are_no_conflict() {
+        let asked = |question: &str, label: Label| Label {
+            question_digest: Some(Digest::hash_bytes(question.as_bytes())),
+            ..label
+        };
+        let old = asked("old", label("a", "ann", Some(true)));
+        let new = asked("new", label("a", "bo", Some(false)));
+        assert_eq!(list_conflicts(&[old, new]), Vec::<String>::new());
+    }
+}

@@ -1,0 +1,164 @@
+//! The questions of `dicta run --break`: what to do with a paused judge trace.
+//!
+//! Responsible for the dialogue on the terminal and for the editor. Does not pause traces; the gate of `judge` does.
+
+use std::io::{self, BufRead as _};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+
+use super::streams::Streams;
+use crate::judge::{BreakpointGate, PauseDecision, PausedAt, PausedTrace};
+use crate::model::make_visible;
+use crate::storage;
+use crate::tui::editor::{FilePosition, build_editor_command};
+use crate::workspace::{Env, data_dir};
+
+/// The longest text that a question shows.
+const MAX_SHOWN_CHARS: usize = 2000;
+
+/// The traces that wait for an answer of the person at the terminal.
+pub(super) struct PauseQueue {
+    paused: tokio::sync::mpsc::UnboundedReceiver<PausedTrace>,
+    answering: Option<tokio::task::JoinHandle<()>>,
+    env: Env,
+    streams: Streams,
+}
+
+impl PauseQueue {
+    /// Returns the gate of the run and the queue of its pauses.
+    pub(super) fn new(
+        breakpoints: Vec<crate::judge::Breakpoint>,
+        env: &Env,
+        streams: Streams,
+    ) -> (Arc<BreakpointGate>, Self) {
+        let (gate, paused) = BreakpointGate::new(breakpoints);
+        let queue = Self {
+            paused,
+            answering: None,
+            env: env.clone(),
+            streams,
+        };
+        (Arc::new(gate), queue)
+    }
+
+    /// Returns true while a question is on the terminal.
+    pub(super) fn is_asking(&self) -> bool {
+        self.answering
+            .as_ref()
+            .is_some_and(|task| !task.is_finished())
+    }
+
+    /// Waits for the next pause. Waits for the answer to the last question first, because a terminal shows one question.
+    pub(super) async fn next(&mut self) -> Option<PausedTrace> {
+        if let Some(task) = &mut self.answering {
+            // A panic in a question must not end the run.
+            _ = task.await;
+            self.answering = None;
+        }
+        self.paused.recv().await
+    }
+
+    /// Asks about a trace, on a thread of its own, so that the other cells continue.
+    pub(super) fn ask(&mut self, trace: PausedTrace, name: String) {
+        let (env, streams) = (self.env.clone(), self.streams);
+        self.answering = Some(tokio::task::spawn_blocking(move || {
+            Streams::clear_progress();
+            let decision = ask_person(&trace.at, &name, &env, streams);
+            trace.decide(decision);
+        }));
+    }
+}
+
+/// Asks until the answer is one that the trace can continue with. A closed terminal continues the trace.
+fn ask_person(at: &PausedAt, name: &str, env: &Env, streams: Streams) -> PauseDecision {
+    let text: String = at.to_string().chars().take(MAX_SHOWN_CHARS).collect();
+    let is_call = matches!(at, PausedAt::Call { .. });
+    let skip = if is_call { ", s(k)ip the call" } else { "" };
+    let edit = if matches!(at, PausedAt::Ended(_)) {
+        ""
+    } else {
+        ", (e)dit"
+    };
+    streams.print_stderr(&format!(
+        "paused: {} {}",
+        make_visible(name, false),
+        make_visible(&text, true)
+    ));
+    loop {
+        streams.print_stderr(&format!(
+            "(s)tep, (c)ontinue, continue (a)ll{skip}{edit}, end the cell (x)?"
+        ));
+        let mut answer = String::new();
+        let read = io::stdin().lock().read_line(&mut answer);
+        if !read.is_ok_and(|bytes| bytes > 0) {
+            return PauseDecision::ContinueAll;
+        }
+        match answer.trim() {
+            "s" | "step" => return PauseDecision::Step,
+            "c" | "continue" | "" => return PauseDecision::Continue,
+            "a" | "all" => return PauseDecision::ContinueAll,
+            "k" | "skip" if is_call => return PauseDecision::SkipCall,
+            "x" | "end" => return PauseDecision::End,
+            "e" | "edit" if !edit.is_empty() => match edit_in_editor(at, env) {
+                Ok(Some(decision)) => return decision,
+                Ok(None) => streams.print_stderr("nothing was changed"),
+                Err(why) => streams.print_stderr(&why),
+            },
+            other => streams.print_stderr(&format!(
+                "`{}` is not one of the choices",
+                make_visible(other, false)
+            )),
+        }
+    }
+}
+
+/// Opens the text in the user's editor. Returns `None` if it is unchanged; the error is a sentence.
+fn edit_in_editor(at: &PausedAt, env: &Env) -> Result<Option<PauseDecision>, String> {
+    let Some(before) = at.editable_text() else {
+        return Ok(None);
+    };
+    let file = EditedFile::create(&before, env)?;
+    let command = build_editor_command(
+        env,
+        &file.0,
+        FilePosition { line: 1, column: 1 },
+        Path::is_file,
+    )
+    .map_err(|error| error.to_string())?;
+    let status = Command::new(&command.program).args(&command.args).status();
+    let status =
+        status.map_err(|error| format!("`{}` could not be started: {error}", command.program))?;
+    if !status.success() {
+        return Err(format!("`{}` ended with an error", command.program));
+    }
+    let after = std::fs::read_to_string(&file.0).map_err(|error| error.to_string())?;
+    // Editors end a file with a line break.
+    let after = after.strip_suffix('\n').unwrap_or(&after);
+    if after == before {
+        return Ok(None);
+    }
+    let action = at.edit(after).map_err(|error| error.to_string())?;
+    Ok(Some(PauseDecision::Edit(action)))
+}
+
+/// A private file for the editor, which goes when it is dropped.
+struct EditedFile(PathBuf);
+
+impl EditedFile {
+    fn create(text: &str, env: &Env) -> Result<Self, String> {
+        let folder = data_dir(env).map_err(|error| error.to_string())?;
+        storage::create_private_folder(&folder).map_err(|error| error.to_string())?;
+        let path = folder.join(format!("edit-{}.json", std::process::id()));
+        // A crash may have left the file of an earlier process with this number.
+        _ = std::fs::remove_file(&path);
+        storage::create_private_file(&path, text.as_bytes()).map_err(|error| error.to_string())?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for EditedFile {
+    fn drop(&mut self) {
+        _ = std::fs::remove_file(&self.0);
+    }
+}

@@ -1,0 +1,49 @@
+//! The decisions that a filter selects, whatever their outcome: the population of figures and draws.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use super::CommandCx;
+use super::error::CommandError;
+use super::planned_cells::for_each_planned_cell;
+use crate::run::DecisionFilter;
+use crate::workspace::Workspace;
+
+/// Returns the names of the decisions that a filter selects.
+pub(super) fn select_population(
+    filter: &str,
+    workspace: &Arc<Workspace>,
+    cx: &CommandCx,
+) -> Result<HashSet<String>, CommandError> {
+    let parsed =
+        DecisionFilter::parse(filter).map_err(|error| CommandError::usage(error.to_string()))?;
+    if parsed.needs_past_outcomes() {
+        return Err(CommandError::usage(format!(
+            "`{filter}` depends on outcomes, and a population must not: its figures would describe the judge's choice"
+        )));
+    }
+    list_selected(parsed, workspace, cx)
+}
+
+/// Returns the names of the decisions that a filter selects now, which may depend on outcomes.
+pub(super) fn select_decisions_of_filter(
+    filter: &str,
+    workspace: &Arc<Workspace>,
+    cx: &CommandCx,
+) -> Result<HashSet<String>, CommandError> {
+    let parsed =
+        DecisionFilter::parse(filter).map_err(|error| CommandError::usage(error.to_string()))?;
+    list_selected(parsed, workspace, cx)
+}
+
+fn list_selected(
+    filter: DecisionFilter,
+    workspace: &Arc<Workspace>,
+    cx: &CommandCx,
+) -> Result<HashSet<String>, CommandError> {
+    let mut names = HashSet::new();
+    for_each_planned_cell(workspace, Some(filter), cx, |cell| {
+        names.insert(cell.decision.to_string());
+    })?;
+    Ok(names)
+}

@@ -1,0 +1,91 @@
+//! The arguments of `dicta review`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+use super::format::{Format, REVIEW_FORMATS, accept};
+use super::workspace_args::ConsentArgs;
+use super::workspace_args::WorkbenchArgs;
+use crate::review::ReviewMix;
+
+/// The arguments of `dicta review`.
+#[derive(Debug, Clone, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(super) struct ReviewArgs {
+    #[command(subcommand)]
+    pub(super) command: Option<ReviewCommand>,
+    /// Transcript files, or a workspace; default: the workspace in this folder or a parent
+    pub(super) paths: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(super) sample: SampleArgs,
+    /// Print the transcripts to read instead of opening the screen
+    #[arg(long)]
+    pub(super) list: bool,
+    #[command(flatten)]
+    pub(super) look: WorkbenchArgs,
+}
+
+/// The arguments that choose transcripts.
+#[derive(Debug, Clone, Args)]
+pub(super) struct SampleArgs {
+    /// The number of transcripts to read, if none were drawn yet; the mix is scaled to it
+    #[arg(long, value_name = "N")]
+    pub(super) sample: Option<usize>,
+    /// Extend the sample by this number of transcripts, without those drawn before
+    #[arg(long, value_name = "N", conflicts_with = "sample")]
+    pub(super) more: Option<usize>,
+    /// The seed of the random part; default: chosen by chance and recorded
+    #[arg(long)]
+    pub(super) seed: Option<u64>,
+    /// The plans and their numbers [default: random=50,outlier=30,diverse=20]
+    #[arg(long, value_name = "MIX")]
+    pub(super) mix: Option<ReviewMix>,
+}
+
+/// The commands on notes.
+#[derive(Debug, Clone, Subcommand)]
+pub(super) enum ReviewCommand {
+    /// Print the table of failure modes with intervals, their definitions, and the notes
+    Report {
+        /// Transcript files, or a workspace; default: the workspace in this folder or a parent
+        paths: Vec<PathBuf>,
+        /// The output format
+        #[arg(long, value_name = "FORMAT", value_parser = accept(REVIEW_FORMATS), default_value = "markdown")]
+        format: Format,
+    },
+    /// Ask a judge for names and groups of the notes without a mode; changes nothing until you accept it
+    Suggest(SuggestArgs),
+    /// List evals that could check for a mode, with their hits, or write one of them into a rubric
+    Eval {
+        /// The id, the beginning of the id, or the name of a mode
+        mode: String,
+        /// Write the eval of this type; without it, list them
+        #[arg(long = "type", value_name = "TYPE")]
+        eval_type: Option<String>,
+        /// The rubric to write into; default: `review.yaml` next to the first rubric
+        #[arg(long, value_name = "ID")]
+        rubric: Option<String>,
+        /// A workspace; default: the workspace in this folder or a parent
+        #[arg(short = 'w', long = "workspace", value_name = "DIR")]
+        workspace: Option<PathBuf>,
+    },
+}
+
+/// The arguments of `dicta review suggest`.
+#[derive(Debug, Clone, Args)]
+pub(super) struct SuggestArgs {
+    /// Transcript files, or a workspace; default: the workspace in this folder or a parent
+    pub(super) paths: Vec<PathBuf>,
+    /// The judge to ask; without it, dicta groups notes by similar words and calls no model
+    #[arg(long, value_name = "NAME")]
+    pub(super) judge: Option<String>,
+    /// The mean distance up to which similar notes are grouped, from 0 to 1
+    #[arg(long, value_name = "DISTANCE", default_value_t = crate::review::DEFAULT_CUT, conflicts_with = "judge")]
+    pub(super) cut: f64,
+    /// Accept the last suggestions: their numbers, or `all`
+    #[arg(long, value_name = "NUMBERS", conflicts_with_all = ["judge", "cut"])]
+    pub(super) accept: Option<String>,
+    #[command(flatten)]
+    pub(super) consent: ConsentArgs,
+}

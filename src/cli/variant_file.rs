@@ -1,0 +1,308 @@
+//! The file of `dicta variants`: an eval, and a list of variants that override parts of it.
+//!
+//! Responsible for reading the file and for the text of the rubric that a variant gives. Does not run anything.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::error::CommandError;
+use crate::diag::find_nearest;
+use crate::diag::yaml::{self, describe_value};
+use crate::handlers::EvalTypeRegistry;
+use crate::model::make_visible;
+use crate::rubric::{EvalTypeCatalog as _, EvalValue, Rubric, set_eval_values};
+use crate::workspace::{Workspace, replace_rubric_text};
+
+/// The keys that a variant may override, and whether each is an entry of `params`.
+const OVERRIDES: &[(&str, bool)] = &[
+    ("criteria", true),
+    ("scoring_guide", true),
+    ("shots", true),
+    ("model", true),
+    ("grouping", true),
+    ("judge", false),
+    ("repeat", false),
+];
+/// The keys of `shots`. The schema of params knows them too, and names no similar one.
+const SHOTS_KEYS: &[&str] = &["from", "pass", "fail", "pick", "seed", "max_tokens"];
+/// The keys of the file.
+const FILE_KEYS: &[&str] = &["eval", "variants"];
+/// The largest number of variants in a file. More would choose the luckiest one.
+const MAX_VARIANTS: usize = 50;
+
+/// The variants of one eval.
+pub(super) struct VariantFile {
+    /// The rubric of the eval.
+    pub(super) rubric: Arc<Rubric>,
+    /// The id of the eval.
+    pub(super) eval: String,
+    /// The variants, in order.
+    pub(super) variants: Vec<Variant>,
+}
+
+/// A named change of an eval.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Variant {
+    pub(super) name: String,
+    pub(super) values: Vec<EvalValue>,
+}
+
+impl VariantFile {
+    /// Reads the file. An error names the nearest valid name.
+    pub(super) fn read(
+        path: &Path,
+        workspace: &Workspace,
+        registry: &EvalTypeRegistry,
+    ) -> Result<Self, CommandError> {
+        let text = std::fs::read_to_string(path).map_err(|error| {
+            CommandError::usage(format!(
+                "{}: {error}",
+                make_visible(&path.to_string_lossy(), false)
+            ))
+        })?;
+        Self::parse(&text.into(), path, workspace, registry)
+    }
+
+    fn parse(
+        text: &Arc<str>,
+        path: &Path,
+        workspace: &Workspace,
+        registry: &EvalTypeRegistry,
+    ) -> Result<Self, CommandError> {
+        let doc = yaml::read_document(text, path).map_err(CommandError::from_diagnostics)?;
+        let refuse = |at: &str, why: String| {
+            CommandError::from_diagnostics(vec![doc.error(at, "variants", why)])
+        };
+        let Value::Object(file) = &doc.value else {
+            return Err(refuse(
+                "",
+                "a file of variants is a mapping with `eval` and `variants`".to_owned(),
+            ));
+        };
+        let mut unknown = file.keys().filter(|key| !FILE_KEYS.contains(&key.as_str()));
+        if let Some(key) = unknown.next() {
+            let at = format!("/{}", escape(key));
+            return Err(refuse(&at, unknown_key(key, FILE_KEYS.iter().copied())));
+        }
+        let name = file.get("eval").and_then(Value::as_str).unwrap_or_default();
+        let (rubric, eval) =
+            find_eval(name, workspace, registry).map_err(|why| refuse("/eval", why))?;
+        let Some(Value::Array(list)) = file.get("variants") else {
+            return Err(refuse(
+                "/variants",
+                "variants is a list of mappings, such as { name: strict, criteria: … }".to_owned(),
+            ));
+        };
+        if list.is_empty() || list.len() > MAX_VARIANTS {
+            let why = format!(
+                "variants needs 1 to {MAX_VARIANTS} entries (got {})",
+                list.len()
+            );
+            return Err(refuse("/variants", why));
+        }
+        let mut variants: Vec<Variant> = Vec::new();
+        for (at, entry) in list.iter().enumerate() {
+            let place = format!("/variants/{at}");
+            let variant = read_variant(entry).map_err(|(key, why)| {
+                refuse(
+                    &key.map_or_else(|| place.clone(), |key| format!("{place}/{}", escape(&key))),
+                    why,
+                )
+            })?;
+            if variants.iter().any(|known| known.name == variant.name) {
+                let why = format!("two variants are called `{}`", variant.name);
+                return Err(refuse(&format!("{place}/name"), why));
+            }
+            check_judge(&variant, workspace)
+                .map_err(|why| refuse(&format!("{place}/judge"), why))?;
+            variants.push(variant);
+        }
+        Ok(Self {
+            rubric,
+            eval,
+            variants,
+        })
+    }
+
+    /// Returns the variant with a name.
+    pub(super) fn find(&self, name: &str) -> Result<&Variant, CommandError> {
+        self.variants
+            .iter()
+            .find(|variant| variant.name == name)
+            .ok_or_else(|| {
+                let names = self.variants.iter().map(|variant| variant.name.as_str());
+                let near = find_nearest(name, names.clone());
+                let hint = near.map_or_else(
+                    || format!("the variants are {}", names.collect::<Vec<_>>().join(", ")),
+                    |near| format!("did you mean `{near}`?"),
+                );
+                CommandError::usage(format!("no variant is called `{name}`; {hint}"))
+            })
+    }
+
+    /// Returns the text of the rubric with the change of a variant, and the workspace with it.
+    pub(super) fn apply(
+        &self,
+        variant: &Variant,
+        workspace: &Workspace,
+        registry: &EvalTypeRegistry,
+    ) -> Result<(Arc<str>, Workspace), CommandError> {
+        let rubric = &self.rubric;
+        let edited = set_eval_values(&rubric.source, &rubric.path, &self.eval, &variant.values)
+            .map_err(|error| {
+                CommandError::usage(format!(
+                    "variant {}: {}: {error}",
+                    variant.name,
+                    rubric.path.display()
+                ))
+            })?;
+        let edited: Arc<str> = edited.into();
+        let changed = replace_rubric_text(workspace, &rubric.path, &edited, registry);
+        let changed = changed.map_err(|problems| {
+            let all: Vec<String> = problems.iter().map(ToString::to_string).collect();
+            CommandError::usage(format!(
+                "variant {} loads no rubric: {}",
+                variant.name,
+                all.join("; ")
+            ))
+        })?;
+        Ok((edited, changed))
+    }
+}
+
+fn escape(key: &str) -> String {
+    crate::model::escape_pointer_step(key)
+}
+
+fn unknown_key<'k>(key: &str, known: impl Iterator<Item = &'k str> + Clone) -> String {
+    let hint = find_nearest(key, known.clone()).map_or_else(
+        || format!("the keys are {}", known.collect::<Vec<_>>().join(", ")),
+        |near| format!("did you mean `{near}`?"),
+    );
+    format!("unknown key `{key}`; {hint}")
+}
+
+/// Reads one entry. The error has the key that it is about.
+fn read_variant(entry: &Value) -> Result<Variant, (Option<String>, String)> {
+    let Value::Object(map) = entry else {
+        let why = format!(
+            "a variant is a mapping, such as {{ name: strict, criteria: … }} (got {})",
+            describe_value(entry)
+        );
+        return Err((None, why));
+    };
+    let name = map.get("name").and_then(Value::as_str).unwrap_or_default();
+    if name.trim().is_empty() {
+        return Err((None, "a variant needs a name".to_owned()));
+    }
+    let mut values = Vec::new();
+    for (key, value) in map.iter().filter(|(key, _)| *key != "name") {
+        let Some((_, is_param)) = OVERRIDES.iter().find(|(known, _)| known == key) else {
+            let known = OVERRIDES.iter().map(|(known, _)| *known).chain(["name"]);
+            let known: Vec<&str> = known.collect();
+            return Err((Some(key.clone()), unknown_key(key, known.iter().copied())));
+        };
+        if let ("shots", Value::Object(settings)) = (key.as_str(), value)
+            && let Some(other) = settings
+                .keys()
+                .find(|one| !SHOTS_KEYS.contains(&one.as_str()))
+        {
+            let why = unknown_key(other, SHOTS_KEYS.iter().copied());
+            return Err((Some(key.clone()), format!("shots: {why}")));
+        }
+        values.push(EvalValue {
+            is_param: *is_param,
+            key: key.clone(),
+            value: value.clone(),
+        });
+    }
+    Ok(Variant {
+        name: name.to_owned(),
+        values,
+    })
+}
+
+fn check_judge(variant: &Variant, workspace: &Workspace) -> Result<(), String> {
+    let judge = variant.values.iter().find(|value| value.key == "judge");
+    let Some(name) = judge.and_then(|judge| judge.value.as_str()) else {
+        return Ok(());
+    };
+    if workspace.find_judge(name).is_some() {
+        return Ok(());
+    }
+    let names = workspace.judges.keys().map(String::as_str);
+    let hint = find_nearest(name, names.clone()).map_or_else(
+        || {
+            format!(
+                "the judges here are {}",
+                names.collect::<Vec<_>>().join(", ")
+            )
+        },
+        |near| format!("did you mean `{near}`?"),
+    );
+    Err(format!("no judge is called `{name}`; {hint}"))
+}
+
+/// Finds the eval with a name: `rubric/eval`, or `eval` if only one rubric has it.
+fn find_eval(
+    name: &str,
+    workspace: &Workspace,
+    registry: &EvalTypeRegistry,
+) -> Result<(Arc<Rubric>, String), String> {
+    let all: Vec<(&Arc<Rubric>, String)> = workspace
+        .rubrics
+        .iter()
+        .flat_map(|rubric| {
+            list_written_evals(rubric, registry)
+                .into_iter()
+                .map(move |id| (rubric, id))
+        })
+        .collect();
+    let found: Vec<_> = all
+        .iter()
+        .filter(|(rubric, id)| name == id || name == format!("{}/{id}", rubric.id))
+        .collect();
+    match &found[..] {
+        [(rubric, id)] => Ok((Arc::clone(rubric), id.clone())),
+        [] => {
+            let names: Vec<String> = all
+                .iter()
+                .map(|(rubric, id)| format!("{}/{id}", rubric.id))
+                .collect();
+            let hint = find_nearest(name, names.iter().map(String::as_str)).map_or_else(
+                || format!("the evals are {}", names.join(", ")),
+                |near| format!("did you mean `{near}`?"),
+            );
+            Err(format!("no judged eval is called `{name}`; {hint}"))
+        }
+        _ => Err(format!(
+            "several rubrics have an eval `{name}`; write rubric/eval"
+        )),
+    }
+}
+
+/// Returns the ids of the judged evals as the file writes them: an eval with `grouping: per_criterion` is one.
+fn list_written_evals(rubric: &Rubric, registry: &EvalTypeRegistry) -> Vec<String> {
+    let mut ids: Vec<String> = Vec::new();
+    for eval in rubric.evals.iter().filter(|eval| {
+        registry
+            .eval_type(&eval.eval_type)
+            .is_some_and(|kind| kind.judged)
+    }) {
+        let whole = match eval.id.rsplit_once('.') {
+            Some((whole, number))
+                if number.parse::<u32>().is_ok()
+                    && !rubric.evals.iter().any(|one| one.id == whole) =>
+            {
+                whole
+            }
+            _ => &eval.id,
+        };
+        if !ids.iter().any(|id| id == whole) {
+            ids.push(whole.to_owned());
+        }
+    }
+    ids
+}

@@ -1,0 +1,417 @@
+//! The figures of each eval of a state against labels.
+//!
+//! Responsible for choosing the labels of each figure. A label measures only if a recorded draw chose its decision; all
+//! others are debug labels, which no figure of a population uses. Does not compute the figures; [`super::statistics`]
+//! does.
+
+use std::collections::{HashMap, HashSet};
+
+use super::rater_figures::{RaterFigures, RaterTally};
+use super::statistics::{
+    AgreementFigures, Confidence, ConfusionTable, DisagreementWeight, Figure, MeasuredLabel,
+    PopulationItem, SampledPopulation, kendall_tau_b, mean_absolute_error, score_bias,
+    spearman_rho, weighted_kappa,
+};
+use crate::model::{DisagreementCause, LabelLookup, Labels, RecordedDraw};
+use crate::record::{RecordedCell, State, StateDecision};
+
+/// The figures of one eval.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EvalFigures {
+    /// The id of the rubric.
+    pub rubric: String,
+    /// The id of the eval.
+    pub eval: String,
+    /// The population: decisions with a verdict that a draw could choose, in cells.
+    pub population: SampledPopulation,
+    /// The figures of the population; `None` if no drawn decision has a label.
+    pub measured: Option<AgreementFigures>,
+    /// True if the labels are one simple random sample.
+    pub is_one_random_draw: bool,
+    /// The number of decisions in the population without a draw. It is the whole population if nothing was drawn.
+    pub decisions: u64,
+    /// The counts of labels that no draw chose.
+    pub debug: ConfusionTable,
+    /// The number of labels in `debug`.
+    pub debug_labels: u64,
+    /// The figures of scores, over all labels with a score.
+    pub scores: Option<ScoreFigures>,
+    /// The number of labels of people who could not decide.
+    pub unsure: u64,
+    /// The number of labels whose question or transcript changed. They are in no figure until a person confirms them.
+    pub to_confirm: u64,
+    /// The number of sealed labels, which are in no other field.
+    pub sealed: u64,
+    /// The number of labels that the judge saw as examples. They and their decisions are in no other field.
+    pub shots: u64,
+    /// The agreement of the people who labelled.
+    pub people: RaterFigures,
+    /// The agreement of the judges of a panel, or of repeats.
+    pub judges: RaterFigures,
+    /// The causes of disagreements.
+    pub causes: CauseCounts,
+}
+
+/// The agreement of scores with the scores of labels.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ScoreFigures {
+    /// The number of pairs.
+    pub pairs: u64,
+    /// κ with quadratic weights.
+    pub weighted_kappa: Figure,
+    /// Spearman's ρ.
+    pub rho: Figure,
+    /// Kendall's τ-b.
+    pub tau_b: Figure,
+    /// The mean absolute error.
+    pub mean_error: Figure,
+    /// The mean of judge minus label.
+    pub bias: Figure,
+}
+
+/// The causes of the closed disagreements of an eval.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CauseCounts {
+    /// The number of labels that differ from the verdict and are not closed.
+    pub open: u64,
+    /// The number of labels by cause, in the order of [`DisagreementCause::ALL`].
+    pub closed: [u64; DisagreementCause::ALL.len()],
+}
+
+impl CauseCounts {
+    /// Returns each cause with its number of labels.
+    pub fn by_cause(self) -> impl Iterator<Item = (DisagreementCause, u64)> {
+        DisagreementCause::ALL.into_iter().zip(self.closed)
+    }
+
+    /// Returns the number of closed disagreements.
+    pub fn all_closed(self) -> u64 {
+        self.closed.iter().sum()
+    }
+}
+
+/// The label of a decision, as figures need it.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct FigureLabel {
+    /// The answer of the label that counts: pass, fail, or an inner `None` for unsure. `None` without such a label.
+    pub answer: Option<Option<bool>>,
+    /// The person's score.
+    pub score: Option<f64>,
+    /// True if the label waits for a confirmation.
+    pub is_to_confirm: bool,
+    /// The cause of a closed disagreement.
+    pub cause: Option<DisagreementCause>,
+    /// True if a label exists and is sealed.
+    pub is_sealed: bool,
+    /// True if the judge saw the label as an example.
+    pub is_shot: bool,
+    /// True if the transcript belongs to the sealed part, so that a label of it is hidden.
+    pub is_hidden: bool,
+}
+
+impl FigureLabel {
+    /// Returns the label that a lookup found. `is_hidden` states that the transcript belongs to the sealed part.
+    pub fn from_lookup(found: LabelLookup<'_>, is_hidden: bool) -> Self {
+        let label = found.counted();
+        Self {
+            answer: label.map(|label| label.passed),
+            score: label.and_then(|label| label.label.score),
+            is_to_confirm: found.is_to_confirm(),
+            cause: label.and_then(|label| label.label.cause),
+            is_sealed: matches!(found, LabelLookup::Sealed { .. }),
+            is_shot: matches!(found, LabelLookup::Shot(_)),
+            is_hidden,
+        }
+    }
+}
+
+/// A decision with its label.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LabelledDecision<'d> {
+    /// The id of the transcript.
+    pub transcript: &'d str,
+    /// The verdict.
+    pub verdict: Option<bool>,
+    /// The score.
+    pub score: Option<f64>,
+    /// The label.
+    pub label: FigureLabel,
+    /// The answers of all people who decided, by name.
+    pub people: &'d [(String, bool)],
+    /// The verdicts of the judges of a panel, or of repeats, by name.
+    pub judges: &'d [(String, bool)],
+}
+
+/// Returns the figures of every eval of a state. `includes` selects the decisions of the population. Decisions on single
+/// messages have no labels. The figures of panels are empty, because a state lacks the verdicts of their members.
+pub fn compute_label_figures(
+    state: &State,
+    labels: &Labels,
+    draws: &[RecordedDraw],
+    confidence: Confidence,
+    includes: impl Fn(&StateDecision) -> bool,
+) -> Vec<EvalFigures> {
+    let evals = state.header.evals.iter().zip(&state.evals);
+    evals
+        .map(|(spec, eval)| {
+            let rubric = state.rubric_id(spec);
+            let mut sorted = SortedLabels::new(draws, rubric, &spec.id);
+            let decisions = eval.decisions.iter();
+            for decision in decisions.filter(|one| one.message.is_none() && includes(one)) {
+                let query = state.label_query(decision);
+                let found = query.map_or(LabelLookup::Unlabelled, |query| labels.look_up(&query));
+                let transcript = &*state.transcript(decision).id;
+                // Only a label that counts can have others next to it.
+                let people = match (found, query) {
+                    (LabelLookup::Counted(_), Some(query)) => labels.list_answers(&query),
+                    _ => Vec::new(),
+                };
+                sorted.add(&LabelledDecision {
+                    transcript,
+                    verdict: decision.passed(),
+                    score: decision.score(),
+                    label: FigureLabel::from_lookup(found, labels.is_sealed(transcript)),
+                    people: &decided_answers(people),
+                    judges: &[],
+                });
+            }
+            sorted.finish(rubric, &spec.id, confidence)
+        })
+        .collect()
+}
+
+/// Returns the agreement of the judges and repeats of each eval. `verdict` returns the verdict of a cell.
+pub fn compute_judge_figures(
+    state: &State,
+    verdict: impl Fn(&RecordedCell) -> Option<bool>,
+) -> Vec<RaterFigures> {
+    let evals = state.evals.iter();
+    evals
+        .map(|eval| {
+            let mut tally = RaterTally::default();
+            for decision in eval.decisions.iter().filter(|one| one.cells.len() > 1) {
+                let places = decision.cells.iter().zip(&decision.slots);
+                let named = places.filter_map(|(cell, slot)| {
+                    let judge = slot
+                        .judge
+                        .and_then(|at| state.header.judges.get(at as usize));
+                    let judge = judge.map_or("", |judge| judge.config.name.as_str());
+                    Some((name_judge(judge, slot.repeat), verdict(cell)?))
+                });
+                let named: Vec<(String, bool)> = named.collect();
+                tally.add(named.iter().map(|(name, passed)| (name.as_str(), *passed)));
+            }
+            tally.finish()
+        })
+        .collect()
+}
+
+/// Returns the name of a judge as a rater: `house`, or `house#2` for its second repeat.
+pub fn name_judge(judge: &str, repeat: Option<u32>) -> String {
+    repeat.map_or_else(|| judge.to_owned(), |repeat| format!("{judge}#{repeat}"))
+}
+
+fn decided_answers(answers: Vec<(String, Option<bool>)>) -> Vec<(String, bool)> {
+    let decided = answers.into_iter();
+    decided
+        .filter_map(|(by, passed)| Some((by, passed?)))
+        .collect()
+}
+
+/// Returns the figures of one eval. `add_all` hands over its decisions.
+pub fn compute_eval_figures(
+    rubric: &str,
+    eval: &str,
+    draws: &[RecordedDraw],
+    confidence: Confidence,
+    add_all: impl FnOnce(&mut dyn FnMut(&LabelledDecision<'_>)),
+) -> EvalFigures {
+    let mut sorted = SortedLabels::new(draws, rubric, eval);
+    add_all(&mut |decision| sorted.add(decision));
+    sorted.finish(rubric, eval, confidence)
+}
+
+/// A draw with its transcripts by id.
+pub(super) struct DrawIndex<'d> {
+    strata: HashMap<&'d str, u32>,
+    drawn: HashSet<&'d str>,
+}
+
+impl<'d> DrawIndex<'d> {
+    pub(super) fn new(draw: &'d RecordedDraw) -> Self {
+        let strata = (0..).zip(&draw.strata).flat_map(|(number, stratum)| {
+            let members = stratum.members.iter();
+            members.map(move |id| (id.as_str(), number))
+        });
+        Self {
+            strata: strata.collect(),
+            drawn: draw.drawn.iter().map(String::as_str).collect(),
+        }
+    }
+
+    /// Returns true if the draw chose the transcript.
+    pub(super) fn has_drawn(&self, transcript: &str) -> bool {
+        self.drawn.contains(transcript)
+    }
+
+    /// Returns the stratum of a transcript; `None` if the draw could not choose it.
+    pub(super) fn stratum(&self, transcript: &str) -> Option<u32> {
+        self.strata.get(transcript).copied()
+    }
+}
+
+/// Returns the use of a label in figures of a population. `passed` is the label that counts.
+pub(super) fn classify_label(is_drawn: bool, passed: Option<bool>) -> MeasuredLabel {
+    match (is_drawn, passed) {
+        (false, _) => MeasuredLabel::NotDrawn,
+        (true, None) => MeasuredLabel::Missing,
+        (true, Some(passed)) => MeasuredLabel::Is(passed),
+    }
+}
+
+/// A decision with its place in each draw.
+struct SortedItem {
+    arrival: u32,
+    strata: Vec<Option<u32>>,
+    verdict: Option<bool>,
+    measured: MeasuredLabel,
+}
+
+/// The decisions of an eval, sorted by the purpose of their labels.
+struct SortedLabels<'d> {
+    draws: Vec<DrawIndex<'d>>,
+    arrivals: HashMap<&'d str, u32>,
+    items: Vec<SortedItem>,
+    debug: ConfusionTable,
+    debug_labels: u64,
+    scores: Vec<(f64, f64)>,
+    people: RaterTally,
+    judges: RaterTally,
+    causes: CauseCounts,
+    decisions: u64,
+    unsure: u64,
+    to_confirm: u64,
+    sealed: u64,
+    shots: u64,
+}
+
+impl<'d> SortedLabels<'d> {
+    fn new(draws: &'d [RecordedDraw], rubric: &str, eval: &str) -> Self {
+        let own = draws
+            .iter()
+            .filter(|draw| draw.rubric == rubric && draw.eval == eval);
+        Self {
+            arrivals: RecordedDraw::number_arrivals(own.clone()),
+            draws: own.map(DrawIndex::new).collect(),
+            items: Vec::new(),
+            debug: ConfusionTable::default(),
+            debug_labels: 0,
+            scores: Vec::new(),
+            people: RaterTally::default(),
+            judges: RaterTally::default(),
+            causes: CauseCounts::default(),
+            decisions: 0,
+            unsure: 0,
+            to_confirm: 0,
+            sealed: 0,
+            shots: 0,
+        }
+    }
+
+    fn add(&mut self, decision: &LabelledDecision<'_>) {
+        if decision.label.is_shot {
+            self.shots += 1;
+            return;
+        }
+        self.decisions += 1;
+        let (verdict, label) = (decision.verdict, decision.label);
+        let draws = &self.draws;
+        // A split is one more random draw: it hides labels, and the sampling cells stay.
+        let is_drawn = !label.is_hidden
+            && draws
+                .iter()
+                .any(|draw| draw.drawn.contains(decision.transcript));
+        self.to_confirm += u64::from(label.is_to_confirm);
+        self.sealed += u64::from(label.is_sealed);
+        let passed = label.answer.flatten();
+        self.unsure += u64::from(label.answer == Some(None));
+        if let (Some(person), Some(judge)) = (label.score, decision.score) {
+            self.scores.push((person, judge));
+        }
+        if !is_drawn && let (Some(passed), Some(verdict)) = (passed, verdict) {
+            self.debug.add(passed, verdict, 1.0);
+            self.debug_labels += 1;
+        }
+        match label.cause {
+            Some(cause) => {
+                let causes = DisagreementCause::ALL.iter().zip(&mut self.causes.closed);
+                for (_, count) in causes.filter(|(one, _)| **one == cause) {
+                    *count += 1;
+                }
+            }
+            None if passed.zip(verdict).is_some_and(|(a, b)| a != b) => self.causes.open += 1,
+            None => {}
+        }
+        let named = |all: &'_ [(String, bool)], tally: &mut RaterTally| {
+            tally.add(all.iter().map(|(name, passed)| (name.as_str(), *passed)));
+        };
+        named(decision.people, &mut self.people);
+        named(decision.judges, &mut self.judges);
+        let strata = draws
+            .iter()
+            .map(|draw| draw.strata.get(decision.transcript).copied())
+            .collect();
+        let measured = match (is_drawn, passed) {
+            (false, _) => MeasuredLabel::NotDrawn,
+            (true, None) => MeasuredLabel::Missing,
+            (true, Some(passed)) => MeasuredLabel::Is(passed),
+        };
+        let arrival = self.arrivals.get(decision.transcript).copied();
+        self.items.push(SortedItem {
+            arrival: arrival.unwrap_or_default(),
+            strata,
+            verdict,
+            measured,
+        });
+    }
+
+    fn finish(self, rubric: &str, eval: &str, confidence: Confidence) -> EvalFigures {
+        let items = self.items.iter().map(|item| PopulationItem {
+            arrival: item.arrival,
+            strata: &item.strata,
+            verdict: item.verdict,
+            label: item.measured,
+        });
+        let population = SampledPopulation::from_items(items);
+        let measured = (population.labels() > 0).then(|| population.figures(confidence));
+        let scores = (!self.scores.is_empty()).then(|| ScoreFigures {
+            pairs: self.scores.len() as u64,
+            weighted_kappa: weighted_kappa(&self.scores, DisagreementWeight::Quadratic),
+            rho: spearman_rho(&self.scores),
+            tau_b: kendall_tau_b(&self.scores),
+            mean_error: mean_absolute_error(&self.scores),
+            bias: score_bias(&self.scores),
+        });
+        EvalFigures {
+            rubric: rubric.to_owned(),
+            eval: eval.to_owned(),
+            is_one_random_draw: population.is_one_random_draw(),
+            population,
+            measured,
+            decisions: self.decisions,
+            debug: self.debug,
+            debug_labels: self.debug_labels,
+            scores,
+            unsure: self.unsure,
+            to_confirm: self.to_confirm,
+            sealed: self.sealed,
+            shots: self.shots,
+            people: self.people.finish(),
+            judges: self.judges.finish(),
+            causes: self.causes,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,68 @@
+//! Intervals of one share.
+
+use super::distributions::beta_quantile;
+use super::interval::{Confidence, Interval};
+
+/// Returns Wilson's score interval (1927) of a share of `n` values. `n` may be an effective number. All shares if `n` is 0.
+pub fn wilson_interval(share: f64, n: f64, confidence: Confidence) -> Interval {
+    if n <= 0.0 {
+        return Interval::SHARES;
+    }
+    let z2 = confidence.z().powi(2);
+    let centre = (share + z2 / (2.0 * n)) / (1.0 + z2 / n);
+    let half = (z2 * (share * (1.0 - share) / n + z2 / (4.0 * n * n))).sqrt() / (1.0 + z2 / n);
+    // Rounding can put a limit just above 0 or below 1.
+    Interval::new(centre - half, centre + half)
+        .including(share)
+        .clamped(Interval::SHARES)
+}
+
+/// Returns Wilson's interval of a share of a population of known size, of which `labels` were drawn by chance.
+///
+/// If everything is labelled, the interval has no width. If nothing is labelled, it contains all shares.
+pub fn finite_wilson_interval(
+    passes: u64,
+    labels: u64,
+    population: u64,
+    confidence: Confidence,
+) -> Interval {
+    if labels == 0 {
+        return Interval::SHARES;
+    }
+    let share = passes as f64 / labels as f64;
+    if labels >= population {
+        return Interval::exact(share);
+    }
+    let correction = (population - 1) as f64 / (population - labels) as f64;
+    wilson_interval(share, labels as f64 * correction, confidence)
+}
+
+/// Returns the interval of Clopper and Pearson (1934), which covers at least its confidence. All shares if `n` is 0.
+pub fn clopper_pearson_interval(hits: u64, n: u64, confidence: Confidence) -> Interval {
+    let (x, rest) = (hits as f64, n.saturating_sub(hits) as f64);
+    let lower = || beta_quantile(confidence.lower_tail(), x, rest + 1.0);
+    let upper = || beta_quantile(confidence.upper_tail(), x + 1.0, rest);
+    Interval::new(
+        if hits == 0 { 0.0 } else { lower() },
+        if hits >= n { 1.0 } else { upper() },
+    )
+}
+
+/// Returns Jeffreys' interval: quantiles of the beta distribution with half a pass and half a fail added.
+///
+/// The lower limit is 0 without a hit, and the upper limit is 1 without a miss.
+pub fn jeffreys_interval(hits: u64, n: u64, confidence: Confidence) -> Interval {
+    let (a, b) = (hits as f64 + 0.5, n.saturating_sub(hits) as f64 + 0.5);
+    Interval::new(
+        if hits == 0 {
+            0.0
+        } else {
+            beta_quantile(confidence.lower_tail(), a, b)
+        },
+        if hits >= n {
+            1.0
+        } else {
+            beta_quantile(confidence.upper_tail(), a, b)
+        },
+    )
+}

@@ -1,0 +1,305 @@
+//! The figures of several variants of a judge on the same labels, and the luck of the best one.
+//!
+//! Responsible for the figures of one table. Every label counts once; labels that no draw chose describe only
+//! themselves. Does not run variants and does not print.
+
+use super::statistics::{
+    Confidence, Interval, OptimismRange, PairedCounts, RepeatedCell, SelfFlipRate, adjust_holm,
+    optimism_range, self_flip_rate, wilson_interval,
+};
+use crate::model::Millis;
+
+/// The verdicts of one variant.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct VariantVerdicts {
+    /// The name.
+    pub name: String,
+    /// The verdict of each label, in the order of the labels; `None` without one.
+    pub verdicts: Vec<Option<bool>>,
+    /// The repeats of each decision.
+    pub repeats: Vec<RepeatedCell>,
+    /// The cost of one decision in USD; `None` if it is unknown.
+    pub cost_usd: Option<f64>,
+    /// The durations of the calls.
+    pub durations: Vec<Millis>,
+}
+
+/// A share of labels with its Wilson interval.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ShareFigure {
+    /// The number of labels that the verdicts agree with.
+    pub hits: u64,
+    /// The number of labels with a verdict.
+    pub labels: u64,
+    /// The interval; `None` without labels.
+    pub interval: Option<Interval>,
+}
+
+impl ShareFigure {
+    fn new(pairs: impl Iterator<Item = bool>) -> Self {
+        let (mut hits, mut labels) = (0, 0);
+        for is_right in pairs {
+            labels += 1;
+            hits += u64::from(is_right);
+        }
+        let share = hits as f64 / labels as f64;
+        let interval = (labels > 0).then(|| wilson_interval(share, labels as f64, Confidence::P95));
+        Self {
+            hits,
+            labels,
+            interval,
+        }
+    }
+
+    /// Returns the share; `None` without labels.
+    pub fn share(self) -> Option<f64> {
+        (self.labels > 0).then(|| self.hits as f64 / self.labels as f64)
+    }
+}
+
+/// The figures of one variant.
+#[derive(Debug, Clone, PartialEq)]
+pub struct VariantFigures {
+    /// The name.
+    pub name: String,
+    /// The share of passes among label passes.
+    pub tpr: ShareFigure,
+    /// The share of fails among label fails.
+    pub tnr: ShareFigure,
+    /// The share of equal verdicts.
+    pub agreement: ShareFigure,
+    /// The number of labels without a verdict.
+    pub without_verdict: u64,
+    /// The self-flip rate; `None` without repeats.
+    pub self_flip: Option<SelfFlipRate>,
+    /// The cost of 1,000 verdicts in USD.
+    pub cost_per_1000: Option<f64>,
+    /// The median duration of a call.
+    pub median: Option<Millis>,
+    /// The comparison with the first variant; `None` for the first one.
+    pub paired: Option<PairedVariant>,
+    /// True if no variant is better in agreement or cost without being worse in the other.
+    pub is_on_front: bool,
+}
+
+/// The comparison of a variant with the first one.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PairedVariant {
+    /// The labels with a verdict of both.
+    pub counts: PairedCounts,
+    /// The p-value of McNemar's exact test.
+    pub p_value: f64,
+    /// The p-value adjusted for all variants.
+    pub p_holm: f64,
+}
+
+/// The figures of all variants.
+#[derive(Debug, Clone, PartialEq)]
+pub struct VariantTable {
+    /// The variants, in order.
+    pub variants: Vec<VariantFigures>,
+    /// The best variant and its luck; `None` for a single variant or without labels.
+    pub winner: Option<WinnerLuck>,
+}
+
+/// The luck of the best variant.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct WinnerLuck {
+    /// The position of the variant.
+    pub position: usize,
+    /// The number of variants that were compared.
+    pub variants: u32,
+    /// The number of labels that all of them have a verdict for.
+    pub labels: u64,
+    /// The agreement of the winner on them.
+    pub agreement: f64,
+    /// The part of the agreement that is luck.
+    pub optimism: OptimismRange,
+}
+
+/// Compares variants on the same labels.
+pub fn compare_variants(labels: &[bool], variants: &[VariantVerdicts]) -> VariantTable {
+    let right = |variant: &VariantVerdicts| -> Vec<Option<bool>> {
+        let verdicts = variant.verdicts.iter().zip(labels);
+        verdicts
+            .map(|(verdict, label)| verdict.map(|verdict| verdict == *label))
+            .collect()
+    };
+    let rights: Vec<Vec<Option<bool>>> = variants.iter().map(right).collect();
+    let mut rows: Vec<VariantFigures> = variants
+        .iter()
+        .zip(&rights)
+        .map(|(variant, right)| figures_of(variant, right, labels))
+        .collect();
+    // Step: each variant against the first.
+    let counts: Vec<PairedCounts> = rights
+        .iter()
+        .skip(1)
+        .map(|right| {
+            let first = rights.first().map_or(&[][..], Vec::as_slice);
+            let both = first.iter().zip(right);
+            PairedCounts::from_pairs(both.filter_map(|(old, new)| old.zip(*new)))
+        })
+        .collect();
+    let p_values: Vec<f64> = counts.iter().map(|one| one.mcnemar_exact()).collect();
+    let adjusted = adjust_holm(&p_values);
+    for (((row, counts), p_value), p_holm) in rows
+        .iter_mut()
+        .skip(1)
+        .zip(counts)
+        .zip(p_values)
+        .zip(adjusted)
+    {
+        row.paired = Some(PairedVariant {
+            counts,
+            p_value,
+            p_holm,
+        });
+    }
+    mark_front(&mut rows);
+    VariantTable {
+        winner: find_winner(&rights),
+        variants: rows,
+    }
+}
+
+fn figures_of(
+    variant: &VariantVerdicts,
+    right: &[Option<bool>],
+    labels: &[bool],
+) -> VariantFigures {
+    let of_class = |class: Option<bool>| {
+        let pairs = right.iter().zip(labels);
+        ShareFigure::new(pairs.filter_map(move |(right, label)| {
+            right.filter(|_| class.is_none_or(|class| class == *label))
+        }))
+    };
+    let mut durations = variant.durations.clone();
+    durations.sort_unstable();
+    VariantFigures {
+        name: variant.name.clone(),
+        tpr: of_class(Some(true)),
+        tnr: of_class(Some(false)),
+        agreement: of_class(None),
+        without_verdict: right.iter().filter(|right| right.is_none()).count() as u64,
+        self_flip: self_flip_rate(&variant.repeats, Confidence::P95).ok(),
+        cost_per_1000: variant.cost_usd.map(|usd| usd * 1000.0),
+        median: durations.get(durations.len() / 2).copied(),
+        paired: None,
+        is_on_front: false,
+    }
+}
+
+/// Marks the variants that no other one dominates. A variant of unknown cost counts as the most expensive.
+fn mark_front(rows: &mut [VariantFigures]) {
+    let points: Vec<Option<(f64, f64)>> = rows
+        .iter()
+        .map(|row| {
+            let share = row.agreement.share()?;
+            Some((share, row.cost_per_1000.unwrap_or(f64::INFINITY)))
+        })
+        .collect();
+    for (row, own) in rows.iter_mut().zip(&points) {
+        let Some((share, cost)) = own else { continue };
+        let is_dominated = points.iter().flatten().any(|(other, price)| {
+            other >= share && price <= cost && (other > share || price < cost)
+        });
+        row.is_on_front = !is_dominated;
+    }
+}
+
+fn find_winner(rights: &[Vec<Option<bool>>]) -> Option<WinnerLuck> {
+    if rights.len() < 2 {
+        return None;
+    }
+    // Only labels that every variant has a verdict for, so that all are measured on the same ones.
+    let count = rights.iter().map(Vec::len).min()?;
+    let complete: Vec<usize> = (0..count)
+        .filter(|at| rights.iter().all(|right| right[*at].is_some()))
+        .collect();
+    let table: Vec<Vec<bool>> = rights
+        .iter()
+        .map(|right| complete.iter().map(|at| right[*at] == Some(true)).collect())
+        .collect();
+    let labels = complete.len() as u64;
+    if labels == 0 {
+        return None;
+    }
+    let hits = |right: &Vec<bool>| right.iter().filter(|one| **one).count();
+    // The first of several best variants wins, as it is the one with the fewest changes.
+    let (position, best) = table
+        .iter()
+        .map(hits)
+        .enumerate()
+        .max_by_key(|(at, hits)| (*hits, std::cmp::Reverse(*at)))?;
+    Some(WinnerLuck {
+        position,
+        variants: u32::try_from(rights.len()).unwrap_or(u32::MAX),
+        labels,
+        agreement: best as f64 / labels as f64,
+        optimism: optimism_range(&table)?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn variant(name: &str, verdicts: &str, cost: f64) -> VariantVerdicts {
+        VariantVerdicts {
+            name: name.to_owned(),
+            verdicts: verdicts
+                .chars()
+                .map(|c| match c {
+                    'p' => Some(true),
+                    'f' => Some(false),
+                    _ => None,
+                })
+                .collect(),
+            cost_usd: Some(cost),
+            ..VariantVerdicts::default()
+        }
+    }
+
+    #[test]
+    fn table_counts_each_class_and_compares_with_the_first() {
+        let labels = [true, true, true, false, false, false];
+        let table = compare_variants(
+            &labels,
+            &[
+                variant("base", "ppffpp", 0.001),
+                variant("better", "pppff-", 0.002),
+                variant("worse", "ffffpp", 0.003),
+            ],
+        );
+        let [base, better, worse] = &table.variants[..] else {
+            panic!("three variants");
+        };
+        assert_eq!((base.tpr.hits, base.tpr.labels), (2, 3));
+        assert_eq!((base.tnr.hits, base.tnr.labels), (1, 3));
+        assert_eq!((better.agreement.hits, better.agreement.labels), (5, 5));
+        assert_eq!(better.without_verdict, 1);
+        let paired = better.paired.expect("a comparison");
+        assert_eq!((paired.counts.lost, paired.counts.gained), (0, 2));
+        assert!((paired.p_value - 0.5).abs() < 1e-12 && (paired.p_holm - 1.0).abs() < 1e-12);
+        assert_eq!(base.paired, None);
+        assert_eq!(
+            [base, better, worse].map(|one| one.is_on_front),
+            [true, true, false]
+        );
+        assert_eq!(base.cost_per_1000, Some(1.0));
+        let winner = table.winner.expect("a winner");
+        assert_eq!((winner.position, winner.variants, winner.labels), (1, 3, 5));
+    }
+
+    #[test]
+    fn equal_variants_are_both_on_the_front_and_one_variant_has_no_luck() {
+        let labels = [true, false];
+        let same = [variant("a", "pf", 0.1), variant("b", "pf", 0.1)];
+        let table = compare_variants(&labels, &same);
+        assert!(table.variants.iter().all(|one| one.is_on_front));
+        assert_eq!(table.winner.map(|winner| winner.position), Some(0));
+        assert_eq!(compare_variants(&labels, &same[..1]).winner, None);
+        assert_eq!(compare_variants(&[], &[]).variants, []);
+    }
+}

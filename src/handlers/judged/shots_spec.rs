@@ -1,0 +1,154 @@
+//! The param `shots` of judged evals: the labelled transcripts that the prompt shows as examples.
+//!
+//! Responsible for the settings. The run chooses the transcripts, because only it reads labels.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::handlers::eval_type::param_problem;
+use crate::rubric::ParamProblem;
+
+/// The name of the param.
+pub const SHOTS_PARAM: &str = "shots";
+/// The largest number of shots of one class. More examples fill the prompt and teach little.
+const MAX_SHOTS: u32 = 20;
+/// The default token budget of one shot.
+const DEFAULT_MAX_TOKENS: u64 = 600;
+
+/// The labelled transcripts that a judge sees as examples.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ShotsSpec {
+    /// The part of the labels that gives the shots: `train`. The labels of `dev` and `test` measure the judge.
+    #[serde(default = "default_source")]
+    pub from: String,
+    /// The number of shots whose label is a pass. With `pick` as a list of ids: all of them by default.
+    #[serde(default)]
+    #[schemars(range(min = 0, max = 20))]
+    pub pass: Option<u32>,
+    /// The number of shots whose label is a fail. With `pick` as a list of ids: all of them by default.
+    #[serde(default)]
+    #[schemars(range(min = 0, max = 20))]
+    pub fail: Option<u32>,
+    /// The labels to prefer: `clear` (all people agree), `noted` (a note gives the reason), `random`, or a list of
+    /// transcript ids.
+    #[serde(default)]
+    pub pick: ShotPick,
+    /// The seed that orders equal labels.
+    #[serde(default = "default_seed")]
+    pub seed: u64,
+    /// The most tokens of one shot, by dicta's estimate. A shot shows as many messages around the judged one as fit.
+    #[serde(default = "default_max_tokens")]
+    #[schemars(range(min = 1))]
+    pub max_tokens: u64,
+}
+
+/// The rule that chooses shots among the labels.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum ShotPick {
+    /// A rule with a name.
+    Rule(ShotRule),
+    /// These transcripts, in this order.
+    Ids(Vec<String>),
+    /// The default rule.
+    #[default]
+    #[serde(skip)]
+    Default,
+}
+
+/// A named rule that chooses shots.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ShotRule {
+    /// Labels on which all people agree, and whose disagreement with the judge has no cause `unclear`.
+    Clear,
+    /// Labels with a note, which the prompt shows as the reason.
+    Noted,
+    /// Any labels.
+    Random,
+}
+
+fn default_source() -> String {
+    "train".to_owned()
+}
+
+const fn default_seed() -> u64 {
+    1
+}
+
+const fn default_max_tokens() -> u64 {
+    DEFAULT_MAX_TOKENS
+}
+
+impl ShotsSpec {
+    /// Returns the settings among the params of an eval; `None` without shots.
+    pub fn from_params(params: &Value) -> Option<Self> {
+        let written = params.get(SHOTS_PARAM).filter(|value| !value.is_null())?;
+        serde_json::from_value(written.clone()).ok()
+    }
+
+    /// Returns the rule; `None` for a list of ids.
+    pub fn rule(&self) -> Option<ShotRule> {
+        match &self.pick {
+            ShotPick::Rule(rule) => Some(*rule),
+            ShotPick::Default => Some(ShotRule::Clear),
+            ShotPick::Ids(_) => None,
+        }
+    }
+
+    /// Returns the named transcripts; `None` for a rule.
+    pub fn pick_ids(&self) -> Option<&[String]> {
+        match &self.pick {
+            ShotPick::Ids(ids) => Some(ids),
+            ShotPick::Rule(_) | ShotPick::Default => None,
+        }
+    }
+
+    /// Returns the problems of the settings.
+    pub(super) fn problems(&self) -> Vec<ParamProblem> {
+        let mut problems = Vec::new();
+        let mut add = |key: &str, why: String| {
+            problems.push(param_problem(format!("/{SHOTS_PARAM}/{key}"), why));
+        };
+        match self.from.as_str() {
+            "train" => {}
+            "dev" | "test" => add(
+                "from",
+                format!(
+                    "must be `train`: labels of `{}` measure the judge, so it must not see them",
+                    self.from
+                ),
+            ),
+            other => add("from", format!("must be `train` (got `{other}`)")),
+        }
+        for (name, count) in [("pass", self.pass), ("fail", self.fail)] {
+            if let Some(count) = count.filter(|count| *count > MAX_SHOTS) {
+                add(name, format!("must be at most {MAX_SHOTS} (got {count})"));
+            }
+        }
+        if self.max_tokens == 0 {
+            add("max_tokens", "must be at least 1".to_owned());
+        }
+        let count = self.pass.unwrap_or_default() + self.fail.unwrap_or_default();
+        match &self.pick {
+            ShotPick::Ids(ids) => {
+                if ids.is_empty() || ids.len() > 2 * MAX_SHOTS as usize {
+                    let most = 2 * MAX_SHOTS;
+                    add("pick", format!("needs 1 to {most} ids (got {})", ids.len()));
+                }
+                if let Some(twice) = (1..ids.len()).find(|at| ids[..*at].contains(&ids[*at])) {
+                    add("pick", format!("names `{}` twice", ids[twice]));
+                }
+            }
+            _ if count == 0 => add(
+                "pass",
+                "must be at least 1, or `fail` must: without both, the judge sees no shot"
+                    .to_owned(),
+            ),
+            _ => {}
+        }
+        problems
+    }
+}

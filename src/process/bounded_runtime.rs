@@ -1,0 +1,127 @@
+//! The async runtime of dicta, whose end never keeps the program open.
+//!
+//! Responsible for the limit on the wait for tasks. Does not start tasks.
+
+use std::io;
+use std::mem::ManuallyDrop;
+use std::ops::Deref;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use tokio::runtime::{Builder, Runtime};
+
+use crate::model::Millis;
+
+/// The further time that the runtime has for its end after the wait for tasks.
+const END_MARGIN: Duration = Duration::from_secs(1);
+
+/// A runtime whose drop waits a limited time for its tasks, also during a panic.
+///
+/// The drop of a plain runtime waits for every call that blocks, and a call to a judge can block for minutes.
+#[derive(Debug)]
+pub struct BoundedRuntime {
+    /// `None` only during the drop.
+    runtime: Option<Runtime>,
+    limit: Duration,
+}
+
+impl BoundedRuntime {
+    /// Starts a runtime whose drop waits at most `limit` for tasks that block.
+    pub fn start(limit: Millis) -> io::Result<Self> {
+        let runtime = Builder::new_multi_thread().enable_all().build()?;
+        Ok(Self {
+            runtime: Some(runtime),
+            limit: limit.to_duration(),
+        })
+    }
+}
+
+impl Deref for BoundedRuntime {
+    type Target = Runtime;
+
+    fn deref(&self) -> &Runtime {
+        self.runtime.as_ref().expect("only the drop takes it")
+    }
+}
+
+impl Drop for BoundedRuntime {
+    fn drop(&mut self) {
+        // If no thread starts, the runtime stays open until the program ends.
+        let Some(runtime) = self.runtime.take().map(ManuallyDrop::new) else {
+            return;
+        };
+        let limit = self.limit;
+        let (ended, end) = mpsc::sync_channel(1);
+        // The end of a runtime wakes its threads, and panics if the system refuses that. Then it waits forever for the
+        // threads that it did not wake, so it must not be on this thread.
+        let ending = std::thread::Builder::new().name("dicta-end".to_owned());
+        let ending = ending.spawn(move || {
+            ManuallyDrop::into_inner(runtime).shutdown_timeout(limit);
+            // Only a drop that waited too long does not receive this.
+            let _late = ended.send(());
+        });
+        if ending.is_ok() {
+            let _ended_or_late = end.recv_timeout(limit + END_MARGIN);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::sync::mpsc::channel;
+
+    use super::*;
+
+    /// The longest time for a drop that must not wait. A failed test waits this long.
+    const PATIENCE: Duration = Duration::from_secs(30);
+
+    #[test]
+    fn call_that_blocks_does_not_delay_the_end_of_the_runtime() {
+        let (release, blocked) = channel::<()>();
+        let (ended, end) = channel();
+        std::thread::spawn(move || {
+            let runtime = BoundedRuntime::start(Millis(1)).expect("a runtime");
+            runtime.spawn_blocking(move || blocked.recv());
+            drop(runtime);
+            ended.send(()).expect("the test waits");
+        });
+        assert_eq!(end.recv_timeout(PATIENCE), Ok(()));
+        drop(release);
+    }
+
+    #[test]
+    fn panic_ends_the_runtime_although_a_call_blocks() {
+        let (release, blocked) = channel::<()>();
+        let (ended, end) = channel();
+        std::thread::spawn(move || {
+            let unwound = catch_unwind(AssertUnwindSafe(|| {
+                let runtime = BoundedRuntime::start(Millis(1)).expect("a runtime");
+                runtime.spawn_blocking(move || blocked.recv());
+                runtime.block_on(async { panic!("on purpose") });
+            }));
+            ended.send(unwound.is_err()).expect("the test waits");
+        });
+        assert_eq!(end.recv_timeout(PATIENCE), Ok(true));
+        drop(release);
+    }
+
+    #[test]
+    fn tasks_end_before_the_runtime_if_they_can() {
+        struct ReportDrop(mpsc::Sender<()>);
+        impl Drop for ReportDrop {
+            fn drop(&mut self) {
+                self.0.send(()).expect("the test waits");
+            }
+        }
+        let (ended, end) = channel();
+        let report = ReportDrop(ended);
+        let runtime = BoundedRuntime::start(Millis(1000)).expect("a runtime");
+        runtime.spawn(async move {
+            let _report = report;
+            std::future::pending::<()>().await;
+        });
+        drop(runtime);
+        assert_eq!(end.try_recv(), Ok(()));
+    }
+}

@@ -1,0 +1,673 @@
+//! The fold over the runs of a workspace, oldest first, that computes the entries of its history.
+//!
+//! Responsible for the newest valid result of every question, and for the states that follow. Does not read logs.
+
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+use std::sync::Arc;
+
+use super::edit::find_edits;
+use super::headers::{is_part_of_history, is_same_revision, state_header};
+use super::identities::{EvalIdentities, name_renamed_evals};
+use super::index::HistoryIndex;
+use super::plan::{EntryPlan, PlannedPlace};
+use super::run_facts::{FactResult, RunFacts};
+use super::{
+    CellSlot, DecisionStanding, EntryRun, EvalDecisions, History, HistoryEntry, RecordedCell,
+    State, StateDecision, resolve,
+};
+use crate::event::{EvalSpec, RunHeader};
+use crate::model::{
+    Ballot, CellVote, Cost, Digest, Outcome, ScoreBounds, VerdictSummary, VoteParams,
+    compares_pairs,
+};
+use crate::record::{RecordedRun, RunStore};
+
+/// Reads the history of a workspace.
+pub(super) fn read_history(store: &RunStore, root: &Path) -> History {
+    let mut fold = HistoryFold::default();
+    let mut index = HistoryIndex::open(store, root);
+    let mut outside = Vec::new();
+    // The store lists the newest run first.
+    for run in store.runs().into_iter().rev() {
+        match index.facts(&run, |header| is_part_of_history(header, root)) {
+            Ok(Some(facts)) => fold.apply(run, facts),
+            Ok(None) => outside.push(run),
+            Err(why) => fold.problems.push(why.to_string()),
+        }
+    }
+    // The index saves time only, so a history without it is complete.
+    let _unwritten = index.save();
+    let mut history = fold.finish();
+    history.outside_runs = outside;
+    history.baseline = resolve::read_baseline(&history, store, root);
+    history
+}
+
+/// The question of a cell, with interned digests. A cell with the same question has the same verdict.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct CellQuestion {
+    transcript: u32,
+    eval: u32,
+    message: Option<u32>,
+    judge: Option<u32>,
+    repeat: Option<u32>,
+    /// The bounds that decided a check, interned. `None` for a result that other bounds can decide, or that depends on
+    /// none.
+    bounds: Option<u32>,
+}
+
+/// The names under which a question was asked, interned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct AskedAs {
+    transcript: u32,
+    eval: u32,
+}
+
+/// The results of one question under one name.
+#[derive(Debug, Clone)]
+struct Candidate {
+    asked_as: AskedAs,
+    /// The newest result that settles the question.
+    settled: Option<KnownResult>,
+    /// The newest error, if it is newer than `settled`.
+    failed: Option<KnownResult>,
+}
+
+/// A result with its place.
+#[derive(Debug, Clone, Copy)]
+struct KnownResult {
+    at: RecordedCell,
+    ballot: Ballot,
+    stated: Option<VerdictSummary>,
+    /// The bounds of its run, interned.
+    bounds: u32,
+}
+
+/// Everything that determines the decisions of an eval, apart from its plan and results.
+#[derive(Debug, Clone, PartialEq)]
+struct EvalTerms {
+    name: u32,
+    digest: u32,
+    bounds: ScoreBounds,
+    bounds_id: u32,
+    /// The digest of each judge, interned, and its index in the header.
+    judges: Vec<(u32, u32)>,
+    spec: EvalSpec,
+}
+
+#[derive(Default)]
+pub(super) struct HistoryFold {
+    history: History,
+    problems: Vec<String>,
+    texts: Interner<String>,
+    bounds: Interner<(Option<u64>, Option<u64>)>,
+    results: HashMap<CellQuestion, Vec<Candidate>>,
+    /// The digests of evals with new results since the last state.
+    changed_evals: HashSet<u32>,
+    /// The plan after the last run, with the run's header.
+    plan: Option<(EntryPlan, Arc<RunHeader>)>,
+    /// The entry of the last run.
+    open: Option<OpenEntry>,
+    /// The terms of the last state's evals, and the plan from which it was built.
+    last_terms: Vec<EvalTerms>,
+    last_plan: Option<EntryPlan>,
+    identities: EvalIdentities,
+}
+
+/// An entry without its state.
+struct OpenEntry {
+    revision: Digest,
+    header: Arc<RunHeader>,
+    runs: Vec<EntryRun>,
+    judged: u64,
+    cost: Cost,
+}
+
+impl HistoryFold {
+    pub(super) fn apply(&mut self, run: RecordedRun, mut facts: RunFacts) {
+        self.complete_judges(&mut facts.header);
+        let revision = facts.header.revision_digest();
+        let continues = self
+            .open
+            .as_ref()
+            .is_some_and(|open| is_same_revision(&open.revision, &open.header, &facts.header));
+        if !continues {
+            self.close_entry();
+        }
+        let number = u32::try_from(self.history.runs.len()).unwrap_or(u32::MAX);
+        let before = self.plan.as_ref().map(|(plan, header)| (plan, &**header));
+        let plan = EntryPlan::after_run(before, &facts);
+        self.add_results(number, &facts);
+        let RunFacts {
+            header,
+            started,
+            transcripts,
+            cells,
+            judged,
+            cost,
+            interrupted,
+            is_whole,
+            ..
+        } = facts;
+        for transcript in transcripts {
+            let records = &mut self.history.records;
+            records.insert(transcript.digest.clone(), transcript);
+        }
+        let entry_run = EntryRun {
+            id: run.id.clone(),
+            started,
+            judged,
+            cells,
+            cost,
+            interrupted,
+            is_whole,
+        };
+        self.history.runs.push(run);
+        self.plan = Some((plan, Arc::clone(&header)));
+        let open = self.open.get_or_insert_with(|| OpenEntry {
+            revision,
+            header: Arc::clone(&header),
+            runs: Vec::new(),
+            judged: 0,
+            cost: Cost::ZERO,
+        });
+        open.runs.push(entry_run);
+        open.judged += judged;
+        open.cost = open.cost.plus(cost);
+        // The newest run has the newest comments and layout.
+        open.header = header;
+    }
+
+    /// Adds the judge of each judged eval that a header of an earlier format does not name and whose cells the run did
+    /// not plan: the judge of the entry before, or the only judge.
+    fn complete_judges(&self, header: &mut Arc<RunHeader>) {
+        if header.revision.is_some() {
+            return;
+        }
+        let header = Arc::make_mut(header);
+        let last = self.plan.as_ref().map(|(_, header)| Arc::clone(header));
+        let name = |header: &RunHeader, eval: &EvalSpec| {
+            let rubric = header.rubrics.get(eval.rubric as usize);
+            (rubric.map(|one| one.id.clone()), eval.id.clone())
+        };
+        let find = |header: &RunHeader, eval: &EvalSpec| -> Option<u32> {
+            let last = last.as_deref()?;
+            let wanted = name(header, eval);
+            let old = last.evals.iter().find(|old| name(last, old) == wanted)?;
+            let digest = &last.judges.get(old.judge? as usize)?.digest;
+            let mut judges = header.judges.iter().zip(0..);
+            let (_, at) = judges.find(|(judge, _)| judge.digest == *digest)?;
+            Some(at)
+        };
+        for at in 0..header.evals.len() {
+            let eval = &header.evals[at];
+            if eval.judged && eval.panel.is_none() && eval.judge.is_none() {
+                let only = (header.judges.len() == 1).then_some(0);
+                let judge = find(header, eval).or(only);
+                header.evals[at].judge = judge;
+            }
+        }
+    }
+
+    fn add_results(&mut self, run: u32, facts: &RunFacts) {
+        let header = &facts.header;
+        let transcripts: Vec<(u32, u32)> = facts
+            .transcripts
+            .iter()
+            .map(|one| (self.texts.id(&one.digest.0), self.texts.id(&*one.id)))
+            .collect();
+        let evals: Vec<EvalTerms> = header
+            .evals
+            .iter()
+            .map(|eval| self.terms(header, eval))
+            .collect();
+        let judges: Vec<u32> = header
+            .judges
+            .iter()
+            .map(|judge| self.texts.id(&judge.call_digest().0))
+            .collect();
+        for result in &facts.results {
+            let Some(eval) = evals.get(result.key.eval as usize) else {
+                continue;
+            };
+            let (transcript, transcript_name) = transcripts[result.transcript as usize];
+            self.changed_evals.insert(eval.digest);
+            let question = CellQuestion {
+                transcript,
+                eval: eval.digest,
+                message: result.key.message,
+                judge: result
+                    .key
+                    .judge
+                    .and_then(|judge| judges.get(judge as usize).copied()),
+                repeat: result.key.repeat,
+                bounds: depends_on_bounds(result).then_some(eval.bounds_id),
+            };
+            let asked_as = AskedAs {
+                transcript: transcript_name,
+                eval: eval.name,
+            };
+            let known = KnownResult {
+                at: RecordedCell {
+                    run,
+                    cell: result.cell,
+                },
+                ballot: result.ballot(),
+                stated: result.stated,
+                bounds: eval.bounds_id,
+            };
+            add_candidate(
+                self.results.entry(question).or_default(),
+                asked_as,
+                known,
+                result.is_cached,
+            );
+        }
+    }
+
+    fn terms(&mut self, header: &RunHeader, spec: &EvalSpec) -> EvalTerms {
+        let rubric = header.rubrics.get(spec.rubric as usize);
+        let name = format!("{}/{}", rubric.map_or("", |one| one.id.as_str()), spec.id);
+        let bounds = ScoreBounds::from_decision_settings(&spec.decision_settings);
+        let key = (bounds.min.map(f64::to_bits), bounds.max.map(f64::to_bits));
+        let judges = match &spec.panel {
+            Some(panel) => panel.judges.as_slice(),
+            None => spec.judge.as_slice(),
+        };
+        EvalTerms {
+            name: self.texts.id(&name),
+            digest: self.texts.id(&spec.digest.0),
+            bounds,
+            bounds_id: self.bounds.id(&key),
+            judges: judges
+                .iter()
+                .filter_map(|ix| Some((*ix, header.judges.get(*ix as usize)?)))
+                .map(|(ix, judge)| (self.texts.id(&judge.call_digest().0), ix))
+                .collect(),
+            spec: spec.clone(),
+        }
+    }
+
+    /// Computes the state of the open entry and adds the entry to the history.
+    fn close_entry(&mut self) {
+        let (Some(open), Some((plan, _))) = (self.open.take(), self.plan.clone()) else {
+            return;
+        };
+        let header = Arc::new(state_header(&open.header, open.runs.last()));
+        let terms: Vec<EvalTerms> = header
+            .evals
+            .iter()
+            .map(|eval| self.terms(&header, eval))
+            .collect();
+        let transcripts: Vec<(u32, u32)> = plan
+            .transcripts
+            .iter()
+            .map(|one| (self.texts.id(&one.digest.0), self.texts.id(&*one.id)))
+            .collect();
+        let last = self
+            .history
+            .entries
+            .last()
+            .map(|entry| Arc::clone(&entry.state));
+        let evals = terms.iter().enumerate().map(|(at, terms)| {
+            let places = &plan.evals[at];
+            // An eval without a new result, with the same plan and terms, has the same decisions.
+            let same = last
+                .as_ref()
+                .zip(self.last_plan.as_ref())
+                .filter(|(_, last_plan)| {
+                    Arc::ptr_eq(&last_plan.transcripts, &plan.transcripts)
+                        && last_plan
+                            .evals
+                            .get(at)
+                            .is_some_and(|old| Arc::ptr_eq(old, places))
+                        && self.last_terms.get(at) == Some(terms)
+                        && !self.changed_evals.contains(&terms.digest)
+                });
+            match same {
+                Some((state, _)) => Arc::clone(&state.evals[at]),
+                None => Arc::new(self.decide_eval(at, terms, places, &transcripts)),
+            }
+        });
+        let evals: Vec<Arc<EvalDecisions>> = evals.collect();
+        let identities = self.identities.identify(&header, last.as_deref());
+        let state = State {
+            evals,
+            identities,
+            transcripts: Arc::clone(&plan.transcripts),
+            header: Arc::clone(&header),
+        };
+        let edits = match &last {
+            Some(last) => find_edits(&last.header, &header),
+            None => Vec::new(),
+        };
+        let started = open.runs.first().map(|run| run.started.clone());
+        self.history.entries.push(HistoryEntry {
+            number: self.history.entries.len() + 1,
+            revision: open.revision,
+            started: started.unwrap_or_else(|| header.started.clone()),
+            edits,
+            runs: open.runs,
+            judged: open.judged,
+            cost: open.cost,
+            state: Arc::new(state),
+        });
+        self.changed_evals.clear();
+        self.last_terms = terms;
+        self.last_plan = Some(plan);
+    }
+
+    fn decide_eval(
+        &self,
+        eval: usize,
+        terms: &EvalTerms,
+        places: &[PlannedPlace],
+        transcripts: &[(u32, u32)],
+    ) -> EvalDecisions {
+        let eval_ix = u32::try_from(eval).unwrap_or(u32::MAX);
+        let judge_ixs: Vec<u32> = terms.judges.iter().map(|(_, ix)| *ix).collect();
+        let vote = VoteParams {
+            rule: terms.spec.panel.as_ref().map(|panel| panel.rule),
+            judges: &judge_ixs,
+            bounds: terms.bounds,
+            repeat: terms.spec.repeat,
+            needs_all_repeats: compares_pairs(&terms.spec.eval_type),
+        };
+        let slots = cell_slots(terms);
+        let (mut votes, mut cells, mut used) = (Vec::new(), Vec::new(), Vec::new());
+        let decisions = places.iter().map(|place| {
+            votes.clear();
+            cells.clear();
+            used.clear();
+            let mut failed_rerun = None;
+            let (transcript, name) = transcripts[place.transcript as usize];
+            let asked_as = AskedAs {
+                transcript: name,
+                eval: terms.name,
+            };
+            for (judge, slot) in &slots {
+                let question = CellQuestion {
+                    transcript,
+                    eval: terms.digest,
+                    message: place.message,
+                    judge: *judge,
+                    repeat: slot.repeat,
+                    bounds: None,
+                };
+                let Some(found) = self.find(question, terms, asked_as) else {
+                    continue;
+                };
+                // Only a skipped decision has a cell without a repeat. Another one is of an earlier revision.
+                let is_earlier = terms.spec.repeat > 1 && slot.repeat.is_none();
+                let counted = found.counted;
+                let counted =
+                    counted.filter(|(_, ballot)| !is_earlier || ballot.outcome == Outcome::Skipped);
+                if counted.is_none() && is_earlier {
+                    continue;
+                }
+                failed_rerun = newer_cell(failed_rerun, found.failed);
+                if let Some((at, ballot)) = counted {
+                    votes.push(CellVote {
+                        judge: slot.judge,
+                        repeat: slot.repeat,
+                        ballot: Some(ballot),
+                    });
+                    cells.push(at);
+                    used.push(*slot);
+                }
+            }
+            let decision = decide(vote, &votes);
+            let is_decided = decision.is_some();
+            StateDecision {
+                transcript: place.transcript,
+                eval: eval_ix,
+                message: place.message,
+                standing: decision.map_or(DecisionStanding::Pending, |(outcome, score)| {
+                    DecisionStanding::Decided { outcome, score }
+                }),
+                cells: if is_decided {
+                    cells.as_slice().into()
+                } else {
+                    Box::default()
+                },
+                slots: if is_decided {
+                    used.as_slice().into()
+                } else {
+                    Box::default()
+                },
+                failed_rerun,
+            }
+        });
+        EvalDecisions {
+            decisions: decisions.collect(),
+        }
+    }
+
+    /// Finds the result of a question under the bounds of `terms`.
+    fn find(&self, question: CellQuestion, terms: &EvalTerms, asked_as: AskedAs) -> Option<Found> {
+        let with_bounds = CellQuestion {
+            bounds: Some(terms.bounds_id),
+            ..question
+        };
+        let candidates = [&question, &with_bounds]
+            .into_iter()
+            .filter_map(|question| self.results.get(question))
+            .flatten();
+        let (mut settled, mut failed) = (None, None);
+        for one in candidates {
+            // The candidate of this name comes first, then the newest.
+            let rank = |known: &KnownResult| (one.asked_as == asked_as, known.at.run);
+            if let Some(known) = &one.settled
+                && let Some(ballot) = redecide(known, terms)
+            {
+                replace_lower(&mut settled, rank(known), (*known, ballot));
+            }
+            if let Some(known) = &one.failed {
+                replace_lower(&mut failed, rank(known), *known);
+            }
+        }
+        // If this name has a verdict, the failure of another name says nothing about it.
+        if let (Some(((true, _), _)), Some(((false, _), _))) = (&settled, &failed) {
+            failed = None;
+        }
+        let settled = settled.map(|(_, found)| found);
+        let failed = failed.map(|(_, known)| known);
+        match (settled, failed) {
+            (None, None) => None,
+            (Some((known, ballot)), failed) => Some(Found {
+                counted: Some((known.at, ballot)),
+                failed: failed
+                    .filter(|failed| failed.at.run > known.at.run)
+                    .map(|failed| failed.at),
+            }),
+            // A cancelled cell was not judged, and an exhausted budget says nothing about the question.
+            (None, Some(failed)) => {
+                let stopped = matches!(failed.ballot.outcome, Outcome::Cancelled | Outcome::Budget);
+                Some(Found {
+                    counted: (!stopped).then_some((failed.at, failed.ballot)),
+                    failed: stopped.then_some(failed.at),
+                })
+            }
+        }
+    }
+
+    pub(super) fn finish(mut self) -> History {
+        self.close_entry();
+        name_renamed_evals(&mut self.history.entries);
+        History {
+            problems: self.problems,
+            ..self.history
+        }
+    }
+}
+
+/// The result of a question.
+struct Found {
+    /// The cell that counts, with its ballot under the bounds of the revision.
+    counted: Option<(RecordedCell, Ballot)>,
+    /// A newer cell that failed or was cancelled.
+    failed: Option<RecordedCell>,
+}
+
+/// Replaces a ranked value by one with a higher rank.
+fn replace_lower<R: PartialOrd, T>(best: &mut Option<(R, T)>, rank: R, value: T) {
+    if best.as_ref().is_none_or(|(known, _)| *known < rank) {
+        *best = Some((rank, value));
+    }
+}
+
+/// Returns the cell of the newer run.
+fn newer_cell(one: Option<RecordedCell>, other: Option<RecordedCell>) -> Option<RecordedCell> {
+    [one, other]
+        .into_iter()
+        .flatten()
+        .max_by_key(|cell| cell.run)
+}
+
+/// Returns `true` if a result is valid only under the bounds of its run: a check's verdict.
+fn depends_on_bounds(result: &FactResult) -> bool {
+    result.stated.is_none() && result.outcome.is_verdict()
+}
+
+/// Returns `true` for an outcome that answers the question. The others are failures of a judge or of the run.
+fn settles(outcome: Outcome) -> bool {
+    !outcome.is_error() || outcome == Outcome::CheckError
+}
+
+fn add_candidate(
+    candidates: &mut Vec<Candidate>,
+    asked_as: AskedAs,
+    mut known: KnownResult,
+    is_cached: bool,
+) {
+    // A cached result repeats one of the candidates. The judge trace is there, so that cell stays the source.
+    if is_cached {
+        let original = candidates
+            .iter()
+            .filter_map(|one| Some((one.asked_as == asked_as, one.settled?)))
+            .filter(|(_, old)| repeats_answer(&known, old))
+            .max_by_key(|(has_same_name, old)| (*has_same_name, old.at.run));
+        if let Some((_, original)) = original {
+            known.at = original.at;
+        }
+    }
+    let place = candidates.iter().position(|one| one.asked_as == asked_as);
+    let at = place.unwrap_or_else(|| {
+        candidates.push(Candidate {
+            asked_as,
+            settled: None,
+            failed: None,
+        });
+        candidates.len() - 1
+    });
+    let one = &mut candidates[at];
+    if settles(known.ballot.outcome) {
+        one.settled = Some(known);
+        one.failed = None;
+    } else {
+        one.failed = Some(known);
+    }
+}
+
+/// Returns `true` if two results have the same answer. Other bounds may have decided it differently.
+fn repeats_answer(known: &KnownResult, old: &KnownResult) -> bool {
+    let without_outcome = |known: &KnownResult| Ballot {
+        outcome: Outcome::Pass,
+        ..known.ballot
+    };
+    if known.stated.is_some() {
+        known.stated == old.stated && without_outcome(known) == without_outcome(old)
+    } else {
+        old.stated.is_none() && known.ballot == old.ballot
+    }
+}
+
+/// Returns the ballot of a result under the bounds of an eval; `None` if these need a value that the result lacks.
+fn redecide(known: &KnownResult, terms: &EvalTerms) -> Option<Ballot> {
+    if known.bounds == terms.bounds_id {
+        return Some(known.ballot);
+    }
+    let Some(stated) = known.stated else {
+        // Skipped, not applicable and check errors depend on no bounds; verdicts of checks are found by their bounds.
+        return Some(known.ballot);
+    };
+    let outcome = terms.bounds.decide(stated).ok()?;
+    Some(Ballot {
+        outcome,
+        ..known.ballot
+    })
+}
+
+/// Returns the cells that could decide an eval, in the order of judges and repeats, each with its judge's digest.
+fn cell_slots(terms: &EvalTerms) -> Vec<(Option<u32>, CellSlot)> {
+    let judges: Vec<(Option<u32>, Option<u32>)> = if terms.judges.is_empty() {
+        vec![(None, None)]
+    } else {
+        let judges = terms.judges.iter();
+        judges
+            .map(|(digest, ix)| (Some(*digest), Some(*ix)))
+            .collect()
+    };
+    let mut slots = Vec::new();
+    for (digest, judge) in judges {
+        // A skipped decision has one cell without a repeat.
+        slots.push((
+            digest,
+            CellSlot {
+                judge,
+                repeat: None,
+            },
+        ));
+        if terms.spec.repeat > 1 {
+            slots.extend((1..=terms.spec.repeat).map(|repeat| {
+                let repeat = Some(repeat);
+                (digest, CellSlot { judge, repeat })
+            }));
+        }
+    }
+    slots
+}
+
+fn decide(vote: VoteParams<'_>, votes: &[CellVote]) -> Option<(Outcome, Option<f64>)> {
+    if votes.is_empty() {
+        return None;
+    }
+    let is_skipped = votes.iter().all(|vote| {
+        vote.ballot
+            .is_some_and(|ballot| ballot.outcome == Outcome::Skipped)
+    });
+    if !is_skipped && !vote.needed_cells(votes).is_empty() {
+        return None;
+    }
+    let decision = vote.decide(votes)?;
+    Some((decision.outcome, decision.score))
+}
+
+/// Numbers values, each once.
+struct Interner<T> {
+    ids: HashMap<T, u32>,
+}
+
+impl<T> Default for Interner<T> {
+    fn default() -> Self {
+        Self {
+            ids: HashMap::new(),
+        }
+    }
+}
+
+impl<T: Clone + Eq + std::hash::Hash> Interner<T> {
+    fn id<Q>(&mut self, value: &Q) -> u32
+    where
+        T: std::borrow::Borrow<Q>,
+        Q: ?Sized + Eq + std::hash::Hash + ToOwned<Owned = T>,
+    {
+        if let Some(id) = self.ids.get(value) {
+            return *id;
+        }
+        let id = u32::try_from(self.ids.len()).unwrap_or(u32::MAX);
+        self.ids.insert(value.to_owned(), id);
+        id
+    }
+}

@@ -1,0 +1,81 @@
+//! The identity of an eval in all states of one history.
+//!
+//! Responsible for the numbers that evals keep through renames and edits, and for the names that they have later. Does
+//! not compare states.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use super::plan::{eval_path, match_evals};
+use super::{EvalIdentity, EvalPath, HistoryEntry, State};
+use crate::event::RunHeader;
+
+/// The identities of the states so far.
+#[derive(Debug, Default)]
+pub(super) struct EvalIdentities {
+    /// The number of the newest identity of each name that an eval had.
+    by_path: HashMap<EvalPath, u32>,
+    /// The number of identities.
+    count: u32,
+}
+
+impl EvalIdentities {
+    /// Gives each eval of a header the identity of the eval that it continues. An eval that returns after it was removed
+    /// has its earlier identity.
+    pub(super) fn identify(
+        &mut self,
+        header: &RunHeader,
+        last: Option<&State>,
+    ) -> Vec<EvalIdentity> {
+        let continued = match last {
+            Some(last) => match_evals((&*last.header).into(), header.into()),
+            None => vec![None; header.evals.len()],
+        };
+        let continued = continued
+            .into_iter()
+            .map(|at| Some(last?.identities.get(at?)?.number));
+        let mut numbers: Vec<Option<u32>> = continued.collect();
+        let mut used: HashSet<u32> = numbers.iter().flatten().copied().collect();
+        for (number, eval) in numbers.iter_mut().zip(&header.evals) {
+            let path = eval_path(header, eval);
+            let known = self.by_path.get(&path).copied();
+            let known = number.or_else(|| known.filter(|known| used.insert(*known)));
+            let identity = known.unwrap_or_else(|| {
+                self.count += 1;
+                self.count
+            });
+            *number = Some(identity);
+            self.by_path.insert(path, identity);
+        }
+        let identity = |number| EvalIdentity {
+            number,
+            later_name: None,
+        };
+        numbers.into_iter().flatten().map(identity).collect()
+    }
+}
+
+/// States in each state the names that its evals have in the newest state that contains them.
+pub(super) fn name_renamed_evals(entries: &mut [HistoryEntry]) {
+    let mut newest: HashMap<u32, EvalPath> = HashMap::new();
+    for entry in entries.iter_mut().rev() {
+        let header = &entry.state.header;
+        let mut renamed = Vec::new();
+        let evals = header.evals.iter().zip(&entry.state.identities);
+        for (at, (eval, identity)) in evals.enumerate() {
+            let path = eval_path(header, eval);
+            let name = newest
+                .entry(identity.number)
+                .or_insert_with(|| path.clone());
+            if *name != path {
+                renamed.push((at, name.clone()));
+            }
+        }
+        if !renamed.is_empty() {
+            let state = Arc::make_mut(&mut entry.state);
+            for (at, name) in renamed {
+                state.identities[at].later_name = Some(name);
+            }
+        }
+    }
+}

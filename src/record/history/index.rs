@@ -1,0 +1,410 @@
+//! The index of a history: what the fold needs of every finished run, in one file next to the runs.
+//!
+//! Responsible for saving the time to read logs. It is rebuilt if it is absent, damaged or of another version, and a run
+//! whose log changed is read again. dicta never needs it.
+//!
+//! ```text
+//! .history-<digest of the workspace's folder>.index
+//!   "dicta history 3\n"   the version of this format; another one is rebuilt
+//!   BLAKE3 of the body, 32 bytes
+//!   the body: postcard of `IndexBody`
+//! ```
+//! Headers and plans are JSON in the body, because postcard stores no JSON values. Runs share them.
+
+use std::collections::HashMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::UNIX_EPOCH;
+
+use serde::{Deserialize, Serialize};
+
+use super::run_facts::{FactResult, RunFacts};
+use crate::event::{CellKey, PlannedDecision, RevisionPlan, RunHeader};
+use crate::model::{
+    CellIx, Cost, Digest, Doubt, Outcome, RunId, TranscriptRef, VerdictSummary, WallTime,
+};
+use crate::record::{EVENTS_FILE, RecordError, RecordedRun, RunStore};
+use crate::storage;
+
+const MAGIC: &[u8] = b"dicta history 3\n";
+
+/// The index of one workspace.
+pub(super) struct HistoryIndex {
+    path: PathBuf,
+    known: HashMap<String, PackedRun>,
+    headers: Vec<Arc<RunHeader>>,
+    plans: Vec<Arc<RevisionPlan>>,
+    transcripts: Vec<TranscriptRef>,
+    next: IndexWriter,
+    /// `true` if the file does not have the content of `next`.
+    is_changed: bool,
+}
+
+/// The content of the file.
+#[derive(Default, Serialize, Deserialize)]
+struct IndexBody {
+    headers: Vec<String>,
+    plans: Vec<String>,
+    transcripts: Vec<PackedTranscript>,
+    runs: Vec<PackedRun>,
+}
+
+/// A log, as the index recognizes it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+struct LogStamp {
+    bytes: u64,
+    modified_ns: u64,
+}
+
+#[derive(Clone, Serialize, Deserialize)]
+struct PackedRun {
+    id: String,
+    stamp: LogStamp,
+    /// `None` for a run that is not part of the history.
+    facts: Option<PackedFacts>,
+}
+
+#[derive(Clone, Serialize, Deserialize)]
+struct PackedFacts {
+    header: u32,
+    started: String,
+    is_whole: bool,
+    interrupted: bool,
+    plan: Option<u32>,
+    transcripts: Vec<u32>,
+    planned: Vec<(u32, u32, Option<u32>)>,
+    results: Vec<PackedResult>,
+    cells: u64,
+    judged: u64,
+    cost_usd: f64,
+    cost_unknown: u64,
+}
+
+/// [`FactResult`] without the attributes that only JSON understands.
+#[derive(Clone, Serialize, Deserialize)]
+struct PackedResult {
+    transcript: u32,
+    eval: u32,
+    message: Option<u32>,
+    judge: Option<u32>,
+    repeat: Option<u32>,
+    cell: u32,
+    outcome: Outcome,
+    score: Option<f64>,
+    stated: Option<(Option<bool>, Option<f64>, Option<bool>)>,
+    probability: Option<f64>,
+    doubt: Option<Doubt>,
+    is_cached: bool,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+struct PackedTranscript {
+    id: String,
+    path: PathBuf,
+    offset: u64,
+    len: u64,
+    part: u32,
+    digest: String,
+}
+
+/// Collects the next content of the file. Equal headers, plans and transcripts are stored once.
+#[derive(Default)]
+struct IndexWriter {
+    body: IndexBody,
+    headers: HashMap<String, u32>,
+    plans: HashMap<String, u32>,
+    transcripts: HashMap<PackedTranscript, u32>,
+}
+
+impl HistoryIndex {
+    /// Opens the index of the workspace with the folder `root`. Without a valid file it is empty.
+    pub(super) fn open(store: &RunStore, root: &Path) -> Self {
+        let name = Digest::hash_bytes(root.as_os_str().as_encoded_bytes());
+        let path = store.dir.join(format!(".history-{}.index", &name.0[..16]));
+        let body = read_body(&path).unwrap_or_default();
+        let parsed = |texts: &[String]| -> Option<Vec<Arc<RunHeader>>> {
+            let headers = texts
+                .iter()
+                .map(|text| serde_json::from_str(text).map(Arc::new));
+            headers.collect::<Result<_, _>>().ok()
+        };
+        let plans: Option<Vec<Arc<RevisionPlan>>> = body
+            .plans
+            .iter()
+            .map(|text| serde_json::from_str(text).map(Arc::new).ok())
+            .collect();
+        let (headers, plans, body) = match (parsed(&body.headers), plans) {
+            (Some(headers), Some(plans)) => (headers, plans, body),
+            _ => (Vec::new(), Vec::new(), IndexBody::default()),
+        };
+        Self {
+            path,
+            known: body
+                .runs
+                .into_iter()
+                .map(|run| (run.id.clone(), run))
+                .collect(),
+            headers,
+            plans,
+            transcripts: body
+                .transcripts
+                .into_iter()
+                .map(TranscriptRef::from)
+                .collect(),
+            next: IndexWriter::default(),
+            is_changed: false,
+        }
+    }
+
+    /// Returns the facts of a run from the index, or from its log if the index lacks them. Returns `None` for a run that
+    /// is not part of the history.
+    pub(super) fn facts(
+        &mut self,
+        run: &RecordedRun,
+        belongs: impl Fn(&RunHeader) -> bool,
+    ) -> Result<Option<RunFacts>, RecordError> {
+        let stamp = read_stamp(run);
+        let known = self.known.remove(&run.id.0);
+        if let Some(known) = known.filter(|known| Some(known.stamp) == stamp)
+            && let Some(facts) = self.unpack(&known)
+        {
+            self.next.push(&run.id, known.stamp, facts.as_ref());
+            return Ok(facts);
+        }
+        self.is_changed = true;
+        let facts = RunFacts::read(run, belongs)?;
+        // The stamp is older than the read, so a log that grows in between is read again next time.
+        if let Some(stamp) = stamp {
+            self.next.push(&run.id, stamp, facts.as_ref());
+        }
+        Ok(facts)
+    }
+
+    /// Writes the index, if it changed.
+    pub(super) fn save(self) -> io::Result<()> {
+        // A deleted run leaves the index, too.
+        if !self.is_changed && self.known.is_empty() {
+            return Ok(());
+        }
+        let body = postcard::to_stdvec(&self.next.body).map_err(io::Error::other)?;
+        let mut file = MAGIC.to_vec();
+        file.extend_from_slice(blake3::hash(&body).as_bytes());
+        file.extend_from_slice(&body);
+        storage::replace_file(&self.path, &file)
+    }
+
+    /// Returns the facts of a known run; `None` if the index is damaged.
+    #[expect(clippy::option_option, reason = "the outer one reports damage")]
+    fn unpack(&self, run: &PackedRun) -> Option<Option<RunFacts>> {
+        let Some(facts) = &run.facts else {
+            return Some(None);
+        };
+        let transcripts = facts
+            .transcripts
+            .iter()
+            .map(|at| self.transcripts.get(*at as usize).cloned());
+        let transcripts: Vec<TranscriptRef> = transcripts.collect::<Option<_>>()?;
+        let is_known = |transcript: u32| (transcript as usize) < transcripts.len();
+        if !facts.planned.iter().all(|(at, ..)| is_known(*at))
+            || !facts.results.iter().all(|one| is_known(one.transcript))
+        {
+            return None;
+        }
+        let plan = match facts.plan {
+            Some(at) => Some(Arc::clone(self.plans.get(at as usize)?)),
+            None => None,
+        };
+        Some(Some(RunFacts {
+            header: Arc::clone(self.headers.get(facts.header as usize)?),
+            started: WallTime(facts.started.clone()),
+            is_whole: facts.is_whole,
+            interrupted: facts.interrupted,
+            revision_plan: plan,
+            planned: facts
+                .planned
+                .iter()
+                .map(|(at, eval, message)| {
+                    let decision = PlannedDecision {
+                        eval: *eval,
+                        message: *message,
+                    };
+                    (*at, decision)
+                })
+                .collect(),
+            results: facts.results.iter().map(FactResult::from).collect(),
+            transcripts,
+            cells: facts.cells,
+            judged: facts.judged,
+            cost: Cost {
+                usd: facts.cost_usd,
+                unknown: facts.cost_unknown,
+            },
+        }))
+    }
+}
+
+impl IndexWriter {
+    fn push(&mut self, id: &RunId, stamp: LogStamp, facts: Option<&RunFacts>) {
+        let packed = facts.map(|facts| self.pack(facts));
+        self.body.runs.push(PackedRun {
+            id: id.0.clone(),
+            stamp,
+            facts: packed,
+        });
+    }
+
+    fn pack(&mut self, facts: &RunFacts) -> PackedFacts {
+        let header = self.header(&facts.header);
+        let plan = facts.revision_plan.as_ref().map(|plan| {
+            let at = next_ix(self.body.plans.len());
+            *self.plans.entry(plan.to_json()).or_insert_with_key(|text| {
+                self.body.plans.push(text.clone());
+                at
+            })
+        });
+        let transcripts = facts.transcripts.iter().map(|one| {
+            let at = next_ix(self.body.transcripts.len());
+            let packed = PackedTranscript::from(one);
+            *self.transcripts.entry(packed).or_insert_with_key(|one| {
+                self.body.transcripts.push(one.clone());
+                at
+            })
+        });
+        PackedFacts {
+            header,
+            started: facts.started.0.clone(),
+            is_whole: facts.is_whole,
+            interrupted: facts.interrupted,
+            plan,
+            transcripts: transcripts.collect(),
+            planned: facts
+                .planned
+                .iter()
+                .map(|(at, one)| (*at, one.eval, one.message))
+                .collect(),
+            results: facts.results.iter().map(PackedResult::from).collect(),
+            cells: facts.cells,
+            judged: facts.judged,
+            cost_usd: facts.cost.usd,
+            cost_unknown: facts.cost.unknown,
+        }
+    }
+
+    /// Returns the number of a header. Runs of one revision share it, so what belongs to one run is left out.
+    fn header(&mut self, header: &RunHeader) -> u32 {
+        let shared = RunHeader {
+            run: RunId(String::new()),
+            started: WallTime(String::new()),
+            label: String::new(),
+            parent: None,
+            plan: header.shared_plan(),
+            frozen: None,
+            partial: false,
+            ..header.clone()
+        };
+        // A header is data, so this cannot fail; an empty text would only make the index be rebuilt.
+        let text = serde_json::to_string(&shared).unwrap_or_default();
+        let at = next_ix(self.body.headers.len());
+        *self.headers.entry(text).or_insert_with_key(|text| {
+            self.body.headers.push(text.clone());
+            at
+        })
+    }
+}
+
+fn next_ix(len: usize) -> u32 {
+    u32::try_from(len).expect("an index has fewer than 2^32 entries")
+}
+
+fn read_body(path: &Path) -> Option<IndexBody> {
+    let file = std::fs::read(path).ok()?;
+    let body = file.strip_prefix(MAGIC)?;
+    let (digest, body) = body.split_first_chunk::<{ blake3::OUT_LEN }>()?;
+    (blake3::hash(body) == blake3::Hash::from_bytes(*digest))
+        .then(|| postcard::from_bytes(body).ok())
+        .flatten()
+}
+
+fn read_stamp(run: &RecordedRun) -> Option<LogStamp> {
+    let meta = std::fs::metadata(run.dir.join(EVENTS_FILE)).ok()?;
+    let modified = meta.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
+    Some(LogStamp {
+        bytes: meta.len(),
+        modified_ns: u64::try_from(modified.as_nanos()).ok()?,
+    })
+}
+
+impl From<&FactResult> for PackedResult {
+    fn from(result: &FactResult) -> Self {
+        Self {
+            transcript: result.transcript,
+            eval: result.key.eval,
+            message: result.key.message,
+            judge: result.key.judge,
+            repeat: result.key.repeat,
+            cell: result.cell.0,
+            outcome: result.outcome,
+            score: result.score,
+            stated: result
+                .stated
+                .map(|stated| (stated.passed, stated.score, stated.applicable)),
+            probability: result.probability,
+            doubt: result.doubt,
+            is_cached: result.is_cached,
+        }
+    }
+}
+
+impl From<&PackedResult> for FactResult {
+    fn from(packed: &PackedResult) -> Self {
+        Self {
+            transcript: packed.transcript,
+            key: CellKey {
+                eval: packed.eval,
+                message: packed.message,
+                judge: packed.judge,
+                repeat: packed.repeat,
+            },
+            cell: CellIx(packed.cell),
+            outcome: packed.outcome,
+            score: packed.score,
+            stated: packed
+                .stated
+                .map(|(passed, score, applicable)| VerdictSummary {
+                    passed,
+                    score,
+                    applicable,
+                }),
+            probability: packed.probability,
+            doubt: packed.doubt,
+            is_cached: packed.is_cached,
+        }
+    }
+}
+
+impl From<&TranscriptRef> for PackedTranscript {
+    fn from(transcript: &TranscriptRef) -> Self {
+        Self {
+            id: transcript.id.clone(),
+            path: transcript.path.clone(),
+            offset: transcript.offset,
+            len: transcript.len,
+            part: transcript.part,
+            digest: transcript.digest.0.clone(),
+        }
+    }
+}
+
+impl From<PackedTranscript> for TranscriptRef {
+    fn from(packed: PackedTranscript) -> Self {
+        Self {
+            id: packed.id,
+            path: packed.path,
+            offset: packed.offset,
+            len: packed.len,
+            part: packed.part,
+            digest: Digest(packed.digest),
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! The history of a workspace: its revisions in order, the runs under each, and the state of every revision.
+//!
+//! Responsible for the one fold over recordings that computes states, and for the names of states. Does not compare
+//! states (`compare::states` does), read labels, or print.
+//!
+//! - A **revision** is everything that determines verdicts, by digest ([`RunHeader::revision_digest`]).
+//! - An **entry** is a sequence of consecutive runs under one revision. A return to an earlier text is a new entry.
+//! - The **state** of an entry has every decision that the revision plans. Each decision rests on the newest valid verdict
+//!   of its cells, from any run up to the entry's last one. A cell is identified by the digests of its transcript, eval
+//!   and judge, its message and its repeat; so a renamed eval keeps its verdicts. If the same question occurs twice,
+//!   the name decides.
+//!
+//! Invariant, tested against a plain reference model: a state equals the result of judging its revision from nothing
+//! with the same replies.
+
+mod edit;
+mod events;
+mod fold;
+mod headers;
+mod identities;
+mod index;
+mod plan;
+mod resolve;
+mod run_facts;
+mod state;
+
+#[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::{RecordError, RecordedRun, RunStore};
+use crate::event::{RunEvent, RunHeader};
+use crate::model::{CellIx, CellResult, Cost, Digest, RunId, TranscriptRef, WallTime};
+
+pub use edit::{EvalEdit, EvalEditKind, find_edits};
+pub use plan::Correspondence;
+pub use state::{
+    CellSlot, DecisionStanding, EvalDecisions, EvalIdentity, EvalPath, State, StateDecision,
+    StateTranscript,
+};
+
+/// The revisions of a workspace with their runs and states, oldest first.
+#[derive(Debug, Clone, Default)]
+pub struct History {
+    entries: Vec<HistoryEntry>,
+    /// The position of the baseline, if the user set one that still exists.
+    baseline: Option<usize>,
+    /// A sentence for each run that could not be read.
+    problems: Vec<String>,
+    /// The runs of the history; [`RecordedCell::run`] is an index into this list.
+    runs: Vec<RecordedRun>,
+    /// The runs of the store that are not part of the history, oldest first.
+    outside_runs: Vec<RecordedRun>,
+    /// The position of each transcript's record, by digest, as the newest run that read it states it.
+    records: HashMap<Digest, TranscriptRef>,
+}
+
+/// A revision with the consecutive runs under it.
+#[derive(Debug, Clone)]
+pub struct HistoryEntry {
+    /// The position, from 1 for the oldest.
+    pub number: usize,
+    /// The digest of the revision.
+    pub revision: Digest,
+    /// The start of its first run.
+    pub started: WallTime,
+    /// The edits since the entry before it; empty for the first entry.
+    pub edits: Vec<EvalEdit>,
+    /// Its runs, oldest first; at least one.
+    pub runs: Vec<EntryRun>,
+    /// The number of cells that judges of its runs judged. Cached results and checks by code do not count.
+    pub judged: u64,
+    /// The cost of its runs.
+    pub cost: Cost,
+    /// Its state.
+    pub state: Arc<State>,
+}
+
+/// A run of an entry.
+#[derive(Debug, Clone)]
+pub struct EntryRun {
+    /// The run.
+    pub id: RunId,
+    /// The start of the run.
+    pub started: WallTime,
+    /// The number of cells that judges judged. Cached results and checks by code do not count.
+    pub judged: u64,
+    /// The number of planned cells.
+    pub cells: u64,
+    /// The cost of the run.
+    pub cost: Cost,
+    /// `true` if the log has no end, or the run was cancelled.
+    pub interrupted: bool,
+    /// `true` if the run's options select every decision of the revision.
+    pub is_whole: bool,
+}
+
+/// A cell in a run of the history.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct RecordedCell {
+    /// The run: an index into [`History::runs`].
+    pub run: u32,
+    /// The number of the cell in that run.
+    pub cell: CellIx,
+}
+
+impl History {
+    /// Reads the history of the workspace with the folder `root`. Unreadable runs are problems, not errors.
+    pub fn read(store: &RunStore, root: &Path) -> Self {
+        fold::read_history(store, root)
+    }
+
+    /// Returns the entries, oldest first.
+    pub fn entries(&self) -> &[HistoryEntry] {
+        &self.entries
+    }
+
+    /// Returns the runs of the history, oldest first.
+    pub fn runs(&self) -> &[RecordedRun] {
+        &self.runs
+    }
+
+    /// Returns the runs of the store that are not part of the history, oldest first: second opinions, noise runs, and
+    /// runs of other workspaces.
+    pub fn outside_runs(&self) -> &[RecordedRun] {
+        &self.outside_runs
+    }
+
+    /// Returns the run of a cell.
+    pub fn run_of(&self, cell: RecordedCell) -> &RecordedRun {
+        &self.runs[cell.run as usize]
+    }
+
+    /// Returns the entry that the user set as baseline, if any.
+    pub fn baseline(&self) -> Option<&HistoryEntry> {
+        self.entries.get(self.baseline?)
+    }
+
+    /// Returns a sentence for each run that could not be read.
+    pub fn problems(&self) -> &[String] {
+        &self.problems
+    }
+
+    /// Returns the newest entry.
+    pub fn newest(&self) -> Option<&HistoryEntry> {
+        self.entries.last()
+    }
+
+    /// Returns the entry with this name: `@` or `@1` (the newest), `@2` (before the last edit), `@N`, or `@baseline`.
+    pub fn resolve(&self, name: &str) -> Result<&HistoryEntry, RecordError> {
+        resolve::resolve(self, name)
+    }
+
+    /// Sets the baseline. It is stored next to the runs.
+    pub fn set_baseline(
+        &mut self,
+        store: &RunStore,
+        root: &Path,
+        number: usize,
+    ) -> Result<(), RecordError> {
+        resolve::write_baseline(self, store, root, number)
+    }
+
+    /// Reads the full results of cells from their logs. Each log is read once. Cells that no log has are absent.
+    pub fn read_results(
+        &self,
+        cells: impl IntoIterator<Item = RecordedCell>,
+    ) -> HashMap<RecordedCell, CellResult> {
+        run_facts::read_results(&self.runs, cells)
+    }
+
+    /// Returns the events of a run that has the state of an entry: its header, its plan and the results of its cells, read
+    /// from the logs. Reports of runs read them, so a state has every report. The header's run id is that of the entry's
+    /// last run. Cells of pending decisions have no result.
+    pub fn state_events(&self, entry: &HistoryEntry) -> Vec<RunEvent> {
+        events::state_events(self, entry)
+    }
+
+    /// Returns the ids of the runs that the newest state or the baseline needs. `dicta runs prune` keeps them.
+    pub fn needed_runs(&self) -> Vec<RunId> {
+        let states = self.newest().into_iter().chain(self.baseline());
+        let mut needed: Vec<RunId> = states
+            .flat_map(|entry| {
+                let cells = entry.state.decisions().flat_map(StateDecision::all_cells);
+                let from_cells = cells.map(|cell| self.run_of(cell).id.clone());
+                // The last run has the header; the last whole one states what the revision plans.
+                let mut newest_first = entry.runs.iter().rev();
+                let whole = newest_first.find(|run| run.is_whole && !run.interrupted);
+                let plans = [entry.runs.last(), whole.or(entry.runs.first())];
+                let plans = plans.into_iter().flatten().map(|run| run.id.clone());
+                from_cells.chain(plans).collect::<Vec<_>>()
+            })
+            .collect();
+        needed.sort_unstable();
+        needed.dedup();
+        needed
+    }
+}
+
+impl HistoryEntry {
+    /// Returns the header that describes the revision: rubrics, evals, judges and the snapshots of files.
+    pub fn header(&self) -> &Arc<RunHeader> {
+        &self.state.header
+    }
+}

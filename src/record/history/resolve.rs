@@ -1,0 +1,116 @@
+//! The names of states, and the baseline.
+//!
+//! Responsible for `@`, `@N` and `@baseline`, and for the file next to the runs that names the baseline of each
+//! workspace. Does not name runs; the run store does.
+
+use std::collections::BTreeMap;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::{History, HistoryEntry};
+use crate::model::RunId;
+use crate::record::{RecordError, RunStore};
+use crate::storage;
+
+/// The file in the folder of runs. Its name begins with a dot, because other names there are runs.
+const BASELINES_FILE: &str = ".baselines.json";
+/// The largest file that dicta reads.
+const MAX_BASELINES_BYTES: u64 = 1 << 20;
+
+/// The baseline of each workspace: the first run of the entry.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Baselines(BTreeMap<PathBuf, RunId>);
+
+/// Returns the entry with this name.
+pub(super) fn resolve<'h>(
+    history: &'h History,
+    name: &str,
+) -> Result<&'h HistoryEntry, RecordError> {
+    let entries = history.entries();
+    let unknown = |why: String| Err(RecordError::UnknownState(why));
+    let back = match name.strip_prefix('@') {
+        Some("" | "1") => 1,
+        Some("baseline") => {
+            return match history.baseline() {
+                Some(entry) => Ok(entry),
+                None => {
+                    unknown("no baseline is set; `dicta history --baseline @` sets it".to_owned())
+                }
+            };
+        }
+        Some(number) => match number.parse::<usize>() {
+            Ok(number) if number > 0 => number,
+            _ => {
+                return unknown(format!(
+                    "`{name}` names no state: @ is the newest, @2 the one before the last edit, @baseline the baseline"
+                ));
+            }
+        },
+        None => {
+            return unknown(format!("`{name}` names no state: its name begins with @"));
+        }
+    };
+    match entries.len().checked_sub(back) {
+        Some(at) => Ok(&entries[at]),
+        None => unknown(match entries.len() {
+            0 => "there is no state yet; `dicta run` records the first one".to_owned(),
+            1 => format!("there is no `{name}`: the history has one state"),
+            n => format!("there is no `{name}`: the history has {n} states"),
+        }),
+    }
+}
+
+/// Returns the position of the baseline's entry. An unreadable file, or a baseline whose run is gone, sets none.
+pub(super) fn read_baseline(history: &History, store: &RunStore, root: &Path) -> Option<usize> {
+    let baselines = read_file(store).ok()?;
+    let run = baselines.0.get(root)?;
+    let mut entries = history.entries().iter();
+    entries.position(|entry| entry.runs.iter().any(|one| one.id == *run))
+}
+
+/// Sets the baseline and writes the file.
+pub(super) fn write_baseline(
+    history: &mut History,
+    store: &RunStore,
+    root: &Path,
+    number: usize,
+) -> Result<(), RecordError> {
+    let at = number.checked_sub(1);
+    let entry = at.and_then(|at| history.entries.get(at)).ok_or_else(|| {
+        RecordError::UnknownState(format!("the history has no state with the number {number}"))
+    })?;
+    let Some(run) = entry.runs.first() else {
+        return Err(RecordError::UnknownState(format!(
+            "state {number} has no run"
+        )));
+    };
+    let run = run.id.clone();
+    let path = store.dir.join(BASELINES_FILE);
+    let failed = |why| RecordError::Io {
+        path: path.clone(),
+        why,
+    };
+    // Two processes may set the baselines of two workspaces at once.
+    let _lock = storage::FileLock::acquire_private(&path.with_extension("lock")).map_err(failed)?;
+    let mut baselines = read_file(store).map_err(failed)?;
+    baselines.0.insert(root.to_owned(), run);
+    let text = serde_json::to_string_pretty(&baselines).map_err(|why| failed(why.into()))?;
+    storage::replace_file(&path, text.as_bytes()).map_err(failed)?;
+    history.baseline = at;
+    Ok(())
+}
+
+fn read_file(store: &RunStore) -> std::io::Result<Baselines> {
+    let path = store.dir.join(BASELINES_FILE);
+    let mut bytes = Vec::new();
+    match std::fs::File::open(&path) {
+        Ok(file) => file.take(MAX_BASELINES_BYTES).read_to_end(&mut bytes)?,
+        Err(why) if why.kind() == std::io::ErrorKind::NotFound => {
+            return Ok(Baselines::default());
+        }
+        Err(why) => return Err(why),
+    };
+    serde_json::from_slice(&bytes).map_err(std::io::Error::from)
+}

@@ -1,0 +1,276 @@
+//! Tests of the history: the fold against a plain reference model, renames, partial runs, and names of states.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use proptest::prelude::*;
+
+use super::run_facts::RunFacts;
+use super::testing::{Model, ModelEval, Step, fold, history_after, play, step};
+use super::{Correspondence, EvalEditKind, History, State};
+use crate::model::{Label, Labels, Outcome, VerdictSummary};
+use crate::record::RunStore;
+
+fn outcomes(state: &State) -> BTreeMap<String, Option<Outcome>> {
+    let all = state.decisions();
+    all.map(|one| (state.name(one).to_string(), one.outcome()))
+        .collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn state_equals_judging_from_nothing_with_the_same_replies(steps in prop::collection::vec(step(), 1..24)) {
+        let mut model = Model::new();
+        let mut runs = Vec::new();
+        for step in &steps {
+            let Some((facts, knows_plan)) = model.apply(step) else { continue };
+            runs.push(facts);
+            let history = fold(runs.clone());
+            let state = &history.newest().expect("an entry").state;
+            let (found, expected) = (outcomes(state), model.expected());
+            if knows_plan {
+                prop_assert_eq!(&found, &expected);
+            } else {
+                // A stopped run does not know what its revision plans, so evals and transcripts of earlier plans may
+                // remain. What it plans is right.
+                for (name, outcome) in &expected {
+                    prop_assert_eq!(found.get(name), Some(outcome), "{}", name);
+                }
+            }
+            let numbers: Vec<usize> = history.entries().iter().map(|entry| entry.number).collect();
+            prop_assert_eq!(numbers, (1..=history.entries().len()).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn entries_do_not_depend_on_how_runs_are_split(bits in prop::collection::vec(any::<u64>(), 1..6)) {
+        let mut one = Model::new();
+        let whole = one.apply(&Step::Run).expect("a run").0;
+        let mut several = Model::new();
+        let mut parts: Vec<RunFacts> = bits
+            .iter()
+            .filter_map(|bits| Some(several.apply(&Step::RunPart(*bits))?.0))
+            .collect();
+        parts.push(several.apply(&Step::Run).expect("a run").0);
+        let (whole, parts) = (fold([whole]), fold(parts));
+        prop_assert_eq!(parts.entries().len(), 1, "all runs have one revision");
+        let state = |history: &History| outcomes(&history.newest().expect("an entry").state);
+        prop_assert_eq!(state(&whole), state(&parts));
+    }
+}
+
+#[test]
+fn renamed_eval_keeps_its_verdicts_and_its_runs() {
+    let mut model = Model::new();
+    let runs = play(&mut model, &[Step::Run, Step::Rename(0), Step::RunPart(0)]);
+    let history = fold(runs);
+    let [_, renamed] = history.entries() else {
+        panic!("two entries");
+    };
+    assert_eq!(renamed.edits.len(), 1);
+    let from = "asked".to_owned();
+    assert_eq!(renamed.edits[0].kind, EvalEditKind::Renamed { from });
+    assert_eq!((renamed.judged, renamed.state.len()), (0, 4));
+    let cells = renamed.state.decisions().flat_map(|one| one.cells.iter());
+    assert_eq!(cells.map(|cell| cell.run).collect::<Vec<_>>(), [0; 4]);
+}
+
+#[test]
+fn return_to_an_earlier_text_is_a_new_entry_with_the_earlier_verdicts() {
+    let mut model = Model::new();
+    let runs = play(
+        &mut model,
+        &[
+            Step::Run,
+            Step::EditQuestion(0, 3),
+            Step::Run,
+            Step::EditQuestion(0, 0),
+            Step::RunPart(0),
+        ],
+    );
+    let history = fold(runs);
+    assert_eq!(history.entries().len(), 3);
+    let states: Vec<_> = history
+        .entries()
+        .iter()
+        .map(|entry| outcomes(&entry.state))
+        .collect();
+    assert_eq!(states[0], states[2]);
+    assert_eq!(history.entries()[0].revision, history.entries()[2].revision);
+}
+
+#[test]
+fn failed_rerun_keeps_the_verdict_and_is_named() {
+    let mut model = Model::new();
+    let history = fold(play(&mut model, &[Step::Run, Step::RunFailing(0)]));
+    assert_eq!(history.entries().len(), 1);
+    let state = &history.newest().expect("an entry").state;
+    assert!(
+        state
+            .decisions()
+            .all(|one| one.outcome().is_some_and(Outcome::is_verdict))
+    );
+    let failed = state.decisions().filter(|one| one.failed_rerun.is_some());
+    assert_eq!(failed.count(), 2, "the two judged decisions");
+    // A later verdict clears the mark.
+    let history = fold(play(
+        &mut Model::new(),
+        &[Step::Run, Step::RunFailing(0), Step::Run],
+    ));
+    let state = &history.newest().expect("an entry").state;
+    assert!(state.decisions().all(|one| one.failed_rerun.is_none()));
+}
+
+#[test]
+fn same_question_twice_is_decided_by_name() {
+    let mut model = Model::new();
+    model.evals = ["x", "y"]
+        .map(|id| ModelEval {
+            id: id.to_owned(),
+            question: 0,
+            min: None,
+            judged: true,
+        })
+        .into();
+    let mut first = model.apply(&Step::Run).expect("a run").0;
+    // The judge is not deterministic here: it fails `y` everywhere.
+    for result in &mut first.results {
+        let passed = result.key.eval == 0;
+        result.outcome = Outcome::from_passed(passed);
+        let score = Some(if passed { 1.0 } else { 0.0 });
+        result.stated = Some(VerdictSummary {
+            passed: Some(passed),
+            score,
+            applicable: None,
+        });
+        result.score = score;
+    }
+    let history = fold([first]);
+    let state = &history.newest().expect("an entry").state;
+    for one in state.decisions() {
+        assert_eq!(one.passed(), Some(one.eval == 0), "{}", state.name(one));
+    }
+    // A copy keeps its own verdict, also if the evals change places.
+    let same = Correspondence::find(state, state);
+    assert_eq!(same.evals, [Some(0), Some(1)]);
+}
+
+#[test]
+fn states_have_names_and_a_baseline() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = RunStore {
+        dir: folder.path().to_owned(),
+        extra_dirs: Vec::new(),
+        key: None,
+    };
+    let mut history = fold(play(
+        &mut Model::new(),
+        &[Step::Run, Step::EditQuestion(0, 2), Step::Run],
+    ));
+    let number = |history: &History, name: &str| {
+        let found = history.resolve(name).map(|entry| entry.number);
+        found.map_err(|error| error.to_string())
+    };
+    assert_eq!(number(&history, "@"), Ok(2));
+    assert_eq!(number(&history, "@1"), Ok(2));
+    assert_eq!(number(&history, "@2"), Ok(1));
+    for (name, error) in [
+        ("@3", "there is no `@3`: the history has 2 states"),
+        (
+            "@0",
+            "`@0` names no state: @ is the newest, @2 the one before the last edit, @baseline the baseline",
+        ),
+        ("kvqa", "`kvqa` names no state: its name begins with @"),
+        (
+            "@baseline",
+            "no baseline is set; `dicta history --baseline @` sets it",
+        ),
+    ] {
+        assert_eq!(number(&history, name), Err(error.to_owned()));
+    }
+    let root = Path::new("/w");
+    history.set_baseline(&store, root, 1).expect("written");
+    assert_eq!(number(&history, "@baseline"), Ok(1));
+    assert_eq!(
+        super::resolve::read_baseline(&history, &store, root),
+        Some(0)
+    );
+    assert_eq!(
+        super::resolve::read_baseline(&history, &store, Path::new("/other")),
+        None
+    );
+    assert!(history.set_baseline(&store, root, 7).is_err());
+}
+
+#[test]
+fn states_share_what_no_run_and_no_edit_changed() {
+    let history = fold(play(
+        &mut Model::new(),
+        &[Step::Run, Step::EditQuestion(0, 2), Step::RunPart(1)],
+    ));
+    let [before, after] = history.entries() else {
+        panic!("two entries");
+    };
+    assert!(!Arc::ptr_eq(&before.state.evals[0], &after.state.evals[0]));
+    assert!(Arc::ptr_eq(&before.state.evals[1], &after.state.evals[1]));
+}
+
+#[test]
+fn eval_that_was_edited_and_renamed_in_steps_keeps_its_flips() {
+    let steps = [
+        Step::Run,
+        Step::EditQuestion(0, 3),
+        Step::Run,
+        Step::Rename(0),
+        Step::Run,
+        Step::EditQuestion(0, 1),
+        Step::Run,
+    ];
+    let history = history_after(&steps);
+    let states: Vec<&State> = history
+        .entries()
+        .iter()
+        .map(|entry| &*entry.state)
+        .collect();
+    assert_eq!(states.len(), 4);
+    for (before, after) in [(0, 2), (0, 3), (1, 3)] {
+        let matched = Correspondence::find(states[before], states[after]);
+        assert_eq!(matched.evals, [Some(0), Some(1)], "{before} → {after}");
+        let back = Correspondence::find(states[after], states[before]);
+        assert_eq!(back.evals, [Some(0), Some(1)], "{after} → {before}");
+    }
+}
+
+#[test]
+fn earlier_states_find_labels_under_the_new_name_of_an_eval() {
+    let history = history_after(&[Step::Run, Step::Rename(0), Step::Run]);
+    let [old, new] = [0, 1].map(|at: usize| &history.entries()[at].state);
+    let name = &new.header.evals[0].id;
+    assert_ne!(*name, old.header.evals[0].id);
+    let label = Label {
+        rubric: Some("r".to_owned()),
+        ..Label::new("t0", name, Some(true))
+    };
+    let labels = Labels::new([label]);
+    for state in [old, new] {
+        let counted = state
+            .decisions()
+            .filter_map(|one| labels.find(&state.label_query(one)?))
+            .count();
+        assert_eq!(counted, 1);
+    }
+}
+
+#[test]
+fn eval_that_returns_has_the_identity_that_it_had() {
+    let history = history_after(&[Step::Run, Step::RemoveEval(0), Step::Run]);
+    let removed = &history.entries()[1].state;
+    assert_eq!(removed.identities.len(), 1);
+    assert_eq!(
+        removed.identities[0],
+        history.entries()[0].state.identities[1]
+    );
+}

@@ -1,0 +1,196 @@
+//! Tests of the history over recorded logs: its index, its events, and runs that are not part of it.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use super::samples::{end, ended, key, planned, record, settled, started};
+use crate::event::{EventKind, RunState};
+use crate::model::{CellIx, Outcome};
+use crate::record::{EVENTS_FILE, History, RunStore};
+
+const FIRST: &str = "20260101T000000Z-aaaa";
+const SECOND: &str = "20260102T000000Z-bbbb";
+
+fn store(runs: &Path) -> RunStore {
+    RunStore {
+        dir: runs.to_owned(),
+        extra_dirs: Vec::new(),
+        key: Some(key()),
+    }
+}
+
+fn read(runs: &Path) -> History {
+    let history = History::read(&store(runs), Path::new("/w"));
+    assert_eq!(history.problems(), [""; 0]);
+    history
+}
+
+fn outcomes(history: &History) -> BTreeMap<String, Option<Outcome>> {
+    let state = &history.newest().expect("an entry").state;
+    let decisions = state.decisions();
+    decisions
+        .map(|one| (state.name(one).to_string(), one.outcome()))
+        .collect()
+}
+
+async fn record_two(runs: &Path) {
+    let first = vec![
+        planned("t", 0),
+        settled(0, Outcome::Pass),
+        started(1, "k"),
+        ended(1, Outcome::Fail),
+        planned("u", 2),
+        settled(2, Outcome::Fail),
+        started(3, "k"),
+        ended(3, Outcome::Pass),
+        end(),
+    ];
+    record(runs, FIRST, first).await;
+    // The second run is interrupted and judged one cell again.
+    let second = vec![
+        planned("t", 0),
+        settled(0, Outcome::Pass),
+        started(1, "k"),
+        ended(1, Outcome::Pass),
+    ];
+    record(runs, SECOND, second).await;
+}
+
+fn index_file(runs: &Path) -> PathBuf {
+    let mut files = std::fs::read_dir(runs)
+        .expect("readable")
+        .map(|entry| entry.expect("readable").path());
+    files
+        .find(|path| {
+            path.extension()
+                .is_some_and(|extension| extension == "index")
+        })
+        .expect("an index")
+}
+
+#[tokio::test]
+async fn newest_verdicts_of_several_runs_are_one_state() {
+    let runs = tempfile::tempdir().expect("a folder");
+    record_two(runs.path()).await;
+    let history = read(runs.path());
+    let [entry] = history.entries() else {
+        panic!("one revision");
+    };
+    // Only cells of judges count as judged.
+    assert_eq!((entry.runs.len(), entry.judged), (2, 3));
+    assert!(!entry.runs[0].interrupted && entry.runs[1].interrupted);
+    let expected = [
+        ("t/r/asked", Outcome::Pass),
+        ("t/r/plain", Outcome::Pass),
+        ("u/r/asked", Outcome::Pass),
+        ("u/r/plain", Outcome::Fail),
+    ];
+    let expected = expected.map(|(name, outcome)| (name.to_owned(), Some(outcome)));
+    assert_eq!(outcomes(&history), BTreeMap::from(expected));
+    assert_eq!(history.needed_runs().len(), 2);
+}
+
+#[tokio::test]
+async fn state_events_fold_to_the_decisions_of_the_state() {
+    let runs = tempfile::tempdir().expect("a folder");
+    record_two(runs.path()).await;
+    let history = read(runs.path());
+    let entry = history.newest().expect("an entry");
+    let mut state = RunState::default();
+    for event in history.state_events(entry) {
+        state.apply(&event);
+    }
+    // Each eval has one judge, so each decision has one cell.
+    let found: BTreeMap<String, Option<Outcome>> = (0..)
+        .zip(&state.cells)
+        .map(|(at, cell)| {
+            let name = state.cell_name(CellIx(at)).expect("a name");
+            let result = cell.result.as_ref().expect("a result");
+            (name.decision_name().to_string(), Some(result.outcome))
+        })
+        .collect();
+    assert_eq!(found, outcomes(&history));
+    assert_eq!(state.header.expect("a header").run.letters(), "bbbb");
+}
+
+#[tokio::test]
+async fn index_replaces_reading_and_is_rebuilt_if_it_is_damaged() {
+    let runs = tempfile::tempdir().expect("a folder");
+    record_two(runs.path()).await;
+    let from_logs = outcomes(&read(runs.path()));
+    // The same length and time, but no content: only the index can answer.
+    let log = runs.path().join(FIRST).join(EVENTS_FILE);
+    let (text, modified) = {
+        let meta = std::fs::metadata(&log).expect("a log");
+        (
+            std::fs::read(&log).expect("a log"),
+            meta.modified().expect("a time"),
+        )
+    };
+    let blank = vec![b'\n'; text.len()];
+    std::fs::write(&log, blank).expect("written");
+    let file = std::fs::File::options()
+        .write(true)
+        .open(&log)
+        .expect("opens");
+    file.set_modified(modified).expect("set");
+    assert_eq!(outcomes(&read(runs.path())), from_logs);
+
+    // A damaged index is not used, and the log is read again.
+    std::fs::write(&log, &text).expect("written");
+    let index = index_file(runs.path());
+    let mut bytes = std::fs::read(&index).expect("an index");
+    let last = bytes.len() - 1;
+    bytes[last] ^= 1;
+    std::fs::write(&index, &bytes).expect("written");
+    assert_eq!(outcomes(&read(runs.path())), from_logs);
+    std::fs::remove_file(&index).expect("removed");
+    assert_eq!(outcomes(&read(runs.path())), from_logs);
+    assert!(index.is_file(), "written again");
+}
+
+#[tokio::test]
+async fn index_follows_changed_and_deleted_runs() {
+    let runs = tempfile::tempdir().expect("a folder");
+    record_two(runs.path()).await;
+    read(runs.path());
+    std::fs::remove_dir_all(runs.path().join(SECOND)).expect("removed");
+    let history = read(runs.path());
+    assert_eq!(history.runs().len(), 1);
+    assert_eq!(outcomes(&history)["t/r/asked"], Some(Outcome::Fail));
+    // The same folder with another log.
+    std::fs::remove_dir_all(runs.path().join(FIRST)).expect("removed");
+    record(
+        runs.path(),
+        FIRST,
+        vec![planned("t", 0), settled(0, Outcome::Fail), end()],
+    )
+    .await;
+    let history = read(runs.path());
+    assert_eq!(
+        outcomes(&history),
+        BTreeMap::from([
+            ("t/r/asked".to_owned(), None),
+            ("t/r/plain".to_owned(), Some(Outcome::Fail)),
+        ])
+    );
+}
+
+#[tokio::test]
+async fn other_workspaces_are_not_part_of_the_history() {
+    let runs = tempfile::tempdir().expect("a folder");
+    record(
+        runs.path(),
+        FIRST,
+        vec![planned("t", 0), settled(0, Outcome::Fail), end()],
+    )
+    .await;
+    let history = History::read(&store(runs.path()), Path::new("/elsewhere"));
+    assert!(history.entries().is_empty() && history.runs().is_empty());
+    // The index remembers that the run is foreign.
+    let again = History::read(&store(runs.path()), Path::new("/elsewhere"));
+    assert!(again.entries().is_empty());
+    let kinds: Vec<EventKind> = Vec::new();
+    record(runs.path(), SECOND, kinds).await;
+    assert_eq!(read(runs.path()).runs().len(), 2);
+}

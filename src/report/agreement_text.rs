@@ -1,0 +1,422 @@
+//! The figures of an eval against labels, as lines for people. `dicta agree` and the workbench print the same lines.
+//!
+//! Responsible for words and for the order of number and interval. Does not compute the figures; `compare` does.
+
+use crate::compare::statistics::{
+    Confidence, ConfusionTable, Estimate, Figure, FigurePresentation, rogan_gladen,
+    shows_rogan_gladen,
+};
+use crate::compare::{EvalFigures, RaterFigures, ReferenceFigures};
+use crate::model::pluralize;
+
+/// Reports whether an eval has any label, or a draw whose labels are missing.
+pub fn has_labels(eval: &EvalFigures) -> bool {
+    let is_drawn = eval.population.cells.iter().any(|cell| cell.missing > 0);
+    eval.measured.is_some() || eval.debug.labels() > 0.0 || is_drawn || eval.to_confirm > 0
+}
+
+/// Returns the number of drawn decisions without a label that decides.
+pub fn count_missing_labels(eval: &EvalFigures) -> u64 {
+    eval.population.cells.iter().map(|cell| cell.missing).sum()
+}
+
+/// Returns the rate of Rogan and Gladen if it is meaningful.
+pub fn adjusted_rate(eval: &EvalFigures) -> Option<f64> {
+    let measured = eval.measured.as_ref()?;
+    let (tpr, tnr) = (measured.tpr.point.ok()?, measured.tnr.point.ok()?);
+    let judged = measured.judged_rate.ok()?;
+    shows_rogan_gladen(eval.is_one_random_draw, tpr, tnr)
+        .then(|| rogan_gladen(judged, tpr, tnr).ok())
+        .flatten()
+        .map(|found| found.rate)
+}
+
+/// Returns the lines about the population; none without a label that a draw chose.
+pub fn describe_measured(eval: &EvalFigures) -> Vec<String> {
+    let Some(measured) = &eval.measured else {
+        return Vec::new();
+    };
+    let counts = &measured.counts;
+    // A draw can choose decisions with different probabilities, so a count alone is not the figure.
+    let caught = |estimate: &Estimate, hits: f64, of: f64, what: &str| {
+        let is_weighted = estimate
+            .point
+            .is_ok_and(|point| (point - hits / of).abs() >= 0.005);
+        let weighted = if is_weighted {
+            "; weighted by the draws"
+        } else {
+            ""
+        };
+        format!("{hits:.0} of {of:.0} {what}{weighted}")
+    };
+    let rows = [
+        (
+            "TPR",
+            &measured.tpr,
+            caught(
+                &measured.tpr,
+                counts.true_pass,
+                counts.label_passes(),
+                "label passes passed",
+            ),
+        ),
+        (
+            "TNR",
+            &measured.tnr,
+            caught(
+                &measured.tnr,
+                counts.true_fail,
+                counts.label_fails(),
+                "label fails failed",
+            ),
+        ),
+        (
+            "agreement",
+            &measured.agreement,
+            caught(
+                &measured.agreement,
+                counts.true_pass + counts.true_fail,
+                counts.labels(),
+                "labels agree",
+            ),
+        ),
+    ];
+    let mut out: Vec<String> = rows
+        .into_iter()
+        .map(|(name, estimate, counts)| {
+            format!("{name:<10} {}   {counts}", format_estimate(estimate))
+        })
+        .collect();
+    let judged = format_figure(measured.judged_rate);
+    out.push(format!(
+        "pass rate  {}   corrected by the labels; the judge alone: {judged}",
+        format_estimate(&measured.corrected_rate)
+    ));
+    out.extend(adjusted_rate(eval).map(|rate| format!("           {rate:.2} by Rogan-Gladen")));
+    // These two are points without an interval, so they need as many labels as a bare number.
+    if FigurePresentation::for_labels(measured.agreement.labels) == FigurePresentation::CountsOnly {
+        out.push("base rate  too few labels for a number".to_owned());
+    } else {
+        out.push(format!(
+            "base rate  {} of the decisions should pass; \"always the more frequent class\" agrees on {}",
+            format_figure(measured.weighted.base_rate()),
+            format_figure(measured.weighted.majority_accuracy())
+        ));
+    }
+    out
+}
+
+/// Returns the sentences about labels that are missing, to confirm or undecided.
+pub fn describe_label_gaps(eval: &EvalFigures) -> Vec<String> {
+    let population = &eval.population;
+    let mut out = Vec::new();
+    if eval.measured.is_some() && population.covered() < population.total() {
+        out.push(format!(
+            "covers {} of {}: the others have no verdict, or no draw could choose them",
+            population.covered(),
+            pluralize(population.total(), "decision")
+        ));
+    }
+    if population.cells_with_missing_labels().next().is_some() {
+        out.push(format!(
+            "{} drawn and without a label: label them first, because those that are easy to label may differ",
+            pluralize(count_missing_labels(eval), "decision")
+        ));
+    }
+    if eval.to_confirm > 0 {
+        out.push(format!(
+            "{} to confirm, because the question or the transcript changed: `dicta labels drift` lists them",
+            pluralize(eval.to_confirm, "label")
+        ));
+    }
+    if eval.shots > 0 {
+        out.push(format!(
+            "{} left out, because the prompt shows them to the judge",
+            pluralize(eval.shots, "shot")
+        ));
+    }
+    if eval.unsure > 0 {
+        out.push(format!(
+            "{} undecided by the person, in no figure",
+            pluralize(eval.unsure, "label")
+        ));
+    }
+    out
+}
+
+/// Returns the line about labels that no draw chose; `None` without such labels.
+pub fn describe_debug(eval: &EvalFigures) -> Option<String> {
+    (eval.debug.labels() > 0.0).then(|| {
+        format!(
+            "debug labels, not drawn by chance and in no figure above: {}",
+            format_table(&eval.debug)
+        )
+    })
+}
+
+/// Returns the lines about people: their agreement, the ceiling for the judge, and the causes of disagreements.
+pub fn describe_people(eval: &EvalFigures) -> Vec<String> {
+    let mut out = Vec::new();
+    if let Some(pair) = eval.people.closest_pair() {
+        out.push(format!(
+            "people     {} and {}: {} of {} the same{}; κ {}, the ceiling for a judge",
+            pair.first,
+            pair.second,
+            pair.same,
+            pluralize(pair.common, "common label"),
+            match pair.table.agreement() {
+                Ok(share) if shows_number(pair.common) => format!(" ({:.0} %)", share * 100.0),
+                _ => String::new(),
+            },
+            format_kappa(pair.kappa(), pair.kappa_interval().ok(), pair.common),
+        ));
+        if eval.people.raters.len() > 2 {
+            out.push(describe_raters("all people", &eval.people));
+        }
+    }
+    let causes = eval.causes;
+    if causes.all_closed() > 0 {
+        let counts = causes.by_cause().filter(|(_, count)| *count > 0);
+        let counts: Vec<String> = counts
+            .map(|(cause, count)| format!("{count} {}", cause.as_str()))
+            .collect();
+        out.push(format!(
+            "causes     {} closed: {}; {} open",
+            pluralize(causes.all_closed(), "disagreement"),
+            counts.join(", "),
+            causes.open
+        ));
+    }
+    out
+}
+
+/// Returns the line about the agreement of several raters.
+fn describe_raters(what: &str, raters: &RaterFigures) -> String {
+    format!(
+        "{what}: {} with two answers or more, {}; α {}, Fleiss' κ {}",
+        pluralize(raters.units, "decision"),
+        match raters.agreement {
+            Ok(share) if shows_number(raters.units) => format!("{share:.2} of pairs agree"),
+            Ok(_) => "too few for a number".to_owned(),
+            Err(why) => why.to_string(),
+        },
+        format_few(raters.alpha, raters.units),
+        format_few(raters.fleiss, raters.units),
+    )
+}
+
+/// Returns the lines of the details: figures of the table, of scores, and of several raters.
+pub fn describe_details(eval: &EvalFigures) -> Vec<String> {
+    let table = details_table(eval);
+    let labels = count_details_labels(eval);
+    let few = |figure: Figure| format_few(figure, labels);
+    let mut out = vec![
+        format!(
+            "on fail    precision {}  recall {}  F1 {}",
+            few(table.precision_on_fail()),
+            few(table.tnr()),
+            few(table.f1_on_fail()),
+        ),
+        format!(
+            "balanced accuracy {}  MCC {}  κ {} of at most {}  AC1 {}",
+            few(table.balanced_accuracy()),
+            few(table.mcc()),
+            format_kappa(
+                table.kappa(),
+                table.kappa_interval(Confidence::P95).ok(),
+                labels
+            ),
+            few(table.kappa_max()),
+            few(table.ac1()),
+        ),
+    ];
+    if let Some(pair) = eval.people.closest_pair() {
+        out.push(format!(
+            "ceiling    κ {} between {} and {}",
+            format_kappa(pair.kappa(), pair.kappa_interval().ok(), pair.common),
+            pair.first,
+            pair.second
+        ));
+        out.push(describe_raters("people    ", &eval.people));
+    }
+    if eval.judges.units > 0 {
+        out.push(describe_raters("judges    ", &eval.judges));
+    }
+    if let Some(scores) = &eval.scores {
+        let few = |figure: Figure| format_few(figure, scores.pairs);
+        out.push(format!(
+            "scores     {}: weighted κ {}  ρ {}  τ-b {}  mean error {}  bias {}",
+            pluralize(scores.pairs, "pair"),
+            few(scores.weighted_kappa),
+            few(scores.rho),
+            few(scores.tau_b),
+            few(scores.mean_error),
+            few(scores.bias)
+        ));
+    }
+    out
+}
+
+/// Returns the table of the details: that of the population, or else that of debug labels.
+pub fn details_table(eval: &EvalFigures) -> &ConfusionTable {
+    match &eval.measured {
+        Some(measured) => &measured.weighted,
+        None => &eval.debug,
+    }
+}
+
+fn count_details_labels(eval: &EvalFigures) -> u64 {
+    match &eval.measured {
+        Some(measured) => measured.agreement.labels,
+        None => eval.debug_labels,
+    }
+}
+
+/// Returns the answer to "is my judge good enough?" in a sentence, as far as the labels give one.
+pub fn answer_whether_good(eval: &EvalFigures) -> String {
+    let Some(measured) = &eval.measured else {
+        return if count_missing_labels(eval) > 0 {
+            "not known yet: the drawn decisions have no labels".to_owned()
+        } else {
+            "not known: no label was drawn by chance, and others do not measure".to_owned()
+        };
+    };
+    let missing = [
+        (&measured.tpr, "label passes"),
+        (&measured.tnr, "label fails"),
+    ];
+    let missing: Vec<String> = missing
+        .into_iter()
+        .map(|(estimate, class)| (FigurePresentation::missing_labels(estimate.labels), class))
+        .filter(|(missing, _)| *missing > 0)
+        .map(|(missing, class)| format!("{missing} more {class}"))
+        .collect();
+    let range = |estimate: &Estimate| {
+        let interval = estimate.interval;
+        format!(
+            "{:.0} to {:.0} %",
+            interval.lower * 100.0,
+            interval.upper * 100.0
+        )
+    };
+    let says = format!(
+        "of these {}, the judge passes {} of what should pass, and fails {} of what should fail",
+        pluralize(eval.population.covered(), "decision"),
+        range(&measured.tpr),
+        range(&measured.tnr)
+    );
+    if !missing.is_empty() {
+        return format!(
+            "too few labels to decide: {says}. {} are needed",
+            missing.join(" and ")
+        );
+    }
+    let baseline = measured.weighted.majority_accuracy();
+    let lower = measured.agreement.interval.lower;
+    match baseline {
+        Ok(baseline) if lower <= baseline => format!(
+            "{says}. It is not shown to be better than always the more frequent class ({:.0} %)",
+            baseline * 100.0
+        ),
+        _ => says,
+    }
+}
+
+fn shows_number(labels: u64) -> bool {
+    FigurePresentation::for_labels(labels) != FigurePresentation::CountsOnly
+}
+
+/// Formats a figure without an interval. Very few labels give no number.
+fn format_few(figure: Figure, labels: u64) -> String {
+    match figure {
+        Ok(_) if !shows_number(labels) => "– (too few)".to_owned(),
+        figure => format_figure(figure),
+    }
+}
+
+/// Formats κ with its interval, which comes first if there are few labels.
+fn format_kappa(
+    kappa: Figure,
+    interval: Option<crate::compare::statistics::Interval>,
+    labels: u64,
+) -> String {
+    let range = interval.map(|interval| format!("{:.2}–{:.2}", interval.lower, interval.upper));
+    match (kappa, range, FigurePresentation::for_labels(labels)) {
+        (Err(why), ..) => format!("undefined ({why})"),
+        (Ok(_), _, FigurePresentation::CountsOnly) => "– (too few)".to_owned(),
+        (Ok(kappa), None, _) => format!("{kappa:.2}"),
+        (Ok(kappa), Some(range), FigurePresentation::IntervalFirst) => {
+            format!("{range} ({kappa:.2})")
+        }
+        (Ok(kappa), Some(range), FigurePresentation::PointFirst) => format!("{kappa:.2} [{range}]"),
+    }
+}
+
+/// Returns the lines about an eval against one that code decides: a headline, then figures. No person set these labels.
+pub fn describe_reference(one: &ReferenceFigures) -> Vec<String> {
+    let mut out = vec![format!(
+        "against {}/{}, which code decides: {}",
+        one.rubric,
+        one.reference,
+        pluralize(one.agreement.labels, "common verdict")
+    )];
+    let estimates = [
+        ("TPR", &one.tpr),
+        ("TNR", &one.tnr),
+        ("agreement", &one.agreement),
+    ];
+    let figures = estimates
+        .iter()
+        .map(|(name, estimate)| format!("{name:<10} {}", format_estimate(estimate)));
+    out.extend(figures);
+    out.push(format_table(&one.counts));
+    if one.uncompared > 0 {
+        let verdicts = pluralize(one.uncompared, "verdict");
+        out.push(format!("{verdicts} without a verdict of the reference"));
+    }
+    out
+}
+
+/// Formats a figure with its interval. With few labels the interval comes first, and with very few no number appears.
+pub fn format_estimate(estimate: &Estimate) -> String {
+    let interval = &estimate.interval;
+    let range = format!("{:.2}–{:.2}", interval.lower, interval.upper);
+    let point = match estimate.point {
+        Ok(point) => format!("{point:.2}"),
+        Err(why) => return format!("undefined: {why}"),
+    };
+    match FigurePresentation::for_labels(estimate.labels) {
+        FigurePresentation::CountsOnly => {
+            format!(
+                "{range}  too few labels for a number: {} more needed",
+                FigurePresentation::missing_labels(estimate.labels)
+            )
+        }
+        FigurePresentation::IntervalFirst => format!("{range}  ({point})"),
+        FigurePresentation::PointFirst => format!("{point}  {range}"),
+    }
+}
+
+fn format_figure(figure: Figure) -> String {
+    match figure {
+        Ok(value) => format!("{value:.2}"),
+        Err(why) => format!("undefined ({why})"),
+    }
+}
+
+/// Formats the counts of a table: `3 true passes, 1 false pass, …`.
+pub fn format_table(table: &ConfusionTable) -> String {
+    let count = |n: f64, one: &str, many: &str| {
+        format!("{n:.0} {}", if (n - 1.0).abs() < 0.5 { one } else { many })
+    };
+    [
+        count(table.true_pass, "true pass", "true passes"),
+        count(table.false_pass, "false pass", "false passes"),
+        count(table.true_fail, "true fail", "true fails"),
+        count(table.false_fail, "false fail", "false fails"),
+    ]
+    .join(", ")
+}
+
+#[cfg(test)]
+mod tests;

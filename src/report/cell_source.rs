@@ -1,0 +1,56 @@
+//! The recordings from which exports of a state read results and judge traces.
+//!
+//! Responsible for reading only the requested cells. Does not format them.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::event::{CellState, EventKind, RunState};
+use crate::model::{CellIx, CellResult};
+use crate::record::{History, RecordedCell, RecordedRun};
+
+/// The recordings of a state's cells.
+pub trait CellSource {
+    /// Reads the full results of cells. Cells that no log has are absent.
+    fn read_results(&self, cells: Vec<RecordedCell>) -> HashMap<RecordedCell, CellResult>;
+
+    /// Returns the run with this number, see [`RecordedCell::run`]; `None` for cells without a recording.
+    fn find_run(&self, number: u32) -> Option<&RecordedRun>;
+}
+
+impl CellSource for History {
+    fn read_results(&self, cells: Vec<RecordedCell>) -> HashMap<RecordedCell, CellResult> {
+        History::read_results(self, cells)
+    }
+
+    fn find_run(&self, number: u32) -> Option<&RecordedRun> {
+        self.runs().get(number as usize)
+    }
+}
+
+/// Reads the states of some cells of a run, with their judge traces. The other cells take no memory for traces. Cells of
+/// an unreadable log are absent.
+pub(super) fn read_cells(
+    run: &RecordedRun,
+    wanted: &HashSet<CellIx>,
+) -> HashMap<CellIx, CellState> {
+    let mut state = RunState::default();
+    let read = run.for_each_event(|event| {
+        let is_wanted = match &event.kind {
+            EventKind::RunStarted(_) | EventKind::CellsPlanned { .. } => true,
+            EventKind::CellsSettled(settled) => {
+                settled.iter().any(|one| wanted.contains(&one.cell))
+            }
+            kind => kind.cell().is_some_and(|cell| wanted.contains(&cell)),
+        };
+        if is_wanted {
+            state.apply(event);
+        }
+    });
+    // The part before a damaged place is still worth reading, so an error only ends the reading.
+    drop(read);
+    let cells = state.cells.into_iter().zip(0..);
+    cells
+        .map(|(cell, number)| (CellIx(number), cell))
+        .filter(|(number, _)| wanted.contains(number))
+        .collect()
+}

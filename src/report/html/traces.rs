@@ -1,0 +1,42 @@
+//! A judge trace as folded sections: prompt, calls, responses, verdict.
+//!
+//! Responsible for the folding. The sections are those of `dicta show STATE CELL`.
+
+use std::io;
+
+use super::changes::write_cut;
+use super::writer::HtmlWriter;
+use crate::event::{BlobSource, CellState};
+use crate::model::pluralize;
+use crate::report::judge_trace::{VERDICT_HEADING, list_trace_sections};
+
+/// The largest number of characters of one section.
+const MAX_SECTION_CHARS: usize = 200_000;
+
+/// Writes a folded judge trace.
+pub(super) fn write_trace(
+    html: &mut HtmlWriter<'_>,
+    title: &str,
+    trace: &CellState,
+    blobs: &dyn BlobSource,
+) -> io::Result<()> {
+    html.open("details", &[])?;
+    let turns = trace.judge_trace.len();
+    let turns = pluralize(turns, "turn");
+    html.element("summary", &[], &format!("{title} ({turns})"))?;
+    for section in list_trace_sections(trace, blobs) {
+        let text = section.text.trim_end_matches('\n');
+        if section.heading.is_empty() {
+            html.element("p", &[("class", "dim")], text)?;
+            continue;
+        }
+        // A prompt is long and mostly known, so it is folded. The verdict is what a reader wants.
+        let is_open = section.heading == VERDICT_HEADING;
+        let attributes: &[(&'static str, &str)] = if is_open { &[("open", "")] } else { &[] };
+        html.open("details", attributes)?;
+        html.element("summary", &[("class", "key")], &section.heading)?;
+        write_cut(html, text, MAX_SECTION_CHARS)?;
+        html.close()?;
+    }
+    html.close()
+}

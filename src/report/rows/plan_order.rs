@@ -1,0 +1,66 @@
+//! The plan order of a transcript's cells, and the cells of a transcript that have no row yet.
+//!
+//! Responsible for the rule which result may appear next. Does not know results: callers report which cells have one.
+
+use std::collections::BTreeSet;
+
+use crate::event::CellKey;
+
+/// The position of a cell in plan order: eval, message, judge, repeat.
+pub(super) type PlanPosition = (u32, Option<u32>, Option<u32>, Option<u32>);
+
+/// Returns the position of a cell in plan order.
+pub(super) fn plan_position(key: &CellKey) -> PlanPosition {
+    (key.eval, key.message, key.judge, key.repeat)
+}
+
+/// The cells of a transcript that have no row yet, each by its number in the transcript.
+#[derive(Debug, Default)]
+pub(super) struct UnemittedCells {
+    in_order: BTreeSet<(PlanPosition, usize)>,
+    /// A cell without a result that holds back all others. Asked first, so that most results need no search.
+    blocked_by: Option<usize>,
+}
+
+impl UnemittedCells {
+    /// Adds cells, of which the first has the number `first`.
+    pub(super) fn extend(&mut self, first: usize, keys: &[CellKey]) {
+        let numbered = (first..).zip(keys);
+        self.in_order
+            .extend(numbered.map(|(number, key)| (plan_position(key), number)));
+    }
+
+    /// Returns the cells in plan order.
+    pub(super) fn positions(&self) -> impl Iterator<Item = usize> {
+        self.in_order.iter().map(|(_, number)| *number)
+    }
+
+    /// Takes the next cell in plan order, if it has a result.
+    ///
+    /// The cells of a panel's decision wait for each other: a further member or repeat may precede them in plan order.
+    pub(super) fn take_next(
+        &mut self,
+        is_panel: impl Fn(u32) -> bool,
+        has_result: impl Fn(usize) -> bool,
+    ) -> Option<usize> {
+        if self.blocked_by.is_some_and(|number| !has_result(number)) {
+            return None;
+        }
+        let &((eval, message, judge, repeat), first) = self.in_order.first()?;
+        let decision = (eval, message);
+        let width = if is_panel(eval) { usize::MAX } else { 1 };
+        let mut waits_for = self
+            .in_order
+            .iter()
+            .take(width)
+            .take_while(|((eval, message, ..), _)| (*eval, *message) == decision)
+            .map(|(_, number)| *number);
+        self.blocked_by = waits_for.find(|number| !has_result(*number));
+        if self.blocked_by.is_some() {
+            return None;
+        }
+        self.in_order
+            .remove(&((eval, message, judge, repeat), first));
+        Some(first)
+    }
+}

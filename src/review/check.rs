@@ -1,0 +1,75 @@
+//! The checks of notes against modes and transcripts.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::modes::ModeList;
+use super::note::{NOTE_CODE, NoteLine, NoteOutcome, line_span};
+use crate::diag::{Diagnostic, find_nearest};
+
+/// Returns the problems of notes, each with its line.
+///
+/// `knows` returns true for a transcript that exists. A removed note is not compared with transcripts.
+pub fn check_review(
+    path: &Path,
+    source: &Arc<str>,
+    notes: &[NoteLine],
+    modes: &ModeList,
+    knows: &dyn Fn(&NoteLine) -> bool,
+) -> Vec<Diagnostic> {
+    let mut problems = Vec::new();
+    let mut first_lines: HashMap<&str, &NoteLine> = HashMap::new();
+    // Only the newest record of an id counts, so an older one may name what is gone.
+    let mut newest: HashMap<&str, &NoteLine> = HashMap::new();
+    for line in notes {
+        let entry = newest.entry(&line.note.id).or_insert(line);
+        if line.note.instant() >= entry.note.instant() {
+            *entry = line;
+        }
+    }
+    for line in notes {
+        let note = &line.note;
+        let fail = |message: String, help: String| {
+            Diagnostic::error(NOTE_CODE, path, message)
+                .with_span(line_span(source, line.line), source)
+                .help(help)
+        };
+        let first = *first_lines.entry(&note.id).or_insert(line);
+        // Records of one note agree in transcript and reader. Others are two notes that were given one id.
+        if first.note.transcript != note.transcript || first.note.by != note.by {
+            problems.push(fail(
+                format!(
+                    "two notes have the id `{}`: the first one is in line {}, about {} by {}",
+                    note.id,
+                    first.line,
+                    first.note.transcript,
+                    first.note.reader()
+                ),
+                "give one of them another id".to_owned(),
+            ));
+            continue;
+        }
+        let is_current = newest
+            .get(note.id.as_str())
+            .is_some_and(|newest| newest.line == line.line);
+        if !is_current || note.outcome == NoteOutcome::Removed {
+            continue;
+        }
+        for id in note.modes.keys().filter(|id| modes.resolve(id).is_none()) {
+            let ids = modes.modes.iter().map(|mode| mode.id.as_str());
+            let help = find_nearest(id, ids).map_or_else(
+                || "add the mode to modes.yaml, or remove it from the note".to_owned(),
+                |near| format!("did you mean `{near}`?"),
+            );
+            problems.push(fail(format!("modes.yaml has no mode `{id}`"), help));
+        }
+        if !knows(line) {
+            problems.push(fail(
+                format!("no transcript has the id `{}`", note.transcript),
+                "restore the transcript, correct the id, or delete the line".to_owned(),
+            ));
+        }
+    }
+    problems
+}

@@ -1,0 +1,69 @@
+//! Reading before any rubric: notes on transcripts, failure modes, their shares, and evals that grow out of them.
+//!
+//! Responsible for the sample of transcripts to read, the two files `notes.jsonl` and `modes.yaml`, groups of notes, and
+//! the counts per mode. Does not draw a screen, does not parse a command line, and calls no model.
+//!
+//! # Files
+//!
+//! Both files are next to dicta.yaml. For a file of transcripts without a workspace, they are in the folder in which the
+//! key `W` creates its workspace.
+//!
+//! - `notes.jsonl` has one record per line and only grows at its end. Of several records with one id, the newest
+//!   counts. Unknown fields stay.
+//! - `modes.yaml` is a list of modes. dicta changes only the entries that differ, so comments between entries stay.
+//! - `notes.draws.jsonl` has the draws in the format of `labels.draws.jsonl`: which transcripts could be drawn, and
+//!   which were.
+//!
+//! # Counts
+//!
+//! - `no_failure` answers "no" for every mode. A note on the first failure answers only for the modes that it names.
+//! - A share uses [`crate::compare::statistics`] over sampling cells. Transcripts picked by hand are never part of it.
+
+mod answers;
+mod catalog;
+mod check;
+mod counts;
+mod eval_draft;
+mod eval_write;
+mod files;
+mod grouping;
+mod mode_file;
+mod modes;
+mod note;
+mod outliers;
+mod place;
+mod report;
+mod report_html;
+mod report_json;
+mod sampling;
+mod session;
+mod similarity;
+mod suggestion;
+mod terms;
+#[cfg(test)]
+mod tests;
+
+pub use answers::{Disagreement, ModeAnswer, ReviewBook};
+pub use catalog::{CatalogEntry, ReviewCatalog, TranscriptFeatures};
+pub use check::check_review;
+pub use counts::{ModeCounts, ModeTable, Saturation, count_modes};
+pub use eval_draft::{
+    DraftHits, EvalDraft, EvalDraftKind, add_eval_to_rubric, count_hits, draft_evals, mode_labels,
+};
+pub use eval_write::{WrittenEval, write_eval};
+pub use files::{ReviewFileError, ReviewFiles, ReviewText, append_notes, write_modes};
+pub use grouping::{GroupingChange, GroupingState, GroupingWrite};
+pub use mode_file::{edit_modes_text, parse_modes};
+pub use modes::{FailureMode, FormerMode, ModeList};
+pub use note::{NoteLine, NoteOutcome, NoteSample, ReviewNote, new_note_id, parse_notes};
+pub use place::{ReviewPlace, ReviewPlaceError};
+pub use report::{ReviewReport, render_markdown};
+pub use report_html::render_html;
+pub use report_json::render_json;
+pub use sampling::{MixError, ReviewMix, ReviewQueueItem, SampleRequest, draw_sample, list_queue};
+pub use session::{ReviewError, ReviewSession, open_session};
+pub use similarity::{DEFAULT_CUT, NoteGroup, suggest_groups};
+pub use suggestion::{
+    Suggestion, SuggestionError, SuggestionPrompt, parse_suggestions, read_last_suggestions,
+    record_suggestions, render_suggestion_prompt,
+};

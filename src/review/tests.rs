@@ -1,0 +1,5 @@
+mod coverage;
+mod files;
+mod groups;
+mod sampling;
+mod suggestions;

@@ -1,0 +1,258 @@
+//! Groups of notes: suggestions by words, changes with undo, and evals.
+
+use std::path::Path;
+
+use proptest::prelude::*;
+
+use super::files::{at, mode, modes, note};
+use crate::handlers::EvalTypeRegistry;
+use crate::model::WallTime;
+use crate::review::{
+    DEFAULT_CUT, FailureMode, GroupingChange, GroupingState, GroupingWrite, ModeList, NoteOutcome,
+    ReviewBook, ReviewNote, add_eval_to_rubric, draft_evals, mode_labels, suggest_groups,
+};
+
+fn failure(id: &str, text: &str) -> ReviewNote {
+    let mut note = note(id, &format!("t-{id}"), NoteOutcome::Failure, "ana");
+    note.note = Some(text.to_owned());
+    note.at = Some(at(1));
+    note
+}
+
+fn later() -> WallTime {
+    WallTime("2026-02-01T00:00:00.000+00:00".to_owned())
+}
+
+/// Applies a write as the files would.
+fn written(book: &ReviewBook, write: &GroupingWrite) -> ReviewBook {
+    let mut book = book.clone();
+    if let Some(modes) = &write.modes {
+        book.modes = modes.clone();
+    }
+    book.add(&write.notes);
+    book
+}
+
+#[test]
+fn similar_notes_are_grouped_in_any_order_and_a_lone_note_stays_out() {
+    let notes = [
+        failure("a", "quotes the wrong price for the ticket"),
+        failure("b", "the wrong price of the ticket is quoted"),
+        failure("c", "answers in German although the user wrote English"),
+        failure("d", "answers in French although the user wrote English"),
+        failure("e", "crashes"),
+    ];
+    let sorted: Vec<&ReviewNote> = notes.iter().collect();
+    let groups = suggest_groups(&sorted, DEFAULT_CUT);
+    let ids: Vec<Vec<String>> = groups.iter().map(|group| group.notes.clone()).collect();
+    assert_eq!(ids, [["a", "b"], ["c", "d"]]);
+    assert!(groups[0].name.contains("wrong"), "{groups:?}");
+    let reversed: Vec<&ReviewNote> = notes.iter().rev().collect();
+    assert_eq!(
+        suggest_groups(&reversed, DEFAULT_CUT)
+            .iter()
+            .map(|group| group.notes.clone())
+            .collect::<Vec<_>>(),
+        ids
+    );
+}
+
+#[test]
+fn merge_keeps_the_ids_and_undo_restores_both_modes() {
+    let mut one = failure("a", "x");
+    one.modes.insert("old".to_owned(), true);
+    let book = ReviewBook::from_records([one], modes(&["m", "old"]));
+    let mut state = GroupingState::default();
+    let change = GroupingChange::Merge {
+        from: "old".to_owned(),
+        into: "m".to_owned(),
+    };
+    let write = state.apply(&book, &change, &later()).expect("a change");
+    let merged = written(&book, &write);
+    assert_eq!(merged.modes.modes.len(), 1);
+    assert_eq!(merged.modes.modes[0].formerly[0].id, "old");
+    assert_eq!(merged.notes_of_mode("m").len(), 1);
+    let undo = state.undo(&later()).expect("undone");
+    assert_eq!(written(&merged, &undo).modes, book.modes);
+}
+
+#[test]
+fn split_moves_the_chosen_notes_to_a_new_mode() {
+    let mut notes = [failure("a", "x"), failure("b", "y")];
+    for note in &mut notes {
+        note.modes.insert("m".to_owned(), true);
+    }
+    let book = ReviewBook::from_records(notes, modes(&["m"]));
+    let change = GroupingChange::Split {
+        mode: "m".to_owned(),
+        notes: vec!["b".to_owned()],
+        name: "Very rude".to_owned(),
+    };
+    let mut state = GroupingState::default();
+    let write = state.apply(&book, &change, &later()).expect("a change");
+    let split = written(&book, &write);
+    let ids = |mode: &str| -> Vec<String> {
+        let notes = split.notes_of_mode(mode);
+        notes.iter().map(|note| note.id.clone()).collect()
+    };
+    assert_eq!(
+        (ids("m"), ids("very-rude")),
+        (vec!["a".to_owned()], vec!["b".to_owned()])
+    );
+}
+
+fn any_change() -> impl Strategy<Value = GroupingChange> {
+    let id = "[a-d]".prop_map(String::from);
+    let mode = "[m-o]".prop_map(String::from);
+    let notes = proptest::collection::vec(id, 0..3);
+    (0..7_usize, notes, mode.clone(), mode, "[x-z ]{0,3}").prop_map(
+        |(kind, notes, mode, into, name)| match kind {
+            0 => GroupingChange::Group { notes, mode },
+            1 => GroupingChange::Ungroup { notes, mode },
+            2 => GroupingChange::Create {
+                name,
+                definition: String::new(),
+                notes,
+            },
+            3 => GroupingChange::Rename { mode, name },
+            4 => GroupingChange::Define {
+                mode,
+                definition: name,
+            },
+            5 => GroupingChange::Merge { from: mode, into },
+            _ => GroupingChange::Split { mode, notes, name },
+        },
+    )
+}
+
+proptest! {
+    #[test]
+    fn undo_of_all_changes_restores_notes_and_modes(
+        changes in proptest::collection::vec(any_change(), 0..10),
+    ) {
+        let notes = ["a", "b", "c", "d"].map(|id| failure(id, id));
+        let first = ReviewBook::from_records(notes, modes(&["m", "n", "o"]));
+        let (mut book, mut state) = (first.clone(), GroupingState::default());
+        for change in &changes {
+            if let Some(write) = state.apply(&book, change, &later()) {
+                book = written(&book, &write);
+                // Each id names one mode, also a former one.
+                let ids = book.modes.modes.iter().flat_map(|mode| {
+                    let former = mode.formerly.iter().map(|former| former.id.clone());
+                    std::iter::once(mode.id.clone()).chain(former)
+                });
+                let mut ids: Vec<String> = ids.collect();
+                let all = ids.len();
+                ids.sort_unstable();
+                ids.dedup();
+                prop_assert_eq!(ids.len(), all);
+                // A change loses no note, and each named mode is known.
+                prop_assert_eq!(book.notes.len(), 4);
+                for note in &book.notes {
+                    for id in note.modes.keys() {
+                        prop_assert!(book.modes.resolve(id).is_some(), "{} in {:?}", id, book.modes);
+                    }
+                }
+            }
+        }
+        while let Some(write) = state.undo(&later()) {
+            book = written(&book, &write);
+        }
+        prop_assert_eq!(&book.modes, &first.modes);
+        for (now, before) in book.notes.iter().zip(&first.notes) {
+            prop_assert_eq!(&now.modes, &before.modes);
+        }
+    }
+}
+
+fn priced() -> (ReviewBook, FailureMode) {
+    let mut notes = [
+        failure("a", "says \"free of charge\" though it costs"),
+        failure("b", "invents a price"),
+    ];
+    for note in &mut notes {
+        note.modes.insert("m".to_owned(), true);
+    }
+    let mode = FailureMode {
+        name: "Wrong price".to_owned(),
+        definition: "The answer names a price that no tool returned.".to_owned(),
+        ..mode("m")
+    };
+    let list = ModeList {
+        modes: vec![mode.clone()],
+    };
+    (ReviewBook::from_records(notes, list), mode)
+}
+
+#[test]
+fn drafts_load_and_the_judge_has_the_definition_as_criteria() {
+    let (book, mode) = priced();
+    let drafts = draft_evals(&book, &mode);
+    let registry = EvalTypeRegistry::builtin();
+    for draft in &drafts {
+        let text = add_eval_to_rubric(None, Path::new("r.yaml"), draft, &[]).expect("a rubric");
+        let (rubric, problems) =
+            crate::rubric::load(text.as_str().into(), Path::new("r.yaml"), &registry);
+        assert!(rubric.is_some(), "{}: {problems:?}", draft.eval_type);
+    }
+    let criteria = drafts[0].value["params"]["criteria"]
+        .as_str()
+        .expect("criteria");
+    assert!(criteria.contains(&mode.definition), "{criteria}");
+    let excludes = drafts
+        .iter()
+        .find(|draft| draft.eval_type == "content_excludes");
+    let patterns = &excludes.expect("a template").value["params"]["patterns"];
+    assert_eq!(patterns[0], "free of charge");
+}
+
+#[test]
+fn eval_joins_the_end_of_a_rubric_and_comments_stay() {
+    let (book, mode) = priced();
+    let draft = &draft_evals(&book, &mode)[0];
+    let path = Path::new("r.yaml");
+    let old = "# Ours.\nid: support\nevals:\n# first\n- id: one # keep\n  type: contains\n  params: { patterns: [x] }\n";
+    let candidates = ["It is \"free\".\nReally.".to_owned()];
+    let text = add_eval_to_rubric(Some(old), path, draft, &candidates).expect("edited");
+    assert!(text.starts_with(old), "{text}");
+    assert!(text.contains("\n- id: m\n"), "{text}");
+    assert!(
+        text.contains(r#"#   - text: "It is \"free\".\nReally.""#),
+        "{text}"
+    );
+    let again = add_eval_to_rubric(Some(&text), path, draft, &[]).expect_err("known");
+    assert!(again.contains("already has an eval `m`"), "{again}");
+    for other in [
+        "evals: [{id: a, type: contains, params: {patterns: [x]}}]\n",
+        "evals:\n- {id: a}\nid: r\n",
+    ] {
+        let refused = add_eval_to_rubric(Some(other), path, draft, &[]).expect_err("layout");
+        assert!(refused.contains("write `evals:` last"), "{refused}");
+    }
+}
+
+#[test]
+fn answers_become_labels_with_their_origin() {
+    let (mut book, _) = priced();
+    let mut no = note("c", "t-c", NoteOutcome::NoFailure, "ben");
+    no.sample = Some(crate::review::NoteSample::new("random", Some(0.5)));
+    book.add(&[no]);
+    let texts = ["t-a", "t-b", "t-c", "t-d"].map(|id| (id.to_owned(), 1, String::new()));
+    let catalog = super::sampling::catalog(texts);
+    let labels = mode_labels(&book, &catalog, "m", "review", "m");
+    let found: Vec<(&str, Option<bool>)> = labels
+        .iter()
+        .map(|label| (label.transcript.as_str(), label.passed))
+        .collect();
+    assert_eq!(
+        found,
+        [
+            ("t-a", Some(false)),
+            ("t-b", Some(false)),
+            ("t-c", Some(true))
+        ]
+    );
+    let last = &labels[2];
+    assert_eq!((last.by.as_deref(), last.blind), (Some("ben"), Some(true)));
+    assert_eq!(last.sample.as_ref().map(|sample| sample.p), Some(0.5));
+}

@@ -1,0 +1,103 @@
+//! The variables of a promptfoo test: the tests that lists and patterns of files give, and the content of files.
+//!
+//! Follows promptfoo: a list of texts and a pattern of files give a test for each value, and several of them one for each
+//! combination. A list that begins with another value is one value.
+
+use serde_json::{Map, Value};
+
+use super::super::conversion::ConversionError;
+use super::super::doc_location::DocLocation;
+use super::assertion_value;
+use crate::rubric::RubricFiles;
+
+/// The largest number of tests that the variables of one test give.
+const MAX_COMBINATIONS: usize = 1000;
+
+/// Returns true if a variable has several values.
+pub(super) fn is_list(vars: &Map<String, Value>, key: &str) -> bool {
+    vars.get(key)
+        .is_some_and(|value| list_texts(value).is_some() || find_pattern(value).is_some())
+}
+
+/// Returns the values of a list of texts, of which promptfoo makes several tests.
+fn list_texts(value: &Value) -> Option<&[Value]> {
+    let items = value.as_array()?;
+    items.first().is_some_and(Value::is_string).then_some(items)
+}
+
+/// Returns the pattern of files that a variable names.
+fn find_pattern(value: &Value) -> Option<&str> {
+    let path = value.as_str()?.strip_prefix("file://")?;
+    path.contains(['*', '?']).then_some(path)
+}
+
+/// Returns the variables of each test, in promptfoo's order: the values of the last variable change first.
+pub(super) fn expand(
+    files: &dyn RubricFiles,
+    at: &DocLocation,
+    vars: &Map<String, Value>,
+) -> Result<Vec<Map<String, Value>>, ConversionError> {
+    let mut all = vec![Map::new()];
+    for (key, value) in vars {
+        let values = match (list_texts(value), find_pattern(value)) {
+            (Some(values), _) => values.to_vec(),
+            (None, Some(pattern)) => list_files(files, at, key, pattern)?,
+            (None, None) => vec![value.clone()],
+        };
+        if all.len().saturating_mul(values.len()) > MAX_COMBINATIONS {
+            let why = format!("its variables give more than {MAX_COMBINATIONS} tests");
+            return Err(ConversionError::new(why, "split the test"));
+        }
+        all = all
+            .into_iter()
+            .flat_map(|vars: Map<String, Value>| {
+                values.iter().map(move |value| {
+                    let mut vars = vars.clone();
+                    vars.insert(key.clone(), value.clone());
+                    vars
+                })
+            })
+            .collect();
+    }
+    Ok(all)
+}
+
+fn list_files(
+    files: &dyn RubricFiles,
+    at: &DocLocation,
+    key: &str,
+    pattern: &str,
+) -> Result<Vec<Value>, ConversionError> {
+    let folder = at.doc.path.parent().unwrap_or(std::path::Path::new(""));
+    let found = files.list(&folder.join(pattern).to_string_lossy());
+    if found.is_empty() {
+        let why = format!("its variable `{key}` is a pattern of files, and no file matches it");
+        return Err(ConversionError::new(why, "name files"));
+    }
+    let to_value = |path: &std::path::PathBuf| {
+        let inside = path.strip_prefix(folder).unwrap_or(path);
+        Value::from(format!("file://{}", inside.to_string_lossy()))
+    };
+    Ok(found.iter().map(to_value).collect())
+}
+
+/// Replaces the names of files by their content. A variable whose file dicta cannot read is removed: it fills no
+/// assertion and chooses no transcript.
+pub(super) fn read_files(files: &dyn RubricFiles, at: &DocLocation, vars: &mut Map<String, Value>) {
+    vars.retain(|_, value| {
+        let is_file = value
+            .as_str()
+            .is_some_and(|text| text.starts_with("file://"));
+        if !is_file {
+            return true;
+        }
+        // Media and programs are not text.
+        match assertion_value::read_file_value(files, at, value.take()) {
+            Ok(content) => {
+                *value = content;
+                true
+            }
+            Err(_) => false,
+        }
+    });
+}

@@ -1,0 +1,77 @@
+//! Alpaca's instructions: `{instruction, input, output}`, also with `system` and `history`.
+//!
+//! Responsible for one question and answer per record. The user's message is the instruction, with the input below.
+//! Also reads AlpacaEval's outputs (`generator`). Does not read pairs of answers: that is `preference.rs`.
+
+use super::super::detect::FilePreview;
+use super::super::fields::{RawFields, list_items};
+use super::super::native::text_or_json;
+use super::super::reader::{RecordCx, TranscriptReader, TranscriptSink};
+use super::record_readers::open_records;
+use super::sharegpt::{add_extra_keys, begin};
+use super::transcript_builder::{TranscriptBuilder, text_part};
+use crate::model::MessageRole;
+
+/// Returns true if the first record is an instruction with its answer.
+pub(super) fn is_instruction(preview: &FilePreview<'_>) -> bool {
+    let record = preview.first_outline();
+    record["instruction"].is_string()
+        && record["output"].is_string()
+        && (record["input"].is_null() || record["input"].is_string())
+        && record["messages"].is_null()
+        && record["inputs"].is_null()
+}
+
+pub(super) fn open(preview: &FilePreview<'_>) -> Box<dyn TranscriptReader> {
+    open_records(preview, parse_instruction)
+}
+
+fn parse_instruction(
+    record: &str,
+    _: RecordCx<'_>,
+    out: &mut TranscriptSink,
+) -> Result<(), String> {
+    let fields = RawFields::parse(record)?;
+    let mut built = begin(&fields);
+    add_question(&fields, &mut built);
+    let output = fields
+        .get("output")
+        .ok_or_else(|| "it has no `output`".to_owned())?;
+    built.push(
+        MessageRole::Assistant,
+        vec![text_part(&text_or_json(output))],
+    );
+    add_extra_keys(
+        &fields,
+        &["instruction", "input", "output", "history"],
+        &mut built,
+    );
+    built.finish(out);
+    Ok(())
+}
+
+/// Adds the earlier turns and the question of a record.
+pub(super) fn add_question(fields: &RawFields<'_>, built: &mut TranscriptBuilder) {
+    for raw in fields.list("history").unwrap_or_default() {
+        let turn = list_items(raw).unwrap_or_default();
+        for (at, raw) in turn.iter().enumerate() {
+            let role = if at % 2 == 0 {
+                MessageRole::User
+            } else {
+                MessageRole::Assistant
+            };
+            built.push_text(role, &text_or_json(raw));
+        }
+    }
+    let instruction = fields.text("instruction").unwrap_or_default();
+    let input = fields.text("input").unwrap_or_default();
+    let question = match (instruction.is_empty(), input.is_empty()) {
+        (_, true) => instruction.0.into_owned(),
+        (true, _) => input.0.into_owned(),
+        // The prompt of Alpaca has the input in a section of its own, below the instruction.
+        _ => format!("{}\n\n{}", &*instruction, &*input),
+    };
+    if !question.is_empty() {
+        built.push_text(MessageRole::User, &question);
+    }
+}

@@ -1,0 +1,194 @@
+//! Results and scores of the Berkeley function calling leaderboard (BFCL).
+//!
+//! Responsible for one entry per line. A result has the calls of the model, and of several turns the log of the
+//! conversation. A score has the question and the reasons of a failure, which is the verdict `valid` of the judge
+//! `bfcl`; entries that passed are only in the results.
+
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::super::detect::FilePreview;
+use super::super::fields::{RawFields, list_items};
+use super::super::metadata::SourceUsage;
+use super::super::native::json_string;
+use super::super::reader::{RecordCx, TranscriptReader, TranscriptSink};
+use super::foreign_message::add_messages;
+use super::record_readers::open_records;
+use super::transcript_builder::{
+    TranscriptBuilder, call_arguments, owned_text, text_part, verdict_of,
+};
+use crate::model::MessageRole;
+
+/// Returns true if one of the first records is a result or a score.
+pub(super) fn is_entries(preview: &FilePreview<'_>) -> bool {
+    let is_result = |value: &Value| {
+        value["id"].is_string()
+            && !value["result"].is_null()
+            && (!value["input_token_count"].is_null() || !value["inference_log"].is_null())
+            && !value["latency"].is_null()
+    };
+    let is_score = |value: &Value| {
+        value["valid"].is_boolean()
+            && value["test_category"].is_string()
+            && value["prompt"].is_object()
+    };
+    preview.records.iter().take(2).any(|seen| {
+        let record = seen.sniff.outline(seen.bytes);
+        is_result(record) || is_score(record)
+    })
+}
+
+pub(super) fn open(preview: &FilePreview<'_>) -> Box<dyn TranscriptReader> {
+    open_records(preview, parse_entry)
+}
+
+fn parse_entry(record: &str, _: RecordCx<'_>, out: &mut TranscriptSink) -> Result<(), String> {
+    let fields = RawFields::parse(record)?;
+    if fields.has("accuracy") && fields.has("total_count") {
+        out.count_unknown("the accuracy of the whole file");
+        return Ok(());
+    }
+    let mut built = TranscriptBuilder::new("bfcl", fields.id_text("id"));
+    let prompt = fields.object("prompt").unwrap_or_default();
+    let questions = prompt.list("question").unwrap_or_default();
+    let log = fields.list("inference_log").unwrap_or_default();
+    let result = fields.get_first(&["result", "model_result_raw", "model_result"]);
+    let turns = log
+        .iter()
+        .filter_map(|raw| RawFields::from_raw(raw))
+        .filter(|turn| turn.has("begin_of_turn_query"));
+    let turns: Vec<RawFields<'_>> = turns.collect();
+    if turns.is_empty() {
+        for raw in &questions {
+            add_messages(raw, &MessageRole::User, &mut built);
+        }
+        if questions.is_empty() {
+            add_logged_question(&log, &mut built);
+        }
+        if let Some(question) = prompt.get("question").filter(|_| questions.is_empty()) {
+            // Older scores have the question as a text.
+            add_messages(question, &MessageRole::User, &mut built);
+        }
+        if let Some(result) = result {
+            add_result(result, &mut built);
+        }
+    } else {
+        for turn in &turns {
+            add_turn(turn, &mut built);
+        }
+    }
+    if !built
+        .messages
+        .iter()
+        .any(|message| message.role == MessageRole::User)
+    {
+        out.count_missing("the question (it is in BFCL's data, not in its results)");
+    }
+    if let Some(valid) = fields.get("valid") {
+        let reasons = fields.get("error").map(owned_text);
+        let reasons = reasons.map(std::convert::Into::into);
+        built.push_verdict(verdict_of("bfcl", "valid", Some(valid), reasons));
+    }
+    write_metadata(&fields, &mut built);
+    built.finish(out);
+    Ok(())
+}
+
+/// Adds the question from the log of a single turn, which has the whole request.
+fn add_logged_question(log: &[&RawValue], built: &mut TranscriptBuilder) {
+    for raw in log {
+        let entry = RawFields::from_raw(raw).unwrap_or_default();
+        let content = entry.object("content").unwrap_or_default();
+        if entry.text("role").as_deref() == Some("inference_input")
+            && let Some(message) = content.get("message")
+            && list_items(message).is_some()
+        {
+            return add_messages(message, &MessageRole::User, built);
+        }
+    }
+}
+
+fn add_turn(turn: &RawFields<'_>, built: &mut TranscriptBuilder) {
+    for (key, raw) in turn.iter() {
+        if key == "begin_of_turn_query" {
+            add_messages(raw, &MessageRole::User, built);
+        } else if key.starts_with("step_") {
+            for raw in list_items(raw).unwrap_or_default() {
+                let entry = RawFields::from_raw(raw).unwrap_or_default();
+                match entry.text("role").as_deref() {
+                    Some("assistant") => {
+                        if let Some(content) = entry.get("content") {
+                            add_result(content, built);
+                        }
+                    }
+                    Some("tool") => {
+                        let content = entry.get("content").map(owned_text).unwrap_or_default();
+                        built.push_result("", content, None);
+                    }
+                    // Notes of the program that runs the model.
+                    _ => {}
+                }
+            }
+        }
+    }
+}
+
+/// Adds the output of the model: text, or calls as `{name: arguments}`.
+fn add_result(raw: &RawValue, built: &mut TranscriptBuilder) {
+    if let Some(text) = json_string(raw) {
+        return built.push(MessageRole::Assistant, vec![text_part(&text)]);
+    }
+    let items = list_items(raw).unwrap_or_else(|| vec![raw]);
+    let nested = items.iter().any(|item| item.get().starts_with('['));
+    if nested {
+        // The results of several turns or steps.
+        for item in items {
+            if item.get().starts_with('[') || json_string(item).is_some() {
+                add_flat(item, built);
+            }
+        }
+        return;
+    }
+    add_flat(raw, built);
+}
+
+fn add_flat(raw: &RawValue, built: &mut TranscriptBuilder) {
+    let items = list_items(raw).unwrap_or_else(|| vec![raw]);
+    let mut started = false;
+    for item in items {
+        if let Some(text) = json_string(item) {
+            built.push(MessageRole::Assistant, vec![text_part(&text)]);
+            started = true;
+            continue;
+        }
+        let Some(calls) = RawFields::from_raw(item) else {
+            built
+                .unknown
+                .push("an output of an unknown shape".to_owned());
+            continue;
+        };
+        for (name, arguments) in calls.iter() {
+            if !std::mem::replace(&mut started, true) {
+                built.push(MessageRole::Assistant, Vec::new());
+            }
+            built.push_call("", name, call_arguments(Some(arguments)));
+        }
+    }
+}
+
+fn write_metadata(fields: &RawFields<'_>, built: &mut TranscriptBuilder) {
+    // The counts of several turns are lists.
+    let usage = SourceUsage {
+        input: fields.integer("input_token_count"),
+        output: fields.integer("output_token_count"),
+        ..SourceUsage::default()
+    };
+    built.meta.set("usage", usage.to_json());
+    if let Some(seconds) = fields.number("latency") {
+        built.meta.set("latency_ms", seconds * 1000.0);
+    }
+    built.meta.set_raw("model", fields.get("model_name"));
+    for key in ["test_category", "possible_answer", "model_result_decoded"] {
+        built.meta.set_readable(key, fields.get(key));
+    }
+}

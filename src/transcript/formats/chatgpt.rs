@@ -1,0 +1,258 @@
+//! ChatGPT's data export (`conversations.json`): a tree of messages per conversation.
+//!
+//! Responsible for the branch that the user last saw, which ends at `current_node`. Messages of other branches are
+//! counted. A message to a tool is a call, and the tool's message its result; the export has no ids for them, so they
+//! pair by order. Does not read `message_feedback.json` and `user.json`.
+
+use std::collections::HashMap;
+
+use serde_json::value::RawValue;
+
+use super::super::detect::FilePreview;
+use super::super::fields::RawFields;
+use super::super::native::{json_string, text_or_json};
+use super::super::reader::{RecordCx, TranscriptReader, TranscriptSink};
+use super::record_readers::open_records;
+use super::transcript_builder::{
+    TranscriptBuilder, owned_unknown_part, reasoning_part, role_of, text_part,
+};
+use crate::model::{MessageRole, SourceText, TranscriptPart};
+
+/// Returns true if the first record is a conversation of ChatGPT.
+pub(super) fn is_export(preview: &FilePreview<'_>) -> bool {
+    preview.first_matches(|s| s.has("mapping")) && {
+        let mapping = preview.first_outline()["mapping"].as_object();
+        mapping.is_some_and(|nodes| {
+            nodes
+                .values()
+                .any(|node| node["children"].is_array() || node["message"]["author"].is_object())
+        })
+    }
+}
+
+pub(super) fn open(preview: &FilePreview<'_>) -> Box<dyn TranscriptReader> {
+    open_records(preview, parse_conversation)
+}
+
+fn parse_conversation(
+    record: &str,
+    _: RecordCx<'_>,
+    out: &mut TranscriptSink,
+) -> Result<(), String> {
+    let fields = RawFields::parse(record)?;
+    let mapping = fields
+        .object("mapping")
+        .ok_or_else(|| "it has no `mapping` of messages".to_owned())?;
+    let nodes: HashMap<&str, RawFields<'_>> = mapping
+        .iter()
+        .filter_map(|(id, raw)| Some((id, RawFields::from_raw(raw)?)))
+        .collect();
+    let path = current_path(&fields, &mapping, &nodes);
+    let id = fields
+        .id_text("conversation_id")
+        .or_else(|| fields.id_text("id"));
+    let mut built = TranscriptBuilder::new("chatgpt", id);
+    for id in &path {
+        if let Some(message) = nodes.get(&**id).and_then(|node| node.object("message")) {
+            add_message(&message, &mut built);
+        }
+    }
+    let on_path: std::collections::HashSet<&str> = path.iter().map(|id| &**id).collect();
+    for (id, node) in &nodes {
+        let has_text = node
+            .object("message")
+            .is_some_and(|message| has_content(&message));
+        if has_text && !on_path.contains(id) {
+            built.unknown.push("a message of another branch".to_owned());
+        }
+    }
+    built.meta.set_raw("timestamp", fields.get("create_time"));
+    built
+        .meta
+        .set_raw("model", fields.get("default_model_slug"));
+    built.meta.set_raw("title", fields.get("title"));
+    built.meta.set_raw("gizmo_id", fields.get("gizmo_id"));
+    built.finish(out);
+    Ok(())
+}
+
+/// Returns the ids of the nodes from the root to the current node.
+fn current_path<'a>(
+    fields: &RawFields<'a>,
+    mapping: &RawFields<'a>,
+    nodes: &HashMap<&str, RawFields<'a>>,
+) -> Vec<SourceText<'a>> {
+    let mut path = Vec::new();
+    // Without a current node, the last leaf of the file counts.
+    let leaf = || {
+        let leaves = mapping.iter().filter_map(|(id, raw)| {
+            let children = RawFields::from_raw(raw)?
+                .list("children")
+                .unwrap_or_default();
+            children.is_empty().then(|| SourceText::from(id.to_owned()))
+        });
+        leaves.last()
+    };
+    let mut next = fields.id_text("current_node").or_else(leaf);
+    while let Some(id) = next {
+        // A cycle of parents would never end.
+        if path.len() > nodes.len() {
+            break;
+        }
+        next = nodes.get(&*id).and_then(|node| node.id_text("parent"));
+        path.push(id);
+    }
+    path.reverse();
+    path
+}
+
+fn has_content(message: &RawFields<'_>) -> bool {
+    let Some(content) = message.object("content") else {
+        return false;
+    };
+    let texts = ["text", "result", "content", "thoughts"];
+    let parts = content.list("parts").unwrap_or_default();
+    texts
+        .iter()
+        .any(|key| content.get(key).is_some_and(|raw| raw.get() != "\"\""))
+        || parts.iter().any(|part| part.get() != "\"\"")
+}
+
+fn add_message(message: &RawFields<'_>, built: &mut TranscriptBuilder) {
+    // Empty system messages mark the beginning of a conversation.
+    if !has_content(message) {
+        return;
+    }
+    let author = message.object("author").unwrap_or_default();
+    let role = author.text("role");
+    let role = role.map_or(MessageRole::User, |role| role_of(&role));
+    let content = message.object("content").unwrap_or_default();
+    let kind = content.text("content_type").unwrap_or_default();
+    let recipient = message.text("recipient").unwrap_or_default();
+    let parts = content_parts(&kind, &content);
+    let is_call = role == MessageRole::Assistant && !matches!(&*recipient, "" | "all");
+    if is_call {
+        built.push_call("", &recipient, join_texts(&parts));
+    } else if role == MessageRole::Tool {
+        let text = join_texts(&parts);
+        built.push_result("", text, None);
+        let media = parts
+            .into_iter()
+            .filter(|part| matches!(part, TranscriptPart::Media { .. }));
+        if let Some(last) = built.messages.last_mut() {
+            last.parts.extend(media);
+        }
+    } else if !parts.is_empty() {
+        let only_thoughts = parts
+            .iter()
+            .all(|part| matches!(part, TranscriptPart::Reasoning(_)));
+        // Reasoning is a message of its own in the export, before the message that it belongs to.
+        built.push(role.clone(), parts);
+        if only_thoughts {
+            return;
+        }
+        merge_reasoning(built);
+    }
+    let metadata = message.object("metadata").unwrap_or_default();
+    if let Some(last) = built.messages.last_mut() {
+        last.meta.set_raw("timestamp", message.get("create_time"));
+        if last.role == MessageRole::Assistant {
+            last.meta.set_raw("model", metadata.get("model_slug"));
+            let finish = metadata.object("finish_details");
+            let stop = finish.as_ref().and_then(|details| details.get("type"));
+            last.meta.set_raw("stop_reason", stop);
+        }
+    }
+}
+
+/// Joins the last message with a message of reasoning before it.
+fn merge_reasoning(built: &mut TranscriptBuilder) {
+    let Some(at) = built.messages.len().checked_sub(2) else {
+        return;
+    };
+    let before = &built.messages[at];
+    let is_reasoning = before.role == MessageRole::Assistant
+        && built.messages[at + 1].role == MessageRole::Assistant
+        && before
+            .parts
+            .iter()
+            .all(|part| matches!(part, TranscriptPart::Reasoning(_)));
+    if is_reasoning {
+        let mut last = built.messages.pop().expect("there are two");
+        let mut before = built.messages.pop().expect("there are two");
+        before.parts.append(&mut last.parts);
+        last.parts = before.parts;
+        built.messages.push(last);
+    }
+}
+
+fn content_parts(kind: &str, content: &RawFields<'_>) -> Vec<TranscriptPart<'static>> {
+    match kind {
+        "thoughts" => {
+            let thoughts = content.list("thoughts").unwrap_or_default();
+            let texts = thoughts.iter().filter_map(|raw| {
+                let thought = RawFields::from_raw(raw)?;
+                thought.text("content").or_else(|| thought.text("summary"))
+            });
+            texts.map(|text| reasoning_part(&text)).collect()
+        }
+        "reasoning_recap" => {
+            let text = content.text("content").unwrap_or_default();
+            vec![reasoning_part(&text)]
+        }
+        "user_editable_context" => {
+            let keys = ["user_profile", "user_instructions"];
+            let texts = keys.iter().filter_map(|key| content.text(key));
+            texts
+                .filter(|text| !text.is_empty())
+                .map(|text| text_part(&text))
+                .collect()
+        }
+        _ => {
+            let mut parts: Vec<TranscriptPart<'static>> = Vec::new();
+            for raw in content.list("parts").unwrap_or_default() {
+                add_part(raw, &mut parts);
+            }
+            let texts = ["text", "result", "content"];
+            if parts.is_empty()
+                && let Some(raw) = texts.iter().find_map(|key| content.get(key))
+            {
+                parts.push(text_part(&text_or_json(raw)));
+            }
+            parts
+        }
+    }
+}
+
+fn add_part(raw: &RawValue, parts: &mut Vec<TranscriptPart<'static>>) {
+    if let Some(text) = json_string(raw) {
+        if !text.is_empty() {
+            parts.push(text_part(&text));
+        }
+        return;
+    }
+    let fields = RawFields::from_raw(raw).unwrap_or_default();
+    // A spoken message has its text in the part.
+    if let Some(text) = fields.text("text").filter(|text| !text.is_empty()) {
+        return parts.push(text_part(&text));
+    }
+    let kind = fields.text("content_type").unwrap_or_default();
+    match owned_unknown_part(raw) {
+        TranscriptPart::Other(raw) if kind.contains("asset_pointer") => {
+            parts.push(TranscriptPart::Media {
+                kind: kind.into_owned(),
+                raw,
+            });
+        }
+        part => parts.push(part),
+    }
+}
+
+fn join_texts(parts: &[TranscriptPart<'_>]) -> String {
+    let texts = parts.iter().filter_map(|part| match part {
+        TranscriptPart::Text(text) => Some(text.to_string()),
+        TranscriptPart::Other(raw) => Some(raw.get().to_owned()),
+        _ => None,
+    });
+    texts.collect::<Vec<_>>().join("\n")
+}

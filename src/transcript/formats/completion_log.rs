@@ -1,0 +1,265 @@
+//! Logs of model calls with the messages and the reply next to each other: LiteLLM's standard logging payload, the LLM
+//! logs of OpenHands, and logs that programs write themselves.
+//!
+//! Responsible for records with `messages` and `response` (also `completion`, `choices`, `output`). The reply may be a
+//! chat completion, an item list of the Responses API, an Anthropic message, a bare message, or a text. Each further
+//! choice is a transcript `ID#2` …. Does not read `{request, response}`: that is `api_log.rs`.
+
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::super::detect::FilePreview;
+use super::super::fields::RawFields;
+use super::super::metadata::MetadataBuilder;
+use super::super::native::parse_tags;
+use super::super::reader::{RecordCx, TranscriptReader, TranscriptSink};
+use super::exchange::parse_usage;
+use super::foreign_message::add_messages;
+use super::record_readers::open_records;
+use super::transcript_builder::{TranscriptBuilder, text_part};
+use crate::model::{MessageRole, SourceText};
+
+/// The keys of the reply, in the order of preference.
+const REPLY_KEYS: [&str; 5] = ["response", "completion", "choices", "output", "generated"];
+
+/// Returns true if the first record has messages and a reply next to them.
+pub(super) fn is_log(preview: &FilePreview<'_>) -> bool {
+    preview.first_matches(|s| {
+        s.has("messages")
+            && !s.has("verdicts")
+            && REPLY_KEYS.iter().any(|key| s.has(key))
+            && !s.has("trace_id")
+            && !s.has("run_type")
+    }) && {
+        let record = preview.first_outline();
+        let messages = record["messages"].as_array();
+        let messages = messages.is_some_and(|all| {
+            all.first().is_some_and(|one| {
+                // Content without a role or a type is not a message.
+                one["role"].is_string() || (one["type"].is_string() && !one["content"].is_null())
+            })
+        }) || record["messages"].is_string();
+        messages && REPLY_KEYS.iter().any(|key| is_reply(&record[key]))
+    }
+}
+
+/// Returns true if a value is a reply in a known shape.
+fn is_reply(value: &Value) -> bool {
+    let has_message = |value: &Value| {
+        ["choices", "content", "output", "message", "candidates"]
+            .iter()
+            .any(|key| !value[key].is_null())
+    };
+    match value {
+        Value::String(_) => true,
+        Value::Object(_) => has_message(value),
+        Value::Array(items) => items
+            .iter()
+            .any(|item| has_message(item) || item["text"].is_string() || item["role"].is_string()),
+        _ => false,
+    }
+}
+
+pub(super) fn open(preview: &FilePreview<'_>) -> Box<dyn TranscriptReader> {
+    open_records(preview, parse_log)
+}
+
+fn parse_log(record: &str, _: RecordCx<'_>, out: &mut TranscriptSink) -> Result<(), String> {
+    let fields = RawFields::parse(record)?;
+    let reply = REPLY_KEYS
+        .iter()
+        .find_map(|key| fields.get(key).filter(|raw| raw.get() != "\"\""));
+    // LiteLLM writes the error of a failed call next to an empty response.
+    let error = ["error_str", "error", "exception"];
+    let error = error
+        .iter()
+        .find_map(|key| fields.text_or_json(key))
+        .filter(|error| !error.is_empty());
+    let choices = reply.map(list_choices).unwrap_or_default();
+    let count = choices.len().max(1);
+    for at in 0..count {
+        let id = ["id", "request_id", "litellm_call_id"];
+        let id = id.iter().find_map(|key| fields.id_text(key)).or_else(|| {
+            let reply = RawFields::from_raw(reply?)?;
+            reply.id_text("id")
+        });
+        let mut built = TranscriptBuilder::new("completion-log", id);
+        if at > 0 {
+            built.meta.set("choice", at + 1);
+            if !built.id.is_empty() {
+                built.id = format!("{}#{}", built.id, at + 1);
+            }
+        }
+        if let Some(system) = fields.get("system") {
+            add_messages(system, &MessageRole::System, &mut built);
+        }
+        if let Some(messages) = fields.get("messages") {
+            add_messages(messages, &MessageRole::User, &mut built);
+        }
+        let before = built.messages.len();
+        match (choices.get(at), reply) {
+            (Some(choice), _) => add_choice(choice, &mut built),
+            (None, Some(reply)) => add_reply(reply, &mut built),
+            (None, None) => {}
+        }
+        if built.messages.len() == before && reply.is_some() && error.is_none() {
+            built.unknown.push("a reply of an unknown shape".to_owned());
+        }
+        drop_repeated_reply(&mut built, before);
+        write_metadata(&fields, reply, built.messages.len() > before, &mut built);
+        if let Some(error) = &error {
+            built.meta.set("error", &**error);
+        }
+        if let Some(tags) = fields.get("tags").or_else(|| fields.get("request_tags")) {
+            let tags = parse_tags(tags);
+            built.tags = tags.into_iter().map(SourceText::into_owned).collect();
+        }
+        built.finish(out);
+    }
+    Ok(())
+}
+
+/// Returns the choices of a chat completion.
+fn list_choices(reply: &RawValue) -> Vec<&RawValue> {
+    if let Some(fields) = RawFields::from_raw(reply) {
+        return fields.list("choices").unwrap_or_default();
+    }
+    let items = super::super::fields::list_items(reply).unwrap_or_default();
+    let is_choice = |item: &&RawValue| {
+        RawFields::from_raw(item).is_some_and(|item| item.has("message") || item.has("text"))
+    };
+    if items.iter().all(is_choice) {
+        items
+    } else {
+        Vec::new()
+    }
+}
+
+fn add_choice(choice: &RawValue, built: &mut TranscriptBuilder) {
+    let Some(fields) = RawFields::from_raw(choice) else {
+        return add_messages(choice, &MessageRole::Assistant, built);
+    };
+    match (fields.get("message"), fields.text("text")) {
+        (Some(message), _) => add_messages(message, &MessageRole::Assistant, built),
+        // The older completions have the text in the choice itself.
+        (None, Some(text)) => built.push(MessageRole::Assistant, vec![text_part(&text)]),
+        (None, None) => add_messages(choice, &MessageRole::Assistant, built),
+    }
+    if let Some(meta) = built.last_meta(&MessageRole::Assistant) {
+        meta.set_raw("stop_reason", fields.get("finish_reason"));
+    }
+}
+
+fn add_reply(reply: &RawValue, built: &mut TranscriptBuilder) {
+    let Some(fields) = RawFields::from_raw(reply) else {
+        return add_messages(reply, &MessageRole::Assistant, built);
+    };
+    // The Responses API, Gemini, Ollama, Anthropic.
+    if let Some(output) = fields.get_first(&["output", "content", "message"]) {
+        let is_message = fields.has("content");
+        let source = if is_message { reply } else { output };
+        return add_messages(source, &MessageRole::Assistant, built);
+    }
+    for candidate in fields.list("candidates").unwrap_or_default() {
+        let content = RawFields::from_raw(candidate);
+        if let Some(content) = content.as_ref().and_then(|fields| fields.get("content")) {
+            add_messages(content, &MessageRole::Assistant, built);
+        }
+    }
+}
+
+/// Removes the reply if the messages already end with it. Some programs append it before they write the log.
+fn drop_repeated_reply(built: &mut TranscriptBuilder, before: usize) {
+    if before == 0 || built.messages.len() != before + 1 {
+        return;
+    }
+    let (last, reply) = (&built.messages[before - 1], &built.messages[before]);
+    if last.role == reply.role && last.parts == reply.parts && !reply.parts.is_empty() {
+        built.messages.remove(before - 1);
+    }
+}
+
+fn write_metadata(
+    record: &RawFields<'_>,
+    reply: Option<&RawValue>,
+    has_reply: bool,
+    built: &mut TranscriptBuilder,
+) {
+    let reply = reply.and_then(RawFields::from_raw).unwrap_or_default();
+    let mut meta = MetadataBuilder::default();
+    meta.set_raw("model", reply.get("model").or_else(|| record.get("model")));
+    let usage = reply.object("usage").or_else(|| record.object("usage"));
+    // LiteLLM's payload has the counts at its top level.
+    let usage = usage.map_or_else(|| parse_usage(record), |usage| parse_usage(&usage));
+    meta.set("usage", usage.to_json());
+    meta.set_raw("cost_usd", record.get_first(&["response_cost", "cost"]));
+    let time = record.get_first(&["startTime", "timestamp", "created"]);
+    meta.set_raw("timestamp", time.or_else(|| reply.get("created")));
+    if let Some(seconds) = record.number("latency_sec") {
+        meta.set("latency_ms", seconds * 1000.0);
+    } else if let (Some(from), Some(to)) = (record.number("startTime"), record.number("endTime")) {
+        // LiteLLM writes seconds since 1970.
+        meta.set("latency_ms", (to - from).max(0.0) * 1000.0);
+    } else {
+        meta.set_raw(
+            "latency_ms",
+            record.get_first(&["latency_ms", "duration_ms"]),
+        );
+    }
+    let all = meta.finish();
+    let values = all
+        .as_ref()
+        .and_then(|all| RawFields::parse(all.get()).ok());
+    if let Some(values) = values {
+        built.meta.merge_source_fields(&values);
+        // The numbers are those of the reply.
+        if has_reply && let Some(meta) = built.last_meta(&MessageRole::Assistant) {
+            for (key, value) in values.iter() {
+                meta.set_raw(key, Some(value));
+            }
+        }
+    }
+    let known = [
+        "id",
+        "messages",
+        "response",
+        "completion",
+        "choices",
+        "output",
+        "generated",
+        "system",
+        "tools",
+        "kwargs",
+        "cost",
+        "latency_sec",
+        "timestamp",
+        "error",
+        "error_str",
+        "exception",
+        "tags",
+        "request_tags",
+        "usage",
+        "metadata",
+        "startTime",
+        "endTime",
+        "response_cost",
+        "prompt_tokens",
+        "completion_tokens",
+        "total_tokens",
+    ];
+    for (key, value) in record.iter() {
+        if !known.contains(&key) && !built.meta.has(key) {
+            built.meta.set_readable(key, Some(value));
+        }
+    }
+    if let Some(source) = record.object("metadata") {
+        built.meta.merge_readable_fields(&source);
+    }
+    // A reply as a text is not a list of events: a stream is not put together here.
+    let streamed = record
+        .text("response")
+        .is_some_and(|text| text.starts_with("data: {"));
+    if streamed {
+        built.unknown.push("a reply that is a stream".to_owned());
+    }
+}

@@ -1,0 +1,415 @@
+//! GitHub Copilot's chats: VS Code's export (`Chat: Export Chat…`) and stored sessions, and sessions of Copilot CLI.
+//!
+//! Responsible for these files. A request is a user message and the reply to it. The reply is read from
+//! `toolCallRounds`, which has the texts and calls as the model wrote them, else from the displayed parts. A vote of the
+//! user is a label of the eval `vote`. Does not read VS Code's databases.
+
+use serde_json::value::RawValue;
+
+use super::super::detect::FilePreview;
+use super::super::fields::RawFields;
+use super::super::native::text_or_json;
+use super::super::reader::{RecordCx, TranscriptReader, TranscriptSink};
+use super::foreign_message::result_text;
+use super::record_readers::{line_text, open_records, open_sessions};
+use super::transcript_builder::{
+    TranscriptBuilder, call_arguments, call_part, owned_text, reasoning_part, text_part,
+};
+use crate::model::{Label, MessageRole, TranscriptPart};
+
+/// Returns true if the first record is a chat of VS Code.
+pub(super) fn is_chat(preview: &FilePreview<'_>) -> bool {
+    let own = |s: &super::super::sniff::RecordSniff| {
+        s.has("requests")
+            && [
+                "requesterUsername",
+                "responderUsername",
+                "initialLocation",
+                "sessionId",
+            ]
+            .iter()
+            .any(|key| s.has(key))
+    };
+    preview.first_matches(own) && preview.first_outline()["requests"].is_array()
+}
+
+/// Returns true if the first line begins a session of Copilot CLI.
+pub(super) fn is_cli_session(preview: &FilePreview<'_>) -> bool {
+    preview.first_matches(|s| s.type_starts_with(&["session.start"]) && s.has("data"))
+}
+
+pub(super) fn open(preview: &FilePreview<'_>) -> Box<dyn TranscriptReader> {
+    open_records(preview, parse_chat)
+}
+
+pub(super) fn open_cli(preview: &FilePreview<'_>) -> Box<dyn TranscriptReader> {
+    open_sessions(preview, starts_session, parse_session)
+}
+
+fn parse_chat(record: &str, _: RecordCx<'_>, out: &mut TranscriptSink) -> Result<(), String> {
+    let fields = RawFields::parse(record)?;
+    let requests = fields
+        .list("requests")
+        .ok_or_else(|| "its `requests` are not a list".to_owned())?;
+    out.count_records(requests.len() as u64);
+    let mut built = TranscriptBuilder::new("copilot", fields.id_text("sessionId"));
+    built.meta.set_raw("timestamp", fields.get("creationDate"));
+    built.meta.set_raw("title", fields.get("customTitle"));
+    built.meta.set_raw("agent", fields.get("responderUsername"));
+    let mut votes = Vec::new();
+    for (at, raw) in requests.iter().enumerate() {
+        let Some(request) = RawFields::from_raw(raw) else {
+            built
+                .unknown
+                .push("a request that is not an object".to_owned());
+            continue;
+        };
+        add_request(&request, &mut built);
+        if let Some(vote) = request.integer("vote").filter(|vote| *vote <= 1) {
+            votes.push((at + 1, vote == 1));
+        }
+    }
+    let several = votes.len() > 1;
+    for (number, passed) in votes {
+        built.labels.push(Label {
+            transcript: built.id.clone(),
+            rubric: None,
+            eval: if several {
+                format!("vote@{number}")
+            } else {
+                "vote".to_owned()
+            },
+            passed: Some(passed),
+            score: None,
+            by: None,
+            at: None,
+            note: None,
+            ..Label::default()
+        });
+    }
+    built.finish(out);
+    Ok(())
+}
+
+fn add_request(request: &RawFields<'_>, built: &mut TranscriptBuilder) {
+    let message = request.object("message");
+    let text = message.as_ref().and_then(|message| message.text("text"));
+    let text = text.or_else(|| request.text("message")).unwrap_or_default();
+    built.push_text(MessageRole::User, &text);
+    if let Some(last) = built.messages.last_mut() {
+        last.meta.set_raw("timestamp", request.get("timestamp"));
+    }
+    let before = built.messages.len();
+    let result = request.object("result").unwrap_or_default();
+    let metadata = result.object("metadata").unwrap_or_default();
+    let rounds = metadata.list("toolCallRounds").unwrap_or_default();
+    let parts = request.list("response").unwrap_or_default();
+    let results = metadata.object("toolCallResults").unwrap_or_default();
+    let errors = stated_errors(&parts);
+    let call_count: usize = rounds.iter().map(|round| count_calls(round)).sum();
+    if call_count > 0 {
+        // A displayed call belongs to a call of the model if there are as many of them.
+        let errors = (errors.len() == call_count).then_some(errors);
+        let mut number = 0;
+        for raw in rounds {
+            add_round(raw, &results, errors.as_deref(), &mut number, built);
+        }
+    } else {
+        add_displayed(&parts, built);
+    }
+    let details = result.object("errorDetails");
+    if let Some(error) = details.as_ref().and_then(|details| details.get("message")) {
+        built.meta.set_raw("error", Some(error));
+    }
+    let timings = result.object("timings");
+    let elapsed = timings
+        .as_ref()
+        .and_then(|timings| timings.get("totalElapsed"));
+    if let Some(message) = built.messages[before..]
+        .iter_mut()
+        .rev()
+        .find(|message| message.role == MessageRole::Assistant)
+    {
+        message.meta.set_raw("model", request.get("modelId"));
+        message.meta.set_raw("latency_ms", elapsed);
+    }
+}
+
+fn count_calls(round: &RawValue) -> usize {
+    RawFields::from_raw(round)
+        .and_then(|round| round.list("toolCalls"))
+        .map_or(0, |calls| calls.len())
+}
+
+/// Returns whether each displayed call failed.
+fn stated_errors(parts: &[&RawValue]) -> Vec<Option<bool>> {
+    let calls = parts.iter().filter_map(|raw| {
+        let part = RawFields::from_raw(raw)?;
+        (part.text("kind")?.starts_with("toolInvocation")).then_some(part)
+    });
+    calls
+        .map(|call| call.object("resultDetails")?.flag("isError"))
+        .collect()
+}
+
+fn add_round(
+    raw: &RawValue,
+    results: &RawFields<'_>,
+    errors: Option<&[Option<bool>]>,
+    number: &mut usize,
+    built: &mut TranscriptBuilder,
+) {
+    let Some(round) = RawFields::from_raw(raw) else {
+        built
+            .unknown
+            .push("a round that is not an object".to_owned());
+        return;
+    };
+    let mut parts = Vec::new();
+    let thinking = round.object("thinking").and_then(|all| all.text("text"));
+    if let Some(text) = thinking.filter(|text| !text.is_empty()) {
+        parts.push(reasoning_part(&text));
+    }
+    if let Some(text) = round.text("response").filter(|text| !text.is_empty()) {
+        parts.push(text_part(&text));
+    }
+    let calls = round.list("toolCalls").unwrap_or_default();
+    let calls: Vec<RawFields<'_>> = calls
+        .iter()
+        .filter_map(|raw| RawFields::from_raw(raw))
+        .collect();
+    for call in &calls {
+        let id = call.id_text("id").unwrap_or_default();
+        let name = call.text("name").unwrap_or_default();
+        parts.push(call_part(&id, &name, call_arguments(call.get("arguments"))));
+    }
+    if parts.is_empty() {
+        return;
+    }
+    built.push(MessageRole::Assistant, parts);
+    for call in calls {
+        let is_error = errors.and_then(|all| all.get(*number).copied().flatten());
+        *number += 1;
+        let id = call.id_text("id").unwrap_or_default();
+        let Some(result) = results.object(&id) else {
+            continue;
+        };
+        let content = result.list("content").unwrap_or_default();
+        let texts = content.iter().map(|raw| match RawFields::from_raw(raw) {
+            Some(part) => part
+                .get("value")
+                .map_or_else(|| owned_text(raw), owned_text),
+            None => owned_text(raw),
+        });
+        let content: Vec<String> = texts.collect();
+        built.push_result(&id, content.join("\n"), is_error);
+    }
+}
+
+/// Adds the parts that VS Code displays. Neighbouring texts are one text.
+fn add_displayed(parts: &[&RawValue], built: &mut TranscriptBuilder) {
+    let mut text = String::new();
+    let before = built.messages.len();
+    for raw in parts {
+        let Some(part) = RawFields::from_raw(raw) else {
+            text.push_str(&text_or_json(raw));
+            continue;
+        };
+        let kind = part.text("kind").unwrap_or_default();
+        match &*kind {
+            "" | "markdownContent" | "markdownVuln" => {
+                let value = part.get_first(&["value", "content"]);
+                let nested = value.and_then(RawFields::from_raw);
+                let nested = nested.and_then(|nested| nested.text("value"));
+                match (nested, value) {
+                    (Some(nested), _) => text.push_str(&nested),
+                    (None, Some(value)) => text.push_str(&text_or_json(value)),
+                    (None, None) => {}
+                }
+            }
+            "inlineReference" => text.push_str(&reference_name(&part)),
+            "thinking" => {
+                flush_text(&mut text, built, before);
+                if let Some(value) = part.get("value") {
+                    let thought = result_text(value);
+                    if !thought.is_empty() {
+                        append_part(reasoning_part(&thought), built, before);
+                    }
+                }
+            }
+            "toolInvocationSerialized" | "toolInvocation" => {
+                flush_text(&mut text, built, before);
+                add_displayed_call(&part, built, before);
+            }
+            "textEditGroup" | "notebookEditGroup" => {
+                flush_text(&mut text, built, before);
+                built.unknown.push(format!("a part of the kind `{kind}`"));
+            }
+            // Progress, marks and buttons of the user interface.
+            "prepareToolInvocation"
+            | "progressMessage"
+            | "progressTaskSerialized"
+            | "progressTask"
+            | "undoStop"
+            | "codeblockUri"
+            | "mcpServersStarting"
+            | "command"
+            | "confirmation"
+            | "warning"
+            | "references"
+            | "extensions"
+            | "elicitation" => {}
+            _ => built.unknown.push(format!("a part of the kind `{kind}`")),
+        }
+    }
+    flush_text(&mut text, built, before);
+}
+
+/// Returns the name of a file or symbol in a text.
+fn reference_name(part: &RawFields<'_>) -> String {
+    if let Some(name) = part.text("name") {
+        return name.0.into_owned();
+    }
+    let reference = part.object("inlineReference").unwrap_or_default();
+    let name = reference.text("name").or_else(|| reference.text("path"));
+    let location = || reference.object("location")?.object("uri")?.text("path");
+    name.or_else(location)
+        .map(|name| name.0.into_owned())
+        .unwrap_or_default()
+}
+
+fn flush_text(text: &mut String, built: &mut TranscriptBuilder, before: usize) {
+    let text = std::mem::take(text);
+    if !text.trim().is_empty() {
+        append_part(text_part(&text), built, before);
+    }
+}
+
+/// Adds a part to the reply: to its last message, unless that is a tool's.
+fn append_part(part: TranscriptPart<'static>, built: &mut TranscriptBuilder, before: usize) {
+    let is_reply = built.messages.len() > before;
+    match built.messages.last_mut() {
+        Some(last) if is_reply && last.role == MessageRole::Assistant => last.parts.push(part),
+        _ => built.push(MessageRole::Assistant, vec![part]),
+    }
+}
+
+fn add_displayed_call(part: &RawFields<'_>, built: &mut TranscriptBuilder, before: usize) {
+    let id = part.id_text("toolCallId").unwrap_or_default();
+    let name = part
+        .text("toolId")
+        .or_else(|| part.text("toolName"))
+        .unwrap_or_default();
+    let details = part.object("resultDetails").unwrap_or_default();
+    let specific = part.object("toolSpecificData").unwrap_or_default();
+    let input = specific
+        .get_first(&["rawInput", "commandLine"])
+        .or_else(|| details.get("input"));
+    append_part(call_part(&id, &name, call_arguments(input)), built, before);
+    let output = details.list("output").unwrap_or_default();
+    let texts = output.iter().map(|raw| match RawFields::from_raw(raw) {
+        Some(fields) => fields
+            .get("value")
+            .map_or_else(|| owned_text(raw), owned_text),
+        None => owned_text(raw),
+    });
+    let texts: Vec<String> = texts.collect();
+    // Other tools keep only the sentence that VS Code displays.
+    if !texts.is_empty() {
+        built.push_result(&id, texts.join("\n"), details.flag("isError"));
+    } else if part.flag("isComplete") == Some(true) {
+        let message = part.get_first(&["pastTenseMessage", "invocationMessage"]);
+        let nested = message
+            .and_then(RawFields::from_raw)
+            .and_then(|all| all.text("value"));
+        let text = nested
+            .or_else(|| message.map(text_or_json))
+            .unwrap_or_default();
+        built.push_result(&id, text.0.into_owned(), None);
+    }
+}
+
+fn starts_session(line: &[u8]) -> bool {
+    let text = std::str::from_utf8(line).ok();
+    let fields = text.and_then(|text| RawFields::parse(text).ok());
+    fields.is_some_and(|fields| fields.text("type").as_deref() == Some("session.start"))
+}
+
+fn parse_session(lines: &[&[u8]], _: RecordCx<'_>, out: &mut TranscriptSink) {
+    let mut built = TranscriptBuilder::new("copilot-cli", None);
+    for line in lines {
+        let Some(text) = line_text(line, out) else {
+            continue;
+        };
+        let Ok(event) = RawFields::parse(text) else {
+            built.unknown.push("a line that is not JSON".to_owned());
+            continue;
+        };
+        add_event(&event, &mut built);
+    }
+    built.finish(out);
+}
+
+fn add_event(event: &RawFields<'_>, built: &mut TranscriptBuilder) {
+    let kind = event.text("type").unwrap_or_default();
+    let data = event.object("data").unwrap_or_default();
+    match &*kind {
+        "session.start" => {
+            built.id = data.id_text("sessionId").unwrap_or_default().0.into_owned();
+            built.meta.set_raw("timestamp", event.get("timestamp"));
+            built.meta.set_raw("version", data.get("copilotVersion"));
+            built.meta.set_raw("model", data.get("selectedModel"));
+        }
+        "user.message" => {
+            let text = data.text("content").unwrap_or_default();
+            built.push_text(MessageRole::User, &text);
+        }
+        "assistant.message" => {
+            let mut parts = Vec::new();
+            if let Some(text) = data.text("reasoningText").filter(|text| !text.is_empty()) {
+                parts.push(reasoning_part(&text));
+            }
+            if let Some(text) = data.text("content").filter(|text| !text.is_empty()) {
+                parts.push(text_part(&text));
+            }
+            for raw in data.list("toolRequests").unwrap_or_default() {
+                let Some(call) = RawFields::from_raw(raw) else {
+                    continue;
+                };
+                let id = call.id_text("toolCallId").unwrap_or_default();
+                let name = call.text("name").unwrap_or_default();
+                parts.push(call_part(&id, &name, call_arguments(call.get("arguments"))));
+            }
+            built.push(MessageRole::Assistant, parts);
+        }
+        "tool.execution_complete" => {
+            let id = data.id_text("toolCallId").unwrap_or_default();
+            let result = data.object("result");
+            let result = result.as_ref().and_then(|result| result.get("content"));
+            let result = result.or_else(|| data.get_first(&["result", "error"]));
+            let is_error = data.flag("success").map(|success| !success);
+            built.push_result(&id, result.map(result_text).unwrap_or_default(), is_error);
+        }
+        "session.error" => {
+            built.meta.set_raw("error", data.get("message"));
+            return;
+        }
+        // The state of the session, and the start of what another event reports.
+        "session.info"
+        | "session.model_change"
+        | "session.idle"
+        | "assistant.turn_start"
+        | "assistant.turn_end"
+        | "tool.execution_start"
+        | "session.truncation"
+        | "session.resume"
+        | "session.shutdown" => return,
+        _ => {
+            built.unknown.push(format!("an event of the type `{kind}`"));
+            return;
+        }
+    }
+    if let Some(last) = built.messages.last_mut() {
+        last.meta.set_raw("timestamp", event.get("timestamp"));
+    }
+}

@@ -1,0 +1,193 @@
+//! Cursor's chats: composer data (`composerData:ID` of its database, as JSON), older chat tabs, and the transcripts of
+//! its agents (`agent-transcripts/ID.jsonl`).
+//!
+//! Responsible for these JSON layouts. `databases.rs` reads them from the database itself.
+
+use serde_json::Value;
+
+use super::super::detect::FilePreview;
+use super::super::fields::RawFields;
+use super::super::reader::{RecordCx, TranscriptReader, TranscriptSink};
+use super::foreign_message::{add_messages, result_text};
+use super::record_readers::{line_text, open_records, open_sessions};
+use super::transcript_builder::{
+    TranscriptBuilder, call_arguments, call_part, reasoning_part, text_part,
+};
+use crate::model::MessageRole;
+
+/// Returns true if the first record is a composer chat or has chat tabs.
+pub(super) fn is_chat(preview: &FilePreview<'_>) -> bool {
+    let record = preview.first_outline();
+    let is_bubble = |value: &Value| {
+        !value["bubbleId"].is_null() || (!value["text"].is_null() && !value["type"].is_null())
+    };
+    let has_bubbles = |value: &Value, key: &str| {
+        value[key]
+            .as_array()
+            .and_then(|all| all.first())
+            .is_some_and(is_bubble)
+    };
+    let in_tabs = record["tabs"]
+        .as_array()
+        .and_then(|all| all.first())
+        .is_some_and(|tab| has_bubbles(tab, "bubbles"));
+    let composer = record["composerId"].is_string()
+        && (has_bubbles(record, "conversation")
+            || has_bubbles(record, "bubbles")
+            || has_bubbles(record, "messages")
+            || record["conversationMap"].is_object());
+    composer || in_tabs
+}
+
+/// Returns true if the lines are a transcript of an agent.
+pub(super) fn is_agent_transcript(preview: &FilePreview<'_>) -> bool {
+    preview.first_matches(|s| {
+        s.has("role") && s.has("message") && !s.has("sessionId") && !s.has("type")
+    }) && preview.first_outline()["message"]["content"].is_array()
+}
+
+pub(super) fn open(preview: &FilePreview<'_>) -> Box<dyn TranscriptReader> {
+    open_records(preview, parse_chat)
+}
+
+pub(super) fn open_agent_transcript(preview: &FilePreview<'_>) -> Box<dyn TranscriptReader> {
+    open_sessions(preview, |_| false, parse_agent_transcript)
+}
+
+pub(super) fn parse_chat(
+    record: &str,
+    _: RecordCx<'_>,
+    out: &mut TranscriptSink,
+) -> Result<(), String> {
+    let fields = RawFields::parse(record)?;
+    let Some(tabs) = fields.list("tabs") else {
+        parse_composer(&fields, out);
+        return Ok(());
+    };
+    for raw in tabs {
+        match RawFields::from_raw(raw) {
+            Some(tab) => parse_composer(&tab, out),
+            None => out.count_unknown("a tab that is not an object"),
+        }
+    }
+    Ok(())
+}
+
+fn parse_composer(fields: &RawFields<'_>, out: &mut TranscriptSink) {
+    let id = fields
+        .id_text("composerId")
+        .or_else(|| fields.id_text("tabId"));
+    let mut built = TranscriptBuilder::new("cursor", id);
+    built.meta.set_raw("timestamp", fields.get("createdAt"));
+    built
+        .meta
+        .set_raw("title", fields.get_first(&["name", "chatTitle"]));
+    let bubbles = ["conversation", "bubbles", "messages"];
+    let bubbles = bubbles
+        .iter()
+        .find_map(|key| fields.list(key).filter(|all| !all.is_empty()));
+    let bubbles = bubbles.unwrap_or_else(|| bubbles_of_map(fields));
+    out.count_records(bubbles.len() as u64);
+    for raw in bubbles {
+        match RawFields::from_raw(raw) {
+            Some(bubble) => add_bubble(&bubble, &mut built),
+            None => built
+                .unknown
+                .push("a bubble that is not an object".to_owned()),
+        }
+    }
+    built.finish(out);
+}
+
+/// Returns the bubbles of newer composers, which have the order and the bubbles apart.
+fn bubbles_of_map<'a>(fields: &RawFields<'a>) -> Vec<&'a serde_json::value::RawValue> {
+    let map = fields.object("conversationMap").unwrap_or_default();
+    let map: std::collections::HashMap<&str, _> = map.iter().collect();
+    let headers = fields
+        .list("fullConversationHeadersOnly")
+        .unwrap_or_default();
+    let ids = headers
+        .iter()
+        .filter_map(|raw| RawFields::from_raw(raw)?.id_text("bubbleId"));
+    ids.filter_map(|id| map.get(&*id).copied()).collect()
+}
+
+fn add_bubble(bubble: &RawFields<'_>, built: &mut TranscriptBuilder) {
+    let kind = bubble
+        .get("type")
+        .map(|raw| raw.get().trim_matches('"').to_owned());
+    let role = match kind.as_deref() {
+        Some("1" | "user") => MessageRole::User,
+        Some("2" | "ai" | "assistant") => MessageRole::Assistant,
+        other => {
+            built.unknown.push(format!(
+                "a bubble of the type `{}`",
+                other.unwrap_or("none")
+            ));
+            return;
+        }
+    };
+    let mut parts = Vec::new();
+    let thinking = bubble
+        .object("thinking")
+        .and_then(|thinking| thinking.text("text"));
+    if let Some(text) = thinking.filter(|text| !text.is_empty()) {
+        parts.push(reasoning_part(&text));
+    }
+    let texts = ["text", "rawText"];
+    let text = texts
+        .iter()
+        .find_map(|key| bubble.text(key).filter(|text| !text.is_empty()));
+    if let Some(text) = text {
+        parts.push(text_part(&text));
+    }
+    let tool = bubble
+        .object("toolFormerData")
+        .filter(|tool| tool.has("name") || tool.has("tool"));
+    if let Some(tool) = &tool {
+        let id = tool.id_text("toolCallId").unwrap_or_default();
+        let name = tool
+            .text_or_json("name")
+            .or_else(|| tool.text_or_json("tool"));
+        let arguments = call_arguments(tool.get_first(&["rawArgs", "params"]));
+        parts.push(call_part(&id, &name.unwrap_or_default(), arguments));
+    }
+    // A bubble without text and call shows only the state of the program.
+    if parts.is_empty() {
+        return;
+    }
+    built.push(role.clone(), parts);
+    if let Some(last) = built.messages.last_mut() {
+        last.meta.set_raw("timestamp", bubble.get("createdAt"));
+        let model = bubble.object("modelInfo");
+        let model = model.as_ref().and_then(|model| model.get("modelName"));
+        last.meta
+            .set_raw("model", model.or_else(|| bubble.get("modelType")));
+    }
+    if let Some(tool) = tool
+        && let Some(result) = tool.get_first(&["result", "error"])
+    {
+        let is_error = match tool.text("status").as_deref() {
+            Some("completed") => Some(false),
+            Some("error") => Some(true),
+            _ => None,
+        };
+        let id = tool.id_text("toolCallId").unwrap_or_default();
+        built.push_result(&id, result_text(result), is_error);
+    }
+}
+
+fn parse_agent_transcript(lines: &[&[u8]], cx: RecordCx<'_>, out: &mut TranscriptSink) {
+    // The name of the file is the id of the session.
+    let mut built = TranscriptBuilder::new("cursor", Some(cx.source.stem().to_owned().into()));
+    for line in lines {
+        let Some(text) = line_text(line, out) else {
+            continue;
+        };
+        match serde_json::from_str(text) {
+            Ok(raw) => add_messages(raw, &MessageRole::User, &mut built),
+            Err(_) => built.unknown.push("a line that is not JSON".to_owned()),
+        }
+    }
+    built.finish(out);
+}

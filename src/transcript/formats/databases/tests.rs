@@ -1,0 +1,162 @@
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::transcript::TranscriptFile;
+
+fn create(name: &str, sql: &str) -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join(name);
+    let connection = Connection::open(&path).expect("a database");
+    connection.execute_batch(sql).expect("it runs");
+    (folder, path)
+}
+
+fn promptfoo_sql() -> String {
+    let mut sql = "CREATE TABLE evals (id TEXT); CREATE TABLE eval_results (id TEXT PRIMARY KEY NOT NULL, created_at INTEGER, \
+        eval_id TEXT, prompt_idx INTEGER, test_idx INTEGER, test_case TEXT, prompt TEXT, prompt_id TEXT, provider TEXT, \
+        latency_ms INTEGER, cost REAL, response TEXT, error TEXT, success INTEGER, score REAL, grading_result TEXT, \
+        named_scores TEXT, metadata TEXT);"
+        .to_owned();
+    for n in 0..70 {
+        let pass = n % 2 == 0;
+        let grading = json!({"pass": pass, "score": 1, "reason": "r", "componentResults": [
+            {"pass": pass, "score": 1, "reason": "r", "assertion": {"type": "contains", "value": "a"}}]});
+        let values = [
+            json!({"vars": {"word": format!("w{n}")}}).to_string(),
+            json!({"raw": format!("Say w{n}"), "label": "Say"}).to_string(),
+            json!({"id": "echo"}).to_string(),
+            json!({"output": format!("it''s w{n}")}).to_string(),
+            grading.to_string(),
+        ];
+        let [test, prompt, provider, response, grading] = values;
+        let _infallible = write!(
+            sql,
+            "INSERT INTO eval_results (id, prompt_idx, test_idx, test_case, prompt, provider, latency_ms, cost, response, success, score, grading_result) \
+             VALUES ('r{n}', 0, {n}, '{test}', '{prompt}', '{provider}', 12, 0.5, '{response}', {}, 1.0, '{grading}');",
+            u8::from(pass)
+        );
+    }
+    sql
+}
+
+fn read(path: &Path) -> Vec<Value> {
+    let mut file = TranscriptFile::open(path).unwrap_or_else(|why| panic!("{why}"));
+    let mut all = Vec::new();
+    while let Some(block) = file.next_block().expect("a block") {
+        for (record, bytes) in block.records() {
+            assert_eq!(record.fault, None);
+            assert_eq!(file.read_native(record.span).expect("again"), bytes);
+            assert!(!file.read_raw(record.span).expect("raw").is_empty());
+            all.push(serde_json::from_slice(bytes).expect("JSON"));
+        }
+    }
+    let tally = file.tally().expect("counts");
+    assert_eq!(tally.unknown_count(), 0, "{tally:?}");
+    all
+}
+
+#[test]
+fn results_of_promptfoo_are_those_of_its_files() {
+    let (folder, path) = create("promptfoo.db", &promptfoo_sql());
+    let all = read(&path);
+    assert_eq!(all.len(), 70);
+    assert_eq!(all[1]["id"], "r1");
+    assert_eq!(all[1]["messages"][0]["content"], "Say w1");
+    assert_eq!(all[1]["messages"][1]["content"], "it's w1");
+    assert_eq!(all[1]["metadata"]["vars"], json!({"word": "w1"}));
+    assert_eq!(all[1]["verdicts"][0]["eval"], "contains");
+    assert_eq!(all[1]["verdicts"][0]["passed"], false);
+    let files = std::fs::read_dir(folder.path()).expect("the folder");
+    assert_eq!(files.count(), 1, "SQLite creates no file");
+}
+
+#[test]
+fn chats_of_cursor_get_their_messages_from_other_rows() {
+    let composer = json!({"composerId": "c1", "name": "A fix", "conversationMap": {},
+        "fullConversationHeadersOnly": [{"bubbleId": "b1", "type": 1}, {"bubbleId": "b2", "type": 2}]});
+    let bubble =
+        |id: &str, kind: u8, text: &str| json!({"bubbleId": id, "type": kind, "text": text});
+    let sql = format!(
+        "CREATE TABLE ItemTable (key TEXT UNIQUE, value BLOB); CREATE TABLE cursorDiskKV (key TEXT UNIQUE, value BLOB); \
+         INSERT INTO cursorDiskKV VALUES ('bubbleId:c1:b2', '{}'); INSERT INTO cursorDiskKV VALUES ('composerData:c1', '{composer}'); \
+         INSERT INTO cursorDiskKV VALUES ('bubbleId:c1:b1', '{}');",
+        bubble("b2", 2, "Done."),
+        bubble("b1", 1, "Fix it."),
+    );
+    let (_folder, path) = create("state.vscdb", &sql);
+    let all = read(&path);
+    let texts: Vec<&Value> = all[0]["messages"]
+        .as_array()
+        .expect("messages")
+        .iter()
+        .map(|message| &message["content"])
+        .collect();
+    assert_eq!(texts, ["Fix it.", "Done."]);
+    assert_eq!(all[0]["id"], "c1");
+
+    let tabs = json!({"tabs": [{"tabId": "t1", "bubbles": [bubble("x", 1, "Hi"), bubble("y", 2, "Hello")]}]});
+    let sql = format!(
+        "CREATE TABLE ItemTable (key TEXT UNIQUE, value BLOB); \
+         INSERT INTO ItemTable VALUES ('workbench.panel.aichat.view.aichat.chatdata', '{tabs}');"
+    );
+    let (_folder, path) = create("state.vscdb", &sql);
+    assert_eq!(read(&path)[0]["id"], "t1");
+}
+
+#[test]
+fn foreign_and_hostile_schemas_are_refused() {
+    let endless =
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i AS id FROM n";
+    for (sql, why) in [
+        ("CREATE TABLE other (a);".to_owned(), "no results of promptfoo"),
+        (format!("CREATE VIEW eval_results AS {endless};"), "no results of promptfoo"),
+        (
+            "CREATE TABLE eval_results (id TEXT PRIMARY KEY) WITHOUT ROWID; INSERT INTO eval_results VALUES ('a');".to_owned(),
+            "rowid",
+        ),
+    ] {
+        let (_folder, path) = create("odd.db", &sql);
+        let refused = TranscriptFile::open(&path).expect_err("refused").to_string();
+        assert!(refused.contains(why), "{refused}");
+    }
+}
+
+#[test]
+fn damaged_databases_break_no_reader() {
+    let (folder, path) = create("promptfoo.db", &promptfoo_sql());
+    let original = std::fs::read(&path).expect("the file");
+    let odd = folder.path().join("odd.db");
+    let mut state = 7_u64;
+    let mut next = |end: usize| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as usize % end
+    };
+    for variant in 0..100 {
+        let mut bytes = original.clone();
+        if variant % 4 == 0 {
+            bytes.truncate(16 + next(original.len() - 16));
+        } else {
+            for _ in 0..=next(20) {
+                // The first 16 bytes are the mark of the format.
+                let at = 16 + next(original.len() - 16);
+                bytes[at] = u8::try_from(next(256)).expect("below 256");
+            }
+        }
+        std::fs::write(&odd, &bytes).expect("written");
+        let Ok(mut file) = TranscriptFile::open(&odd) else {
+            continue;
+        };
+        while let Ok(Some(block)) = file.next_block() {
+            for (record, bytes) in block.records() {
+                if record.fault.is_none() {
+                    let parsed = record.parse(bytes, "t");
+                    parsed.unwrap_or_else(|bad| panic!("{variant}: {}", bad.why));
+                }
+            }
+        }
+    }
+}

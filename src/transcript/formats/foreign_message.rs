@@ -1,0 +1,573 @@
+//! Messages in the shapes of many tools: OpenAI, Anthropic, Gemini, Bedrock, LangChain, the Vercel AI SDK and
+//! OpenTelemetry, also mixed.
+//!
+//! Responsible for one message, or a list of them, inside the record of a tool that stores messages of others, such as
+//! a trace. An unknown part is kept as written and counted. Does not know the record around the messages.
+
+use serde_json::value::RawValue;
+
+use super::super::fields::{RawFields, compact_json, list_items};
+use super::super::native::{json_string, text_or_json};
+use super::exchange::parse_usage;
+use super::transcript_builder::{
+    TranscriptBuilder, call_arguments, call_part, owned_text, owned_unknown_part, reasoning_part,
+    role_of, text_part,
+};
+use crate::model::{MessageRole, SourceText, TranscriptPart};
+
+/// The depth of lists and wrappers that the reader follows.
+const MAX_DEPTH: u8 = 8;
+
+/// Adds a message, a list of messages, or a text. `default` is the role if a message has none.
+pub(super) fn add_messages(
+    raw: &RawValue,
+    default: &MessageRole<'static>,
+    out: &mut TranscriptBuilder,
+) {
+    add_nested(raw, default, out, MAX_DEPTH);
+}
+
+fn add_nested(
+    raw: &RawValue,
+    default: &MessageRole<'static>,
+    out: &mut TranscriptBuilder,
+    depth: u8,
+) {
+    if raw.get() == "null" {
+        return;
+    }
+    if let Some(text) = json_string(raw) {
+        if !text.is_empty() {
+            out.push_text(default.clone(), &text);
+        }
+        return;
+    }
+    if let Some(items) = list_items(raw) {
+        // A list of parts without roles is the content of one message.
+        let is_content = items.iter().all(|item| is_bare_part(item));
+        if is_content && !items.is_empty() || depth == 0 {
+            let mut message = MessageInProgress::new(default.clone(), out);
+            message.add_content(raw);
+            return message.finish();
+        }
+        for item in items {
+            add_nested(item, default, out, depth - 1);
+        }
+        return;
+    }
+    match RawFields::from_raw(raw) {
+        Some(fields) => add_message(raw, &fields, default, out, depth),
+        None => out.push_text(default.clone(), raw.get()),
+    }
+}
+
+/// Returns true if a value is a part of a message's content and not a message.
+fn is_bare_part(raw: &RawValue) -> bool {
+    RawFields::from_raw(raw).is_some_and(|fields| {
+        let is_message = ["role", "content", "parts", "tool_calls", "kwargs", "data"]
+            .iter()
+            .any(|key| fields.has(key));
+        !is_message && (fields.text("text").is_some() || fields.has("type"))
+    })
+}
+
+/// The types of items of the Responses API that are messages of their own.
+fn is_item(kind: &str) -> bool {
+    kind.ends_with("_call") || kind.ends_with("_call_output") || kind == "reasoning"
+}
+
+fn add_message(
+    raw: &RawValue,
+    fields: &RawFields<'_>,
+    default: &MessageRole<'static>,
+    out: &mut TranscriptBuilder,
+    depth: u8,
+) {
+    let kind = fields.text("type").unwrap_or_default();
+    // LangChain's serialized constructor: `{lc, type: "constructor", id: […, "AIMessage"], kwargs}`.
+    if let (Some(kwargs), Some(path)) = (fields.object("kwargs"), fields.list("id")) {
+        let class = path.last().and_then(|class| json_string(class));
+        let role = class.map_or_else(|| default.clone(), |class| role_of(&class));
+        return add_plain_message(raw, &kwargs, &role, out);
+    }
+    // LangChain's `messages_to_dict`: `{type, data}`.
+    if let Some(data) = fields.object("data").filter(|_| !kind.is_empty()) {
+        return add_plain_message(raw, &data, &role_of(&kind), out);
+    }
+    // Wrappers of OpenInference, LangSmith's choices and others: `{message, finish_reason}`.
+    if let Some(inner) = fields.get("message").filter(|_| depth > 0)
+        && !fields.has("content")
+        && !fields.has("parts")
+        && !inner.get().starts_with('[')
+    {
+        let role = fields.text("role");
+        let role = role.map_or_else(|| default.clone(), |role| role_of(&role));
+        add_nested(inner, &role, out, depth - 1);
+        if let Some(meta) = out.last_meta(&role) {
+            meta.set_raw("stop_reason", fields.get("finish_reason"));
+        }
+        return;
+    }
+    if is_item(&kind) && !fields.has("role") {
+        let mut message = MessageInProgress::new(MessageRole::Assistant, out);
+        message.add_part(raw);
+        return message.finish();
+    }
+    if matches!(&*kind, "text" | "input_text" | "output_text") && is_bare_part(raw) {
+        let mut message = MessageInProgress::new(default.clone(), out);
+        message.add_part(raw);
+        return message.finish();
+    }
+    let word = ["role", "from", "speaker", "source"];
+    let word = word.iter().find_map(|key| fields.text(key));
+    // A part of LangChain has a role in `type`; one of the Responses API is a `message`.
+    let word = word.or_else(|| Some(kind).filter(|kind| !kind.is_empty() && &**kind != "message"));
+    let role = word.map_or_else(|| default.clone(), |word| role_of(&word));
+    add_plain_message(raw, fields, &role, out);
+}
+
+fn add_plain_message(
+    raw: &RawValue,
+    fields: &RawFields<'_>,
+    role: &MessageRole<'static>,
+    out: &mut TranscriptBuilder,
+) {
+    // Langfuse writes the definitions of tools as messages of a tool.
+    if *role == MessageRole::Tool
+        && let Some(content) = fields.object("content")
+        && content.text("type").as_deref() == Some("function")
+        && content.has("function")
+    {
+        return;
+    }
+    let before = out.messages.len();
+    let mut message = MessageInProgress::new(role.clone(), out);
+    let thoughts = fields.get_first(&["reasoning_content", "thinking", "reasoning"]);
+    if let Some(text) = thoughts
+        .and_then(json_string)
+        .filter(|text| !text.is_empty())
+    {
+        message.parts.push(reasoning_part(&text));
+    }
+    // Some tools write several of these fields with the same content.
+    let contents = ["parts", "contents", "content", "value", "text"];
+    let contents = contents.iter().filter_map(|key| fields.get(key));
+    let is_filled = |raw: &&RawValue| !matches!(raw.get(), "[]" | "\"\"");
+    let content = contents.into_iter().find(is_filled);
+    if let Some(content) = content {
+        message.add_content(content);
+    }
+    if let Some(refusal) = fields.text("refusal").filter(|text| !text.is_empty()) {
+        message.parts.push(text_part(&refusal));
+    }
+    let extra = fields.object("additional_kwargs");
+    let sources = [Some(fields), extra.as_ref()];
+    for source in sources.into_iter().flatten() {
+        for key in ["tool_calls", "toolInvocations"] {
+            let Some(value) = source.get(key) else {
+                continue;
+            };
+            for call in list_items(value).unwrap_or_default() {
+                message.add_call(call);
+            }
+        }
+        if let Some(call) = source.get("function_call") {
+            message.add_call(call);
+        }
+    }
+    if *role == MessageRole::Tool && !message.wrote {
+        let ids = ["tool_call_id", "toolCallId", "tool_use_id", "call_id", "id"];
+        let id = ids.iter().find_map(|key| fields.id_text(key));
+        let is_error = stated_error(fields);
+        message.flush_result(&id.unwrap_or_default(), is_error);
+    }
+    let is_empty = message.parts.is_empty() && !message.wrote;
+    if is_empty && content.is_none() && !fields.has("role") && !fields.has("type") {
+        // Not a message at all: a state, or the input of a function.
+        message
+            .parts
+            .push(TranscriptPart::Text(SourceText::from(owned_text(raw))));
+    }
+    message.finish();
+    write_message_metadata(fields, role, before, out);
+}
+
+/// Sets the metadata that a message itself has.
+fn write_message_metadata(
+    fields: &RawFields<'_>,
+    role: &MessageRole<'static>,
+    before: usize,
+    out: &mut TranscriptBuilder,
+) {
+    let Some(message) = out.messages[before..]
+        .iter_mut()
+        .rev()
+        .find(|message| message.role == *role)
+    else {
+        return;
+    };
+    let time = fields.get_first(&["timestamp", "createdAt", "created_at"]);
+    message.meta.set_raw("timestamp", time);
+    if *role != MessageRole::Assistant {
+        return;
+    }
+    let response = fields.object("response_metadata");
+    let model = fields.get("model").or_else(|| {
+        let response = response.as_ref()?;
+        response.get_first(&["model_name", "model", "model_id"])
+    });
+    message.meta.set_raw("model", model);
+    let usage = fields
+        .object("usage_metadata")
+        .or_else(|| fields.object("usage"))
+        .or_else(|| response.as_ref()?.object("token_usage"));
+    if let Some(usage) = usage {
+        message.meta.set("usage", parse_usage(&usage).to_json());
+    }
+    let stop = ["finish_reason", "stop_reason", "stopReason"];
+    let stop = fields
+        .get_first(&stop)
+        .or_else(|| response.as_ref()?.get_first(&stop));
+    message.meta.set_raw("stop_reason", stop);
+}
+
+/// Returns true or false if the fields state whether a tool failed.
+fn stated_error(fields: &RawFields<'_>) -> Option<bool> {
+    let flag = ["is_error", "isError", "error"];
+    if let Some(flag) = flag.iter().find_map(|key| fields.flag(key)) {
+        return Some(flag);
+    }
+    match fields.text("status").as_deref() {
+        Some("error" | "failed") => Some(true),
+        // LangChain and Bedrock write this word if the tool did not fail.
+        Some("success") => Some(false),
+        _ => None,
+    }
+}
+
+/// A message under construction. Each tool result becomes a message of its own.
+pub(super) struct MessageInProgress<'b> {
+    out: &'b mut TranscriptBuilder,
+    role: MessageRole<'static>,
+    pub(super) parts: Vec<TranscriptPart<'static>>,
+    wrote: bool,
+}
+
+impl<'b> MessageInProgress<'b> {
+    /// Returns an empty message.
+    pub(super) fn new(role: MessageRole<'static>, out: &'b mut TranscriptBuilder) -> Self {
+        Self {
+            out,
+            role,
+            parts: Vec::new(),
+            wrote: false,
+        }
+    }
+
+    /// Adds text, a part, or a list of parts.
+    pub(super) fn add_content(&mut self, raw: &RawValue) {
+        if let Some(text) = json_string(raw) {
+            if !text.is_empty() {
+                self.parts.push(text_part(&text));
+            }
+            return;
+        }
+        match list_items(raw) {
+            Some(items) => {
+                for item in items {
+                    self.add_part(item);
+                }
+            }
+            None => self.add_part(raw),
+        }
+    }
+
+    /// Adds one part.
+    pub(super) fn add_part(&mut self, raw: &RawValue) {
+        if let Some(text) = json_string(raw) {
+            self.parts.push(text_part(&text));
+            return;
+        }
+        let Some(fields) = RawFields::from_raw(raw) else {
+            self.parts.push(owned_unknown_part(raw));
+            return;
+        };
+        if let Some(inner) = fields.object("message_content") {
+            return self.add_fields(raw, &inner);
+        }
+        self.add_fields(raw, &fields);
+    }
+
+    fn add_fields(&mut self, raw: &RawValue, fields: &RawFields<'_>) {
+        let kind = fields.text("type").unwrap_or_default();
+        let text = || {
+            let keys = ["text", "content", "refusal", "value"];
+            keys.iter().find_map(|key| fields.text(key))
+        };
+        match &*kind {
+            "text" | "input_text" | "output_text" | "refusal" => match text() {
+                Some(text) => self.parts.push(text_part(&text)),
+                None => self.parts.push(owned_unknown_part(raw)),
+            },
+            "reasoning" | "thinking" | "summary_text" | "reasoning_text" => {
+                self.add_reasoning(fields);
+            }
+            "redacted_thinking" | "step-start" | "step-finish" => {}
+            "tool-call" | "tool_call" | "tool_use" | "function_call" | "server_tool_use"
+            | "custom_tool_call" => self.add_call(raw),
+            "tool-result"
+            | "tool_result"
+            | "tool_call_response"
+            | "function_call_output"
+            | "custom_tool_call_output"
+            | "tool-error" => self.add_result(fields),
+            "tool-invocation" | "dynamic-tool" => self.add_ui_call(&kind, fields),
+            _ if kind.starts_with("tool-") && fields.has("toolCallId") => {
+                self.add_ui_call(&kind, fields);
+            }
+            "image" | "image_url" | "input_image" | "file" | "input_file" | "audio"
+            | "input_audio" | "video" | "document" | "media" | "blob" | "uri" | "source-url"
+            | "source-document" => self.add_media(&kind, raw),
+            "" => self.add_untyped(raw, fields),
+            _ => self.parts.push(owned_unknown_part(raw)),
+        }
+    }
+
+    fn add_media(&mut self, kind: &str, raw: &RawValue) {
+        if let TranscriptPart::Other(raw) = owned_unknown_part(raw) {
+            let kind = SourceText::from(kind.to_owned());
+            self.parts.push(TranscriptPart::Media { kind, raw });
+        }
+    }
+
+    fn add_reasoning(&mut self, fields: &RawFields<'_>) {
+        let keys = ["thinking", "text", "reasoning", "content"];
+        if let Some(text) = keys.iter().find_map(|key| fields.text(key)) {
+            if !text.is_empty() {
+                self.parts.push(reasoning_part(&text));
+            }
+            return;
+        }
+        // The Responses API has a list of texts; a summary counts only without them.
+        for key in ["content", "summary"] {
+            let items = fields.list(key).unwrap_or_default();
+            let texts = items
+                .iter()
+                .filter_map(|item| RawFields::from_raw(item)?.text("text"));
+            let texts: Vec<_> = texts.filter(|text| !text.is_empty()).collect();
+            self.parts
+                .extend(texts.iter().map(|text| reasoning_part(text)));
+            if !texts.is_empty() {
+                return;
+            }
+        }
+    }
+
+    /// Adds a part without a type: those of Gemini and Bedrock.
+    fn add_untyped(&mut self, raw: &RawValue, fields: &RawFields<'_>) {
+        if let Some(text) = fields.text("text") {
+            if text.is_empty() {
+                return;
+            }
+            let is_thought = fields.flag("thought") == Some(true);
+            self.parts.push(if is_thought {
+                reasoning_part(&text)
+            } else {
+                text_part(&text)
+            });
+            return;
+        }
+        let object = |keys: [&str; 2]| keys.into_iter().find_map(|key| fields.object(key));
+        if let Some(call) = object(["toolUse", "tool_use"]) {
+            let id = call.id_text("toolUseId").unwrap_or_default();
+            let name = call.text("name").unwrap_or_default();
+            let arguments = call_arguments(call.get("input"));
+            self.parts.push(call_part(&id, &name, arguments));
+        } else if let Some(result) = object(["toolResult", "tool_result"]) {
+            self.add_result(&result);
+        } else if let Some(reasoning) = fields.object("reasoningContent") {
+            if let Some(text) = reasoning.object("reasoningText") {
+                self.add_reasoning(&text);
+            }
+        } else if let Some(call) = object(["functionCall", "function_call"]) {
+            let id = call.id_text("id").unwrap_or_default();
+            let name = call.text("name").unwrap_or_default();
+            let arguments = call_arguments(call.get("args"));
+            self.parts.push(call_part(&id, &name, arguments));
+        } else if let Some(result) = object(["functionResponse", "function_response"]) {
+            self.add_result(&result);
+        } else if fields.has("cachePoint") || fields.has("thoughtSignature") {
+            // A mark for the service, without content.
+        } else {
+            let kinds = [
+                "image",
+                "document",
+                "video",
+                "audio",
+                "inlineData",
+                "inline_data",
+                "fileData",
+                "file_data",
+            ];
+            match kinds.iter().find(|kind| fields.has(kind)) {
+                Some(kind) => self.add_media(kind, raw),
+                None => self.parts.push(owned_unknown_part(raw)),
+            }
+        }
+    }
+
+    /// Adds a call in any shape.
+    pub(super) fn add_call(&mut self, raw: &RawValue) {
+        let Some(mut fields) = RawFields::from_raw(raw) else {
+            self.parts.push(owned_unknown_part(raw));
+            return;
+        };
+        if let Some(inner) = fields.object("tool_call") {
+            fields = inner;
+        }
+        if let Some(inner) = fields.object("toolInvocation") {
+            fields = inner;
+        }
+        let ids = ["call_id", "toolCallId", "tool_call_id", "id"];
+        let id = ids.iter().find_map(|key| fields.id_text(key));
+        let function = fields.object("function");
+        let function = function.as_ref().unwrap_or(&fields);
+        let names = ["name", "toolName", "tool_name", "function_name"];
+        let Some(name) = names.iter().find_map(|key| function.text(key)) else {
+            // LLaMA-Factory writes the call as JSON in a text.
+            let value = fields.text("value");
+            match value.as_deref().map(serde_json::from_str::<&RawValue>) {
+                Some(Ok(inner)) if !inner.get().starts_with('"') => self.add_call(inner),
+                _ => self.parts.push(owned_unknown_part(raw)),
+            }
+            return;
+        };
+        let arguments = function.get_first(&["arguments", "args", "input", "parameters", "kwargs"]);
+        self.parts.push(call_part(
+            &id.clone().unwrap_or_default(),
+            &name,
+            call_arguments(arguments),
+        ));
+        // The UI messages of the Vercel AI SDK have the result next to the call.
+        if fields.text("state").as_deref() == Some("result") {
+            self.add_result(&fields);
+        }
+    }
+
+    /// Adds a call of a UI message of the Vercel AI SDK, with its result.
+    fn add_ui_call(&mut self, kind: &str, fields: &RawFields<'_>) {
+        let inner = fields.object("toolInvocation");
+        let fields = inner.as_ref().unwrap_or(fields);
+        let id = fields.id_text("toolCallId").unwrap_or_default();
+        let name = fields.text("toolName");
+        let name = name.unwrap_or_else(|| kind.trim_start_matches("tool-").to_owned().into());
+        let arguments = fields.get_first(&["input", "args", "rawInput"]);
+        self.parts
+            .push(call_part(&id, &name, call_arguments(arguments)));
+        match fields.text("state").as_deref() {
+            Some("output-error") => {
+                let text = fields.text("errorText").unwrap_or_default();
+                self.push_result(&id, text.0.into_owned(), Some(true));
+            }
+            Some("output-available" | "result") => {
+                let output = fields.get_first(&["output", "result"]);
+                let content = output.map(result_text).unwrap_or_default();
+                self.push_result(&id, content, Some(false));
+            }
+            _ => {}
+        }
+    }
+
+    fn add_result(&mut self, fields: &RawFields<'_>) {
+        let ids = [
+            "toolCallId",
+            "tool_use_id",
+            "toolUseId",
+            "tool_call_id",
+            "call_id",
+            "id",
+        ];
+        let id = ids.iter().find_map(|key| fields.id_text(key));
+        let output = fields.get_first(&["output", "result", "response", "content", "error"]);
+        let mut is_error = stated_error(fields);
+        if fields.text("type").as_deref() == Some("tool-error") {
+            is_error = Some(true);
+        }
+        let mut content = output.map(result_text).unwrap_or_default();
+        // The Vercel AI SDK wraps an output in `{type, value}`.
+        if let Some(wrapped) = output.and_then(RawFields::from_raw)
+            && let (Some(kind), Some(value)) = (wrapped.text("type"), wrapped.get("value"))
+        {
+            is_error = is_error.or(match &*kind {
+                "error-text" | "error-json" => Some(true),
+                "text" | "json" | "content" => Some(false),
+                _ => None,
+            });
+            content = result_text(value);
+        }
+        self.push_result(&id.unwrap_or_default(), content, is_error);
+    }
+
+    fn push_result(&mut self, id: &str, content: String, is_error: Option<bool>) {
+        self.flush();
+        self.out.push_result(id, content, is_error);
+        self.wrote = true;
+    }
+
+    /// Converts the parts so far to a tool result.
+    fn flush_result(&mut self, id: &str, is_error: Option<bool>) {
+        let (mut texts, mut others) = (Vec::new(), Vec::new());
+        for part in std::mem::take(&mut self.parts) {
+            match part {
+                TranscriptPart::Text(text) => texts.push(text.0.into_owned()),
+                // The tool returned JSON.
+                TranscriptPart::Other(json) => texts.push(json.get().to_owned()),
+                part => others.push(part),
+            }
+        }
+        self.out.push_result(id, texts.join("\n"), is_error);
+        if let Some(last) = self.out.messages.last_mut() {
+            last.parts.extend(others);
+        }
+        self.wrote = true;
+    }
+
+    fn flush(&mut self) {
+        if !self.parts.is_empty() {
+            let parts = std::mem::take(&mut self.parts);
+            self.out.push(self.role.clone(), parts);
+            self.wrote = true;
+        }
+    }
+
+    /// Adds the message. A message without content remains visible, because it has a role.
+    pub(super) fn finish(mut self) {
+        self.flush();
+        if !self.wrote {
+            self.out.push(self.role.clone(), Vec::new());
+        }
+    }
+}
+
+/// Returns the text of a tool result: a text, the texts of a list of text parts, or JSON.
+pub(super) fn result_text(raw: &RawValue) -> String {
+    let Some(items) = list_items(raw) else {
+        return owned_text(raw);
+    };
+    let text_of = |item: &&RawValue| -> Option<String> {
+        if let Some(text) = json_string(item) {
+            return Some(text.0.into_owned());
+        }
+        let fields = RawFields::from_raw(item)?;
+        match fields.text("text") {
+            Some(text) => Some(text.0.into_owned()),
+            // Bedrock wraps JSON.
+            None => Some(compact_json(fields.get("json")?.get()).into_owned()),
+        }
+    };
+    let texts: Option<Vec<String>> = items.iter().map(text_of).collect();
+    match texts.filter(|texts| !texts.is_empty()) {
+        Some(texts) => texts.join("\n"),
+        None => text_or_json(raw).0.into_owned(),
+    }
+}

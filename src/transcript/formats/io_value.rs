@@ -1,0 +1,217 @@
+//! The input and the output of a model call or a function, as tracing tools record them.
+//!
+//! Responsible for the wrappers around messages: `{messages}`, `{prompt}`, `{contents}`, `{choices}`, `{generations}`
+//! and JSON in a string. A value in none of these shapes is kept as one text. Does not read the messages themselves:
+//! that is `foreign_message.rs`.
+
+use serde_json::value::RawValue;
+
+use super::super::fields::{RawFields, list_items};
+use super::super::native::json_string;
+use super::foreign_message::add_messages;
+use super::transcript_builder::{TranscriptBuilder, owned_text};
+use crate::model::MessageRole;
+
+/// The depth of wrappers that the reader follows.
+const MAX_DEPTH: u8 = 6;
+
+/// Adds the messages of an input, or of an output if `default` is the assistant.
+pub(super) fn add_io(raw: &RawValue, default: &MessageRole<'static>, out: &mut TranscriptBuilder) {
+    add_value(raw, default, out, MAX_DEPTH);
+}
+
+fn add_value(
+    raw: &RawValue,
+    default: &MessageRole<'static>,
+    out: &mut TranscriptBuilder,
+    depth: u8,
+) {
+    if matches!(raw.get(), "null" | "\"\"" | "[]" | "{}") {
+        return;
+    }
+    if let Some(text) = json_string(raw) {
+        // Tools store JSON as a text.
+        let trimmed = text.trim();
+        let is_json = trimmed.starts_with(['{', '[', '"']);
+        match serde_json::from_str::<&RawValue>(trimmed) {
+            Ok(inner) if is_json && depth > 0 => add_value(inner, default, out, depth - 1),
+            _ => out.push_text(default.clone(), &text),
+        }
+        return;
+    }
+    if depth == 0 {
+        return out.push_text(default.clone(), &owned_text(raw));
+    }
+    if let Some(items) = list_items(raw) {
+        return add_list(raw, &items, default, out, depth);
+    }
+    let Some(fields) = RawFields::from_raw(raw) else {
+        return out.push_text(default.clone(), raw.get());
+    };
+    add_object(raw, &fields, default, out, depth);
+}
+
+fn add_list(
+    raw: &RawValue,
+    items: &[&RawValue],
+    default: &MessageRole<'static>,
+    out: &mut TranscriptBuilder,
+    depth: u8,
+) {
+    let all_are = |is: fn(&RawFields<'_>) -> bool| {
+        items
+            .iter()
+            .all(|item| RawFields::from_raw(item).is_some_and(|fields| is(&fields)))
+    };
+    // A list of calls, as the Vercel AI SDK writes the output of a model.
+    if all_are(|item| item.has("toolName") || item.has("function")) {
+        let mut message = super::foreign_message::MessageInProgress::new(default.clone(), out);
+        for item in items {
+            message.add_call(item);
+        }
+        return message.finish();
+    }
+    if all_are(is_message) || items.iter().any(|item| item.get().starts_with('[')) {
+        return add_messages(raw, default, out);
+    }
+    if items.iter().all(|item| json_string(item).is_some()) && items.len() == 1 {
+        return add_value(items[0], default, out, depth - 1);
+    }
+    let is_part = |item: &RawFields<'_>| item.text("text").is_some() || item.has("type");
+    if all_are(is_part) {
+        return add_messages(raw, default, out);
+    }
+    out.push_text(default.clone(), &owned_text(raw));
+}
+
+/// Returns true if an object is a message, an item of the Responses API, or a wrapper of one.
+fn is_message(fields: &RawFields<'_>) -> bool {
+    fields.has("role")
+        || fields.has("kwargs")
+        || fields.has("message")
+        || (fields.has("type") && (fields.has("content") || fields.has("data")))
+        || fields.has("tool_calls")
+        || fields.has("call_id")
+        || fields.text("type").as_deref() == Some("reasoning")
+}
+
+fn add_object(
+    raw: &RawValue,
+    fields: &RawFields<'_>,
+    default: &MessageRole<'static>,
+    out: &mut TranscriptBuilder,
+    depth: u8,
+) {
+    let is_output = *default == MessageRole::Assistant;
+    let instructions = ["system", "instructions", "system_instruction"];
+    let instructions = instructions.iter().find_map(|key| fields.get(key));
+    let instructions = instructions.or_else(|| {
+        let config = fields.object("config")?;
+        config.get("system_instruction")
+    });
+    // The wrappers of model calls, the most specific ones first.
+    let wrapped = ["messages", "contents", "chat_history", "input_messages"];
+    if let Some(messages) = wrapped.iter().find_map(|key| fields.get(key))
+        && matches!(messages.get().as_bytes().first(), Some(b'[' | b'"'))
+    {
+        if let Some(instructions) = instructions.filter(|_| !is_output) {
+            add_value(instructions, &MessageRole::System, out, depth - 1);
+        }
+        return add_value(messages, default, out, depth - 1);
+    }
+    if is_output {
+        if let Some(choices) = fields.list("choices") {
+            if let Some(first) = choices.first() {
+                add_messages(first, default, out);
+            }
+            return;
+        }
+        // LangChain: `{generations: [[{text, message}]]}`.
+        if let Some(generations) = fields.list("generations") {
+            let first = generations.first().copied();
+            let first = first
+                .and_then(list_items)
+                .and_then(|all| all.first().copied())
+                .or(first);
+            if let Some(generation) = first.and_then(RawFields::from_raw) {
+                match generation.get("message").or_else(|| generation.get("text")) {
+                    Some(message) => add_value(message, default, out, depth - 1),
+                    None => out.unknown.push("a generation without text".to_owned()),
+                }
+            }
+            return;
+        }
+        if let Some(candidates) = fields.list("candidates") {
+            if let Some(first) = candidates.first().copied().and_then(RawFields::from_raw)
+                && let Some(content) = first.get("content")
+            {
+                add_messages(content, default, out);
+            }
+            return;
+        }
+    }
+    if fields.has("lc") && fields.has("kwargs") {
+        return add_messages(raw, default, out);
+    }
+    // A reply of the Responses API, or of a function that names its result.
+    let keys: &[&str] = if is_output {
+        &[
+            "output",
+            "outputs",
+            "answer",
+            "response",
+            "result",
+            "text",
+            "output_text",
+            "completion",
+        ]
+    } else {
+        &[
+            "input",
+            "prompt",
+            "question",
+            "query",
+            "new_message",
+            "text",
+        ]
+    };
+    // `{role, parts}` and `{content}` are messages, unless the content is one with a role.
+    let has_text = ["content", "parts"].iter().any(|key| fields.has(key));
+    if fields.has("role") || has_text {
+        let content = fields.get("content").and_then(RawFields::from_raw);
+        match content {
+            Some(inner) if inner.has("parts") || inner.has("role") => {
+                let content = fields.get("content").expect("it was read");
+                add_messages(content, default, out);
+            }
+            _ => add_messages(raw, default, out),
+        }
+        return;
+    }
+    if let Some(message) = fields.get("message").filter(|_| is_output) {
+        return add_value(message, default, out, depth - 1);
+    }
+    for key in keys {
+        if let Some(value) = fields.get(key) {
+            if let Some(instructions) = instructions.filter(|_| !is_output) {
+                add_value(instructions, &MessageRole::System, out, depth - 1);
+            }
+            return add_value(value, default, out, depth - 1);
+        }
+    }
+    // The arguments of a decorated function: `{args: ["…"], kwargs: {…}}`.
+    if let Some(args) = fields.list("args").filter(|_| !is_output) {
+        if let Some(kwargs) = fields.object("kwargs").filter(|all| all.has("messages"))
+            && let Some(messages) = kwargs.get("messages")
+        {
+            return add_value(messages, default, out, depth - 1);
+        }
+        if let [only] = args[..] {
+            return add_value(only, default, out, depth - 1);
+        }
+    }
+    if fields.has("tool_calls") || fields.has("type") && fields.has("call_id") {
+        return add_messages(raw, default, out);
+    }
+    out.push_text(default.clone(), &owned_text(raw));
+}

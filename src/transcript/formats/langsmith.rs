@@ -1,0 +1,238 @@
+//! LangSmith's runs: dumps of the SDK and exports, as a list, as lines, or nested in `child_runs`.
+//!
+//! Responsible for the runs of a trace. Runs with one `trace_id` are one conversation, wherever they are in the file.
+//! `feedback` of people is a label, other feedback and `feedback_stats` are verdicts of the judge `langsmith`.
+
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::super::TranscriptError;
+use super::super::detect::FilePreview;
+use super::super::fields::RawFields;
+use super::super::metadata::SourceUsage;
+use super::super::native::parse_tags;
+use super::super::reader::{RecordCx, TranscriptReader, TranscriptSink};
+use super::super::source::SourceFile;
+use super::record_readers::{Grouping, open_element_groups, parse_lines};
+use super::trace_spans::{SpanKind, Trace, TraceSpan, parse_time};
+use super::transcript_builder::verdict_of;
+use crate::model::{Label, SourceText};
+
+/// The depth of nested runs.
+const MAX_DEPTH: u8 = 32;
+
+/// Returns true if the file has runs.
+pub(super) fn is_runs(preview: &FilePreview<'_>) -> bool {
+    let record = preview.first_outline();
+    let is_run = |value: &Value| {
+        let kinds = [
+            "llm",
+            "chain",
+            "tool",
+            "retriever",
+            "embedding",
+            "prompt",
+            "parser",
+        ];
+        value["run_type"]
+            .as_str()
+            .is_some_and(|kind| kinds.contains(&kind))
+            && (!value["inputs"].is_null() || value["dotted_order"].is_string())
+    };
+    is_run(record)
+        || record["runs"]
+            .as_array()
+            .and_then(|all| all.first())
+            .is_some_and(is_run)
+}
+
+pub(super) fn open(
+    source: &SourceFile,
+    preview: &FilePreview<'_>,
+) -> Result<Box<dyn TranscriptReader>, TranscriptError> {
+    open_element_groups(
+        source,
+        preview,
+        &["runs"],
+        Grouping {
+            key: run_trace,
+            parse: parse_runs,
+            without_group: "a record that is not a run",
+        },
+    )
+}
+
+fn run_trace(line: &[u8]) -> Option<String> {
+    let fields = RawFields::parse(std::str::from_utf8(line).ok()?).ok()?;
+    fields.text("run_type")?;
+    let id = ["trace_id", "id", "run_id"];
+    Some(
+        id.iter()
+            .find_map(|key| fields.id_text(key))?
+            .0
+            .into_owned(),
+    )
+}
+
+fn parse_runs(lines: &[&[u8]], cx: RecordCx<'_>, out: &mut TranscriptSink) {
+    let mut trace = Trace {
+        source: "langsmith",
+        ..Trace::default()
+    };
+    for (text, run) in parse_lines(lines, out) {
+        if trace.id.is_empty() {
+            trace.id = run_trace(text.as_bytes()).unwrap_or_default();
+        }
+        add_run(&run, None, &mut trace, out, MAX_DEPTH);
+    }
+    trace.finish(cx, out);
+}
+
+fn add_run<'a>(
+    run: &RawFields<'a>,
+    outer: Option<&SourceText<'a>>,
+    trace: &mut Trace<'a>,
+    out: &mut TranscriptSink,
+    depth: u8,
+) {
+    let id = run
+        .id_text("id")
+        .or_else(|| run.id_text("run_id"))
+        .unwrap_or_default();
+    let parent = run.id_text("parent_run_id").or_else(|| outer.cloned());
+    if parent.is_none() {
+        write_root(run, trace);
+    }
+    let extra = run.object("extra");
+    let metadata = extra.as_ref().and_then(|extra| extra.object("metadata"));
+    let invocation = extra
+        .as_ref()
+        .and_then(|extra| extra.object("invocation_params"));
+    let model = metadata.as_ref().and_then(|all| all.text("ls_model_name"));
+    let model = model.or_else(|| {
+        let all = invocation.as_ref()?;
+        all.text("model").or_else(|| all.text("model_name"))
+    });
+    let kind = match run.text("run_type").as_deref() {
+        Some("llm") => SpanKind::Chat,
+        Some("tool") => SpanKind::Tool,
+        _ => SpanKind::Step,
+    };
+    let usage = run
+        .object("outputs")
+        .and_then(|all| all.object("usage_metadata"));
+    let usage = usage.unwrap_or_else(|| run.clone());
+    let count = |keys: &[&str]| keys.iter().find_map(|key| usage.integer(key));
+    trace.spans.push(TraceSpan {
+        id: id.clone(),
+        parent,
+        name: run.text("name").unwrap_or_default(),
+        kind,
+        start: parse_time(run.get("start_time")),
+        end: parse_time(run.get("end_time")),
+        input: run.get("inputs"),
+        output: run.get("outputs"),
+        model,
+        usage: if kind == SpanKind::Chat {
+            SourceUsage {
+                input: count(&["prompt_tokens", "input_tokens"]),
+                output: count(&["completion_tokens", "output_tokens"]),
+                total: count(&["total_tokens"]),
+                ..SourceUsage::default()
+            }
+        } else {
+            SourceUsage::default()
+        },
+        cost: run.number("total_cost").filter(|_| kind == SpanKind::Chat),
+        error: run.text_or_json("error").filter(|error| !error.is_empty()),
+        call_id: tool_call_id(run),
+    });
+    for raw in run.list("child_runs").unwrap_or_default() {
+        out.count_records(1);
+        match RawFields::from_raw(raw) {
+            Some(child) if depth > 0 => add_run(&child, Some(&id), trace, out, depth - 1),
+            _ => out.count_unknown("a child run that is not an object, or too deep"),
+        }
+    }
+}
+
+/// Returns the id of the call that a tool run belongs to: LangChain's tools return it in their message.
+fn tool_call_id<'a>(run: &RawFields<'a>) -> Option<SourceText<'a>> {
+    let outputs = run.object("outputs")?;
+    let output = outputs.object("output")?;
+    let message = output.object("kwargs").unwrap_or(output);
+    message.id_text("tool_call_id")
+}
+
+fn write_root(run: &RawFields<'_>, trace: &mut Trace<'_>) {
+    let meta = &mut trace.meta;
+    meta.set_raw("timestamp", run.get("start_time"));
+    meta.set_raw("name", run.get("name"));
+    meta.set_raw("session_id", run.get("session_id"));
+    meta.set_raw("reference_example_id", run.get("reference_example_id"));
+    meta.set_raw("cost_usd", run.get("total_cost"));
+    meta.set_raw("error", run.get("error"));
+    if let Some(extra) = run.object("extra")
+        && let Some(metadata) = extra.object("metadata")
+    {
+        meta.merge_readable_fields(&metadata);
+    }
+    if let Some(tags) = run.get("tags") {
+        let tags = parse_tags(tags).into_iter();
+        trace.tags = tags.map(SourceText::into_owned).collect();
+    }
+    for raw in run.list("feedback").unwrap_or_default() {
+        if let Some(feedback) = RawFields::from_raw(raw) {
+            read_feedback(&feedback, trace);
+        }
+    }
+    // The statistics have a mean per key. With one feedback, it is that feedback.
+    if let Some(stats) = run
+        .object("feedback_stats")
+        .filter(|_| !run.has("feedback"))
+    {
+        for (key, raw) in stats.iter() {
+            let Some(stat) = RawFields::from_raw(raw) else {
+                continue;
+            };
+            let comment = stat.list("comments").unwrap_or_default();
+            let comment = comment
+                .first()
+                .map(|raw| super::super::native::text_or_json(raw));
+            let verdict = verdict_of("langsmith", key, stat.get("avg"), comment);
+            if verdict.value.is_some() {
+                trace.verdicts.push(verdict);
+            }
+        }
+    }
+}
+
+fn read_feedback(feedback: &RawFields<'_>, trace: &mut Trace<'_>) {
+    let key = feedback.text("key").unwrap_or_else(|| "feedback".into());
+    let value = feedback.get("score").or_else(|| feedback.get("value"));
+    let verdict = verdict_of("langsmith", &key, value, feedback.text("comment"));
+    let source = feedback.object("feedback_source");
+    let kind = source.as_ref().and_then(|source| source.text("type"));
+    // Feedback of the app comes from a person; `model` and `api` are programs.
+    if kind.as_deref() != Some("app") {
+        trace.verdicts.push(verdict);
+        return;
+    }
+    let by = source.and_then(|source| source.text("user_name"));
+    trace.labels.push(Label {
+        transcript: trace.id.clone(),
+        rubric: None,
+        eval: verdict.eval,
+        // People rate with 0 and 1 in LangSmith's annotation queues.
+        passed: verdict.passed.or(match value.map(RawValue::get) {
+            Some("1" | "1.0") => Some(true),
+            Some("0" | "0.0") => Some(false),
+            _ => None,
+        }),
+        score: verdict.score,
+        by: by.map(|by| by.0.into_owned()),
+        at: None,
+        note: verdict.reasoning,
+        ..Label::default()
+    });
+}

@@ -1,0 +1,226 @@
+//! MT-Bench's answers (`model_answer/MODEL.jsonl` of FastChat), with its questions and judgments.
+//!
+//! Responsible for one answer per record, and for the files that MT-Bench keeps near it: `question.jsonl` in the folder
+//! or the one above, and `model_judgment/*_single.jsonl`. A judgment is a verdict of its judge, such as `gpt-4`, named
+//! `turn 1`; its score from 1 to 10 is the value. Without the questions, the answers are read alone. Also reads the
+//! answers of Arena-Hard and reference answers, which have the same shape. Judgments themselves are not transcripts.
+
+use std::collections::HashMap;
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::path::{Path, PathBuf};
+
+use super::super::TranscriptError;
+use super::super::detect::FilePreview;
+use super::super::fields::{RawFields, list_items};
+use super::super::native::text_or_json;
+use super::super::reader::{
+    PerRecordReader, RecordCx, RecordParser, TranscriptReader, TranscriptSink,
+};
+use super::super::source::SourceFile;
+use super::transcript_builder::{TranscriptBuilder, text_part, verdict_of};
+use crate::model::{MessageRole, SourceVerdict};
+
+/// The number of bytes that the reader reads of a file of questions or judgments.
+const MAX_SIDE_FILE: u64 = 64 * 1024 * 1024;
+
+/// Returns true if the first record is an answer.
+pub(super) fn is_answers(preview: &FilePreview<'_>) -> bool {
+    let record = preview.first_outline();
+    let choice = &record["choices"][0];
+    !record["question_id"].is_null() && (choice["turns"].is_array() || choice["turns"].is_string())
+}
+
+/// Returns true if the first record is a judgment.
+pub(super) fn is_judgments(preview: &FilePreview<'_>) -> bool {
+    preview.first_matches(|s| {
+        s.has("question_id") && s.has("judge") && (s.has("judgment") || s.has("g1_judgment"))
+    })
+}
+
+pub(super) fn open(
+    source: &SourceFile,
+    preview: &FilePreview<'_>,
+) -> Result<Box<dyn TranscriptReader>, TranscriptError> {
+    if is_judgments(preview) {
+        return Err(source.unknown_error(
+            "these are MT-Bench's judgments; open the answers in `model_answer`, which then have them as verdicts",
+        ));
+    }
+    let parser = AnswerParser {
+        questions: read_questions(source.path()),
+        judgments: read_judgments(source.path()),
+    };
+    Ok(Box::new(PerRecordReader::new(
+        preview.record_walker(),
+        parser,
+    )))
+}
+
+/// The parser of answers.
+#[derive(Debug)]
+struct AnswerParser {
+    /// The turns of the user by question.
+    questions: HashMap<String, Vec<String>>,
+    /// The judgments by question and model, with their turns.
+    judgments: HashMap<(String, String), Vec<SourceVerdict>>,
+}
+
+impl RecordParser for AnswerParser {
+    fn parse_record(
+        &self,
+        record: &str,
+        _: RecordCx<'_>,
+        out: &mut TranscriptSink,
+    ) -> Result<(), String> {
+        let fields = RawFields::parse(record)?;
+        let question = fields.id_text("question_id").unwrap_or_default();
+        let model = ["model_id", "model"];
+        let model = model
+            .iter()
+            .find_map(|key| fields.id_text(key))
+            .unwrap_or_default();
+        let choices = fields.list("choices").unwrap_or_default();
+        if choices.is_empty() {
+            return Err("it has no `choices`".to_owned());
+        }
+        let turns = self.questions.get(&*question);
+        for (at, raw) in choices.iter().enumerate() {
+            let mut built = TranscriptBuilder::new("mt-bench", fields.id_text("answer_id"));
+            if built.id.is_empty() {
+                built.id = format!("{}:{}", &*model, &*question);
+            }
+            if at > 0 {
+                built.id = format!("{}#{}", built.id, at + 1);
+            }
+            let choice = RawFields::from_raw(raw).unwrap_or_default();
+            let answers = choice.get("turns");
+            let answers = answers.map(|raw| list_items(raw).unwrap_or_else(|| vec![raw]));
+            for (turn, raw) in answers.unwrap_or_default().into_iter().enumerate() {
+                if let Some(text) = turns.and_then(|turns| turns.get(turn)) {
+                    built.push_text(MessageRole::User, text);
+                }
+                // Arena-Hard wraps the text in an object.
+                let nested = RawFields::from_raw(raw);
+                let nested = nested
+                    .as_ref()
+                    .and_then(|all| all.get_first(&["content", "answer"]));
+                let text = text_or_json(nested.unwrap_or(raw));
+                built.push(MessageRole::Assistant, vec![text_part(&text)]);
+            }
+            if turns.is_none() {
+                built.meta.set("question", "missing");
+                out.count_missing("the question (no `question.jsonl` near this file has it)");
+            }
+            built.meta.set("model", &*model);
+            built.meta.set_raw("question_id", fields.get("question_id"));
+            built.meta.set_raw("category", fields.get("category"));
+            built.meta.set_raw("timestamp", fields.get("tstamp"));
+            let key = (question.to_string(), model.to_string());
+            for verdict in self.judgments.get(&key).into_iter().flatten() {
+                built.push_verdict(verdict.clone());
+            }
+            built.finish(out);
+        }
+        Ok(())
+    }
+}
+
+/// Calls `each` with the objects of a file of JSON lines. A file that cannot be read has none.
+fn for_each_line(path: &Path, mut each: impl FnMut(&RawFields<'_>)) {
+    let Ok(file) = std::fs::File::open(path) else {
+        return;
+    };
+    // A pipe or a device would block.
+    if !file.metadata().is_ok_and(|meta| meta.is_file()) {
+        return;
+    }
+    for line in BufReader::new(file.take(MAX_SIDE_FILE)).lines() {
+        let Ok(line) = line else { return };
+        if let Ok(fields) = RawFields::parse(&line) {
+            each(&fields);
+        }
+    }
+}
+
+fn read_questions(answers: &Path) -> HashMap<String, Vec<String>> {
+    let mut questions = HashMap::new();
+    let folders = answers.ancestors().skip(1).take(2);
+    let path = folders
+        .map(|folder| folder.join("question.jsonl"))
+        .find(|path| path.is_file());
+    if let Some(path) = path {
+        for_each_line(&path, |fields| {
+            let Some(id) = fields.id_text("question_id") else {
+                return;
+            };
+            let turns = fields.list("turns").unwrap_or_default();
+            let turns = turns.iter().map(|raw| match RawFields::from_raw(raw) {
+                // Arena-Hard's questions are objects.
+                Some(turn) => turn.text("content").unwrap_or_default().0.into_owned(),
+                None => text_or_json(raw).0.into_owned(),
+            });
+            questions.insert(id.0.into_owned(), turns.collect());
+        });
+    }
+    questions
+}
+
+/// Returns the paths of the files with single judgments, in order.
+fn judgment_paths(answers: &Path) -> Vec<PathBuf> {
+    let mut paths = Vec::new();
+    for folder in answers.ancestors().skip(1).take(2) {
+        let Ok(entries) = std::fs::read_dir(folder.join("model_judgment")) else {
+            continue;
+        };
+        let found = entries.filter_map(|entry| Some(entry.ok()?.path()));
+        paths.extend(found.filter(|path| {
+            let name = path
+                .file_name()
+                .map(|name| name.to_string_lossy().into_owned());
+            name.is_some_and(|name| name.ends_with("_single.jsonl"))
+        }));
+    }
+    // The order of a folder is arbitrary, and verdicts with one name get numbers in this order.
+    paths.sort();
+    paths
+}
+
+fn read_judgments(answers: &Path) -> HashMap<(String, String), Vec<SourceVerdict>> {
+    let mut judgments: HashMap<(String, String), Vec<SourceVerdict>> = HashMap::new();
+    for path in judgment_paths(answers) {
+        for_each_line(&path, |fields| {
+            let (Some(question), Some(model)) =
+                (fields.id_text("question_id"), fields.id_text("model"))
+            else {
+                return;
+            };
+            // The judge is a list: the model and the name of its prompt.
+            let judge = fields.get("judge");
+            let named = judge.and_then(list_items).unwrap_or_default();
+            let judge = named
+                .first()
+                .copied()
+                .or(judge)
+                .map(text_or_json)
+                .unwrap_or_default();
+            let turn = fields.integer("turn").unwrap_or(1);
+            let reasoning = fields.text("judgment");
+            let mut verdict = verdict_of(
+                &judge,
+                &format!("turn {turn}"),
+                fields.get("score"),
+                reasoning,
+            );
+            // The scale is 1 to 10, so a 1 is the worst score and not a full one.
+            verdict.score = None;
+            // FastChat writes -1 if it found no score in the judgment.
+            if fields.number("score").is_some_and(|score| score < 0.0) {
+                verdict.value = None;
+                verdict.error = Some("the judgment has no score".to_owned());
+            }
+            let key = (question.0.into_owned(), model.0.into_owned());
+            judgments.entry(key).or_default().push(verdict);
+        });
+    }
+    judgments
+}

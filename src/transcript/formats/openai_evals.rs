@@ -1,0 +1,247 @@
+//! OpenAI Evals: the logs of the open-source framework (`oaieval`), and output items of the hosted service.
+//!
+//! Responsible for both layouts. In a log, the events of one sample are one transcript: the last `sampling` is the
+//! conversation, calls are `function_call` events. Results are verdicts of the judge `openai-evals`. The hosted service
+//! ends on 30 November 2026: its output items are the replies of `GET /evals/ID/runs/ID/output_items`, as a list in
+//! `data` or one per line.
+
+use serde_json::value::RawValue;
+
+use super::super::TranscriptError;
+use super::super::detect::FilePreview;
+use super::super::fields::{RawFields, list_items};
+use super::super::reader::{RecordCx, TranscriptReader, TranscriptSink};
+use super::super::source::SourceFile;
+use super::exchange::parse_usage;
+use super::foreign_message::{add_messages, result_text};
+use super::record_readers::{Grouping, line_text, open_elements, open_groups};
+use super::transcript_builder::{TranscriptBuilder, call_arguments, verdict_of};
+use crate::model::MessageRole;
+
+/// Returns true if the first lines are a log.
+pub(super) fn is_log(preview: &FilePreview<'_>) -> bool {
+    let is_event = |s: &super::super::sniff::RecordSniff| {
+        s.has("run_id") && s.has("event_id") && s.has("sample_id") && s.has("data")
+    };
+    let has_spec = preview.first_matches(|s| s.has("spec"))
+        && preview.first_outline()["spec"]["run_id"].is_string();
+    preview.any_matches(is_event) || has_spec
+}
+
+/// Returns true if the first record is an output item of the hosted service.
+pub(super) fn is_output_items(preview: &FilePreview<'_>) -> bool {
+    let record = preview.first_outline();
+    [record, &record["data"][0]].iter().any(|item| {
+        item["object"] == "eval.run.output_item"
+            || (!item["datasource_item"].is_null() && item["sample"].is_object())
+    })
+}
+
+pub(super) fn open_log(preview: &FilePreview<'_>) -> Box<dyn TranscriptReader> {
+    open_groups(
+        preview,
+        Grouping {
+            key: sample_of,
+            parse: parse_sample,
+            without_group: "a line without a sample (the spec, the report)",
+        },
+    )
+}
+
+pub(super) fn open_output_items(
+    source: &SourceFile,
+    preview: &FilePreview<'_>,
+) -> Result<Box<dyn TranscriptReader>, TranscriptError> {
+    let paths: &[&[&str]] = if preview.first_outline()["data"].is_array() {
+        &[&["data"]]
+    } else {
+        &[]
+    };
+    open_elements(source, preview, paths, parse_output_item)
+}
+
+fn sample_of(line: &[u8]) -> Option<String> {
+    let event = RawFields::parse(std::str::from_utf8(line).ok()?).ok()?;
+    event.get("event_id")?;
+    Some(event.id_text("sample_id")?.0.into_owned())
+}
+
+fn parse_sample(lines: &[&[u8]], _: RecordCx<'_>, out: &mut TranscriptSink) {
+    let mut built = TranscriptBuilder::new("openai-evals", None);
+    let mut calls = Vec::new();
+    let texts: Vec<&str> = lines
+        .iter()
+        .filter_map(|line| line_text(line, out))
+        .collect();
+    for text in texts {
+        let Ok(event) = RawFields::parse(text) else {
+            built.unknown.push("a line that is not JSON".to_owned());
+            continue;
+        };
+        if built.id.is_empty() {
+            // Sample ids repeat in every run.
+            let run = event.id_text("run_id").unwrap_or_default();
+            let sample = event.id_text("sample_id").unwrap_or_default();
+            built.id = format!("{}:{}", &*run, &*sample);
+            built.meta.set_raw("timestamp", event.get("created_at"));
+        }
+        let data = event.object("data").unwrap_or_default();
+        let kind = event.text("type").unwrap_or_default();
+        match &*kind {
+            "sampling" => add_sampling(&data, &mut built),
+            "match" => {
+                let verdict = verdict_of("openai-evals", "match", data.get("correct"), None);
+                built.push_verdict(verdict);
+                built.meta.set_readable("expected", data.get("expected"));
+                built.meta.set_readable("picked", data.get("picked"));
+            }
+            "metrics" => {
+                for (name, raw) in data.iter() {
+                    let is_value =
+                        raw.get().parse::<f64>().is_ok() || raw.get().starts_with(['t', 'f', '"']);
+                    if is_value {
+                        built.push_verdict(verdict_of("openai-evals", name, Some(raw), None));
+                    } else {
+                        built.meta.set_readable(name, Some(raw));
+                    }
+                }
+            }
+            "error" => {
+                built.meta.set_raw("error", data.get("message"));
+            }
+            "function_call" => {
+                let name = data.text("name").unwrap_or_default().0.into_owned();
+                let result = data.get("return_value").map(result_text);
+                calls.push((name, call_arguments(data.get("arguments")), result));
+            }
+            "pick_option" | "cond_logp" | "raw_sample" | "extra" | "embedding" => {
+                built.meta.set_readable(&kind, event.get("data"));
+            }
+            _ => built.unknown.push(format!("an event of the type `{kind}`")),
+        }
+    }
+    if !calls.is_empty() {
+        // The calls happened before the last reply.
+        let reply = built.messages.pop();
+        for (name, arguments, result) in calls {
+            built.push(MessageRole::Assistant, Vec::new());
+            built.push_call("", &name, arguments);
+            if let Some(result) = result {
+                built.push_result("", result, None);
+            }
+        }
+        built.messages.extend(reply);
+    }
+    built.finish(out);
+}
+
+fn add_sampling(data: &RawFields<'_>, built: &mut TranscriptBuilder) {
+    // A sample with several replies has the whole conversation in the last prompt; a model that grades comes after it.
+    let mut next = TranscriptBuilder::default();
+    if let Some(prompt) = data.get("prompt") {
+        add_messages(prompt, &MessageRole::User, &mut next);
+    }
+    if let Some(sampled) = data.get("sampled") {
+        let replies = list_items(sampled).unwrap_or_else(|| vec![sampled]);
+        if let Some(reply) = replies.first() {
+            add_messages(reply, &MessageRole::Assistant, &mut next);
+        }
+    }
+    if let (Some(usage), Some(meta)) = (
+        data.object("usage"),
+        next.last_meta(&MessageRole::Assistant),
+    ) {
+        meta.set("usage", parse_usage(&usage).to_json());
+    }
+    let continues = built
+        .messages
+        .iter()
+        .zip(&next.messages)
+        .all(|(a, b)| a.role == b.role && a.parts == b.parts);
+    if !built.has_messages() || (continues && next.messages.len() >= built.messages.len()) {
+        built.messages = next.messages;
+    } else {
+        built
+            .unknown
+            .push("a further sampling of the sample".to_owned());
+    }
+}
+
+fn parse_output_item(
+    record: &str,
+    _: RecordCx<'_>,
+    out: &mut TranscriptSink,
+) -> Result<(), String> {
+    let fields = RawFields::parse(record)?;
+    let id = fields
+        .id_text("id")
+        .or_else(|| fields.id_text("datasource_item_id"));
+    let mut built = TranscriptBuilder::new("openai-evals", id);
+    let sample = fields.object("sample").unwrap_or_default();
+    let is_list = |raw: &&RawValue| raw.get().starts_with('[') || raw.get().starts_with('"');
+    if let Some(input) = sample.get("input").filter(is_list) {
+        add_messages(input, &MessageRole::User, &mut built);
+    }
+    // Without a prompt of the run, the question is in the item.
+    if !built.has_messages()
+        && let Some(item) = fields.object("datasource_item")
+    {
+        let keys = ["input", "question", "prompt", "query"];
+        if let Some(question) = item.get_first(&keys) {
+            add_messages(question, &MessageRole::User, &mut built);
+        }
+    }
+    let output = sample
+        .get("output")
+        .filter(is_list)
+        .or_else(|| sample.get("output_text"));
+    if let Some(output) = output {
+        add_messages(output, &MessageRole::Assistant, &mut built);
+    }
+    if let Some(meta) = built.last_meta(&MessageRole::Assistant) {
+        meta.set_raw("model", sample.get("model"));
+        meta.set_raw("stop_reason", sample.get("finish_reason"));
+        if let Some(usage) = sample.object("usage") {
+            meta.set("usage", parse_usage(&usage).to_json());
+        }
+    }
+    built.meta.set_raw("model", sample.get("model"));
+    let error = sample.object("error");
+    let error = error.as_ref().and_then(|error| error.get("message"));
+    built.meta.set_raw("error", error);
+    for raw in fields.list("results").unwrap_or_default() {
+        let Some(result) = RawFields::from_raw(raw) else {
+            continue;
+        };
+        let name = result.text("name").unwrap_or_else(|| "result".into());
+        // The service adds the id of the grader, a UUID, to its name.
+        let short = name
+            .len()
+            .checked_sub(37)
+            .and_then(|at| name.split_at_checked(at));
+        let name = match short {
+            Some((short, id)) if id.starts_with('-') && id.matches('-').count() == 5 => {
+                short.to_owned()
+            }
+            _ => name.to_string(),
+        };
+        let mut verdict = verdict_of("openai-evals", &name, result.get("score"), None);
+        verdict.passed = result.flag("passed");
+        let grader = result.object("sample").unwrap_or_default();
+        let reason = grader.list("output").unwrap_or_default();
+        let reason = reason
+            .last()
+            .and_then(|raw| RawFields::from_raw(raw)?.text("content"));
+        verdict.reasoning = reason.map(|text| text.0.into_owned());
+        built.push_verdict(verdict);
+    }
+    built.meta.set_raw("timestamp", fields.get("created_at"));
+    for key in ["eval_id", "run_id", "status"] {
+        built.meta.set_raw(key, fields.get(key));
+    }
+    built
+        .meta
+        .set_readable("item", fields.get("datasource_item"));
+    built.finish(out);
+    Ok(())
+}

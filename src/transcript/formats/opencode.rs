@@ -1,0 +1,204 @@
+//! OpenCode's exported sessions (`opencode export`): `{info, messages: [{info, parts}]}`.
+//!
+//! Responsible for one session per record, or a list of messages of the API (`GET /session/ID/message`). A tool part is
+//! a call with its result. Does not read the storage folder, in which each part is a file.
+
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::super::detect::FilePreview;
+use super::super::fields::{RawFields, list_items};
+use super::super::metadata::SourceUsage;
+use super::super::reader::{RecordCx, TranscriptReader, TranscriptSink};
+use super::record_readers::{open_lists, open_records};
+use super::transcript_builder::{
+    TranscriptBuilder, call_arguments, call_part, owned_text, owned_unknown_part, reasoning_part,
+    role_of, text_part,
+};
+use crate::model::{MessageRole, SourceText, TranscriptPart};
+
+/// Returns true if the first record is a session, or a message of one.
+pub(super) fn is_session(preview: &FilePreview<'_>) -> bool {
+    let record = preview.first_outline();
+    let is_message = |value: &Value| {
+        value["info"]["role"].is_string()
+            && value["info"]["sessionID"].is_string()
+            && value["parts"].is_array()
+    };
+    let has_session = record["info"].is_object()
+        && record["messages"].as_array().is_some_and(|all| {
+            all.iter().any(is_message) || all.is_empty() && record["info"]["projectID"].is_string()
+        });
+    has_session
+        || is_message(record)
+        || record
+            .as_array()
+            .is_some_and(|all| all.iter().any(is_message))
+}
+
+pub(super) fn open(preview: &FilePreview<'_>) -> Box<dyn TranscriptReader> {
+    if preview.first_outline()["messages"].is_array() {
+        open_records(preview, parse_session)
+    } else {
+        open_lists(preview, parse_session)
+    }
+}
+
+fn parse_session(record: &str, _: RecordCx<'_>, out: &mut TranscriptSink) -> Result<(), String> {
+    let raw: &RawValue =
+        serde_json::from_str(record).map_err(|why| format!("not a session: {why}"))?;
+    let fields = RawFields::from_raw(raw).unwrap_or_default();
+    let info = fields.object("info").unwrap_or_default();
+    let messages = list_items(raw).or_else(|| fields.list("messages"));
+    // A single message of the list that the API returns.
+    let messages = messages.unwrap_or_else(|| vec![raw]);
+    out.count_records(messages.len() as u64);
+    let mut built = TranscriptBuilder::new("opencode", None);
+    if fields.has("messages") {
+        built.id = info.id_text("id").unwrap_or_default().0.into_owned();
+        built.meta.set_raw("title", info.get("title"));
+        built.meta.set_raw("version", info.get("version"));
+        built.meta.set_raw("directory", info.get("directory"));
+        let time = info.object("time");
+        built.meta.set_raw(
+            "timestamp",
+            time.as_ref().and_then(|time| time.get("created")),
+        );
+        if let Some(parent) = info.id_text("parentID") {
+            built
+                .meta
+                .set("parent", serde_json::json!({ "transcript": &*parent }));
+        }
+    }
+    for raw in messages {
+        match RawFields::from_raw(raw) {
+            Some(message) => add_message(&message, &mut built),
+            None => built.count_unknown_message(),
+        }
+    }
+    built.finish(out);
+    Ok(())
+}
+
+fn add_message(message: &RawFields<'_>, built: &mut TranscriptBuilder) {
+    let info = message.object("info").unwrap_or_default();
+    if built.id.is_empty() {
+        built.id = info.id_text("sessionID").unwrap_or_default().0.into_owned();
+    }
+    let role = info.text("role");
+    let role = role.map_or(MessageRole::User, |role| role_of(&role));
+    let mut parts = Vec::new();
+    let mut results = Vec::new();
+    for raw in message.list("parts").unwrap_or_default() {
+        match RawFields::from_raw(raw) {
+            Some(part) => add_part(raw, &part, &mut parts, &mut results),
+            None => parts.push(owned_unknown_part(raw)),
+        }
+    }
+    let error = info.object("error");
+    if !parts.is_empty() || error.is_none() {
+        built.push(role.clone(), parts);
+        let time = info.object("time").unwrap_or_default();
+        if let Some(last) = built.messages.last_mut() {
+            last.meta.set_raw("timestamp", time.get("created"));
+            if role == MessageRole::Assistant {
+                write_reply_metadata(&info, &time, &mut last.meta);
+            }
+        }
+    }
+    if let Some(error) = error {
+        let data = error.object("data");
+        let text = data.as_ref().and_then(|data| data.get("message"));
+        built
+            .meta
+            .set_raw("error", text.or_else(|| error.get("name")));
+    }
+    for (id, content, is_error, time) in results {
+        built.push_result(&id, content, Some(is_error));
+        if let (Some((from, to)), Some(last)) = (time, built.messages.last_mut())
+            && let Some(TranscriptPart::ToolResult(result)) = last.parts.first_mut()
+        {
+            result.duration_ms = Some((to - from).max(0.0));
+        }
+    }
+}
+
+fn write_reply_metadata(
+    info: &RawFields<'_>,
+    time: &RawFields<'_>,
+    meta: &mut super::super::metadata::MetadataBuilder,
+) {
+    meta.set_raw("model", info.get("modelID"));
+    meta.set_raw("provider", info.get("providerID"));
+    if info.number("cost").is_some_and(|cost| cost > 0.0) {
+        meta.set_raw("cost_usd", info.get("cost"));
+    }
+    if let (Some(from), Some(to)) = (time.number("created"), time.number("completed")) {
+        meta.set("latency_ms", (to - from).max(0.0));
+    }
+    if let Some(tokens) = info.object("tokens") {
+        let cache = tokens.object("cache").unwrap_or_default();
+        let usage = SourceUsage {
+            input: tokens.integer("input").map(|input| {
+                // `input` does not contain the tokens from the cache.
+                input.saturating_add(cache.integer("read").unwrap_or_default())
+            }),
+            output: tokens.integer("output"),
+            total: None,
+            cached: cache.integer("read"),
+            thinking: tokens.integer("reasoning"),
+        };
+        meta.set("usage", usage.to_json());
+    }
+}
+
+/// The result of a call: its id, its text, whether it failed, and the times of its start and end.
+type ToolOutcome<'a> = (SourceText<'a>, String, bool, Option<(f64, f64)>);
+
+fn add_part<'a>(
+    raw: &'a RawValue,
+    part: &RawFields<'a>,
+    parts: &mut Vec<TranscriptPart<'static>>,
+    results: &mut Vec<ToolOutcome<'a>>,
+) {
+    let kind = part.text("type").unwrap_or_default();
+    let text = part.text("text").unwrap_or_default();
+    match &*kind {
+        "text" | "reasoning" if text.is_empty() => {}
+        "text" => parts.push(text_part(&text)),
+        "reasoning" => parts.push(reasoning_part(&text)),
+        "tool" => {
+            let state = part.object("state").unwrap_or_default();
+            let id = part
+                .id_text("callID")
+                .or_else(|| part.id_text("id"))
+                .unwrap_or_default();
+            let name = part.text("tool").unwrap_or_default();
+            parts.push(call_part(&id, &name, call_arguments(state.get("input"))));
+            let time = state.object("time").unwrap_or_default();
+            let time = time.number("start").zip(time.number("end"));
+            match state.text("status").as_deref() {
+                Some("completed") => {
+                    let output = state.get("output").map(owned_text).unwrap_or_default();
+                    results.push((id, output, false, time));
+                }
+                Some("error") => {
+                    let error = state.get("error").map(owned_text).unwrap_or_default();
+                    results.push((id, error, true, time));
+                }
+                // The session ended before the tool did.
+                _ => {}
+            }
+        }
+        "file" => match owned_unknown_part(raw) {
+            TranscriptPart::Other(raw) => parts.push(TranscriptPart::Media {
+                kind: "file".into(),
+                raw,
+            }),
+            part => parts.push(part),
+        },
+        // Marks of the program, without text of the conversation.
+        "step-start" | "step-finish" | "snapshot" | "patch" | "agent" | "retry" | "compaction" => {}
+        _ => parts.push(owned_unknown_part(raw)),
+    }
+}

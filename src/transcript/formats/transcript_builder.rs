@@ -1,0 +1,266 @@
+//! A transcript under construction, for the readers of files of other tools.
+//!
+//! Responsible for what these readers share: roles, calls and their results, verdicts, metadata, and the counts of what
+//! they did not read. Does not know any format: `foreign_message.rs` reads messages.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+
+use serde_json::value::RawValue;
+
+use super::super::metadata::MetadataBuilder;
+use super::super::native::text_or_json;
+use super::super::reader::TranscriptSink;
+use super::lenient_message::parse_role;
+use super::response_items::{MessageBuilder, arguments_text};
+use crate::model::{
+    Label, MessageRole, RawJson, SourceText, SourceVerdict, ToolCall, ToolResult, Transcript,
+    TranscriptMessage, TranscriptPart,
+};
+
+/// A transcript under construction.
+#[derive(Debug, Default)]
+pub(super) struct TranscriptBuilder {
+    /// The id; empty for the default id.
+    pub(super) id: String,
+    /// The messages in order.
+    pub(super) messages: Vec<MessageBuilder<'static>>,
+    /// The metadata of the transcript.
+    pub(super) meta: MetadataBuilder,
+    /// The tags.
+    pub(super) tags: Vec<SourceText<'static>>,
+    /// The source verdicts.
+    pub(super) verdicts: Vec<SourceVerdict>,
+    /// The labels of people.
+    pub(super) labels: Vec<Label>,
+    /// The kinds of content that the reader did not understand.
+    pub(super) unknown: Vec<String>,
+    /// The number of verdicts per judge and name.
+    verdict_names: HashMap<String, u32>,
+}
+
+impl TranscriptBuilder {
+    /// Returns an empty transcript with its source, such as `langfuse`.
+    pub(super) fn new(source: &str, id: Option<SourceText<'_>>) -> Self {
+        let mut built = Self {
+            id: id.unwrap_or_default().0.into_owned(),
+            ..Self::default()
+        };
+        built.meta.set("source", source);
+        built
+    }
+
+    /// Adds a message.
+    pub(super) fn push(&mut self, role: MessageRole<'static>, parts: Vec<TranscriptPart<'static>>) {
+        self.messages.push(MessageBuilder {
+            role,
+            parts,
+            meta: MetadataBuilder::default(),
+        });
+    }
+
+    /// Adds a message of text. A text of a tool is a result without a call id.
+    pub(super) fn push_text(&mut self, role: MessageRole<'static>, text: &str) {
+        if role == MessageRole::Tool {
+            return self.push_result("", text.to_owned(), None);
+        }
+        self.push(role, vec![text_part(text)]);
+    }
+
+    /// Adds a tool result.
+    pub(super) fn push_result(&mut self, id: &str, content: String, is_error: Option<bool>) {
+        self.push(
+            MessageRole::Tool,
+            vec![TranscriptPart::ToolResult(ToolResult {
+                call_id: SourceText::from(id.to_owned()),
+                content: SourceText::from(content),
+                is_error,
+                duration_ms: None,
+            })],
+        );
+    }
+
+    /// Adds a call to the last message if that is the assistant's, else to a new one.
+    pub(super) fn push_call(&mut self, id: &str, name: &str, arguments: String) {
+        let call = call_part(id, name, arguments);
+        match self.messages.last_mut() {
+            Some(last) if last.role == MessageRole::Assistant => last.parts.push(call),
+            _ => self.push(MessageRole::Assistant, vec![call]),
+        }
+    }
+
+    /// Returns the metadata of the last message of a role.
+    pub(super) fn last_meta(&mut self, role: &MessageRole<'_>) -> Option<&mut MetadataBuilder> {
+        let mut messages = self.messages.iter_mut().rev();
+        let found = messages.find(|message| message.role == *role)?;
+        Some(&mut found.meta)
+    }
+
+    /// Adds a source verdict.
+    pub(super) fn push_verdict(&mut self, verdict: SourceVerdict) {
+        // Two verdicts of one judge and name would be one column; the second gets a number.
+        let name = format!("{}\n{}", verdict.judge, verdict.eval);
+        let count = self.verdict_names.entry(name).or_default();
+        *count += 1;
+        let eval = match *count {
+            1 => verdict.eval.clone(),
+            number => format!("{}~{number}", verdict.eval),
+        };
+        self.verdicts.push(SourceVerdict { eval, ..verdict });
+    }
+
+    /// Counts a message that is not an object as unknown.
+    pub(super) fn count_unknown_message(&mut self) {
+        self.unknown
+            .push("a message that is not an object".to_owned());
+    }
+
+    /// Returns true if a message was added.
+    pub(super) fn has_messages(&self) -> bool {
+        !self.messages.is_empty()
+    }
+
+    /// Adds the transcript to `out` and counts what the reader did not understand. Without a message, the record is a
+    /// fault.
+    pub(super) fn finish(mut self, out: &mut TranscriptSink) {
+        for kind in &self.unknown {
+            out.count_unknown(kind);
+        }
+        if self.messages.is_empty() {
+            return out.push_fault("it holds no message");
+        }
+        self.name_calls();
+        for message in &mut self.messages {
+            drop_repeated_calls(&mut message.parts);
+        }
+        let messages = self.messages.into_iter().map(|message| TranscriptMessage {
+            role: message.role,
+            parts: message.parts,
+            metadata: message.meta.finish(),
+        });
+        out.push_transcript(&Transcript {
+            id: SourceText::from(self.id),
+            messages: messages.collect(),
+            metadata: self.meta.finish(),
+            tags: self.tags,
+            verdicts: self.verdicts,
+        });
+        for label in self.labels {
+            out.attach_label(label);
+        }
+    }
+
+    /// Gives calls without an id one of their own, and their results the same one. The next result without an id
+    /// answers the oldest open call: sources without ids write them in this order.
+    fn name_calls(&mut self) {
+        let mut open = VecDeque::new();
+        let mut number = 0;
+        for message in &mut self.messages {
+            for part in &mut message.parts {
+                match part {
+                    TranscriptPart::ToolCall(call) if call.id.is_empty() => {
+                        number += 1;
+                        call.id = SourceText::from(format!("call-{number}"));
+                        open.push_back(call.id.clone());
+                    }
+                    TranscriptPart::ToolResult(result) if result.call_id.is_empty() => {
+                        if let Some(id) = open.pop_front() {
+                            result.call_id = id;
+                        }
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+}
+
+/// Removes calls whose id an earlier call of the message has. Some tools write a call in the content and next to it.
+fn drop_repeated_calls(parts: &mut Vec<TranscriptPart<'static>>) {
+    let mut seen = HashSet::new();
+    parts.retain(|part| match part {
+        TranscriptPart::ToolCall(call) => call.id.is_empty() || seen.insert(call.id.to_string()),
+        _ => true,
+    });
+}
+
+/// Returns a part of text.
+pub(super) fn text_part(text: &str) -> TranscriptPart<'static> {
+    TranscriptPart::Text(SourceText::from(text.to_owned()))
+}
+
+/// Returns a part of reasoning.
+pub(super) fn reasoning_part(text: &str) -> TranscriptPart<'static> {
+    TranscriptPart::Reasoning(SourceText::from(text.to_owned()))
+}
+
+/// Returns a call.
+pub(super) fn call_part(id: &str, name: &str, arguments: String) -> TranscriptPart<'static> {
+    TranscriptPart::ToolCall(ToolCall {
+        id: SourceText::from(id.to_owned()),
+        name: SourceText::from(name.to_owned()),
+        arguments: SourceText::from(arguments),
+    })
+}
+
+/// Returns arguments as text; `{}` if there are none.
+pub(super) fn call_arguments(raw: Option<&RawValue>) -> String {
+    raw.map_or_else(|| "{}".to_owned(), |raw| arguments_text(raw).0.into_owned())
+}
+
+/// Returns a role by its word in any tool.
+pub(super) fn role_of(word: &str) -> MessageRole<'static> {
+    match word.to_ascii_lowercase().as_str() {
+        "gpt" | "chatgpt" | "bot" | "chatbot" | "agent" | "aimessage" | "aimessagechunk"
+        | "gemini" | "answer" => MessageRole::Assistant,
+        "humanmessage" | "humanmessagechunk" | "input" | "prompter" => MessageRole::User,
+        "toolmessage" | "functionmessage" | "tool_response" | "observation" => MessageRole::Tool,
+        "systemmessage" => MessageRole::System,
+        _ => parse_role(word),
+    }
+}
+
+/// Returns a verdict from the value of a score: a Boolean is pass or fail, a number from 0 to 1 is a score, and a word
+/// such as `pass` states both.
+pub(super) fn verdict_of(
+    judge: &str,
+    eval: &str,
+    value: Option<&RawValue>,
+    reasoning: Option<SourceText<'_>>,
+) -> SourceVerdict {
+    let value = value.filter(|value| value.get() != "null");
+    let passed = value.and_then(|value| match value.get() {
+        "true" => Some(true),
+        "false" => Some(false),
+        _ => None,
+    });
+    let number = value.and_then(|value| value.get().parse::<f64>().ok());
+    SourceVerdict {
+        judge: judge.to_owned(),
+        eval: eval.to_owned(),
+        passed,
+        score: number.filter(|number| (0.0..=1.0).contains(number)),
+        value: value.and_then(|value| RawJson::parse(value.get()).ok()),
+        reasoning: reasoning
+            .filter(|text| !text.is_empty())
+            .map(|text| text.0.into_owned()),
+        error: None,
+    }
+}
+
+/// Returns the text of a value, or its JSON.
+pub(super) fn owned_text(raw: &RawValue) -> String {
+    match super::super::native::json_string(raw) {
+        Some(text) => text.0.into_owned(),
+        None if raw.get().starts_with(['{', '[']) => {
+            super::super::fields::compact_json(raw.get()).into_owned()
+        }
+        None => text_or_json(raw).0.into_owned(),
+    }
+}
+
+/// Returns a part of an unknown kind, as written on one line, as a copy.
+pub(super) fn owned_unknown_part(raw: &RawValue) -> TranscriptPart<'static> {
+    // The native format has one record per line, so parts must not contain line breaks.
+    let compact = super::super::fields::compact_json(raw.get());
+    TranscriptPart::Other(super::super::native::owned_json(&compact).expect("a raw value is JSON"))
+}

@@ -1,0 +1,370 @@
+//! The guess of what a record is: a list inside an object, a group of events, a pair of answers, or a text with turns.
+//!
+//! Responsible for the keys `records`, `group`, `answers`, `better`, `split` and the proposal of `join`. Each guess needs
+//! matching values, not only names.
+
+use serde_json::Value;
+
+use super::entry::quote_yaml;
+use super::fields::{
+    GuessField, collect_fields, detect_message_keys, normalize_name, quote_jmespath_key,
+    text_expression,
+};
+use super::{MAX_FIELD_DEPTH, MAX_GUESS_RECORDS, MappingGuessBuilder};
+use crate::transcript::TranscriptError;
+use crate::transcript::json_path::find_array_offset;
+use crate::transcript::source::SourceFile;
+use crate::transcript::walk::{RecordLayout, RecordWalker};
+
+/// The usual paths of a list of records in a file that is too large to parse as a whole.
+const USUAL_LISTS: [&[&str]; 12] = [
+    &["data"],
+    &["records"],
+    &["results"],
+    &["items"],
+    &["rows"],
+    &["samples"],
+    &["examples"],
+    &["instances"],
+    &["conversations"],
+    &["simulations"],
+    &["data", "items"],
+    &["results", "results"],
+];
+
+/// The words that begin turns in texts of transcripts: what the user said, and what the agent said.
+const TURN_WORDS: [(&str, &str); 8] = [
+    ("Human:", "Assistant:"),
+    ("User:", "Assistant:"),
+    ("Human:", "AI:"),
+    ("User:", "AI:"),
+    ("User:", "Agent:"),
+    ("Customer:", "Agent:"),
+    ("User:", "Bot:"),
+    ("Q:", "A:"),
+];
+
+/// The names of two answers to one question.
+const ANSWER_NAMES: [(&str, &str); 9] = [
+    ("chosen", "rejected"),
+    ("response_a", "response_b"),
+    ("answer_a", "answer_b"),
+    ("output_a", "output_b"),
+    ("completion_a", "completion_b"),
+    ("response_1", "response_2"),
+    ("output_1", "output_2"),
+    ("answer_1", "answer_2"),
+    ("conversation_a", "conversation_b"),
+];
+
+/// The keys to a list of records, and its first records.
+type FoundRecords = (Vec<String>, Vec<Value>);
+
+/// Returns the path and the first records of the list in an object that look most like conversations; `None` if no
+/// list does.
+pub(super) fn find_records(record: &Value) -> Option<FoundRecords> {
+    let mut lists = Vec::new();
+    collect_lists(record, &mut Vec::new(), &mut lists);
+    let mut best: Option<(usize, Vec<String>, Vec<Value>)> = None;
+    for (path, list) in lists {
+        let records: Vec<Value> = list.iter().take(MAX_GUESS_RECORDS).cloned().collect();
+        let is_better = best.as_ref().is_none_or(|(size, ..)| list.len() > *size);
+        if is_better && MappingGuessBuilder::from_records(&records, false).complete {
+            best = Some((list.len(), path, records));
+        }
+    }
+    best.map(|(_, path, records)| (path, records))
+}
+
+fn collect_lists<'v>(
+    value: &'v Value,
+    path: &mut Vec<String>,
+    lists: &mut Vec<(Vec<String>, &'v Vec<Value>)>,
+) {
+    let Value::Object(map) = value else { return };
+    for (key, value) in map {
+        path.push(key.clone());
+        match value {
+            Value::Array(list)
+                if list.first().is_some_and(Value::is_object)
+                    // A list of messages is one transcript.
+                    && detect_message_keys(value).is_none() =>
+            {
+                lists.push((path.clone(), list));
+            }
+            Value::Object(_) if path.len() < MAX_FIELD_DEPTH => collect_lists(value, path, lists),
+            _ => {}
+        }
+        path.pop();
+    }
+}
+
+/// Returns the path and the first records of a list at one of the usual paths of a large object.
+pub(super) fn find_usual_records(
+    source: &SourceFile,
+    start: u64,
+) -> Result<Option<FoundRecords>, TranscriptError> {
+    for path in USUAL_LISTS {
+        let Some(at) = find_array_offset(source, start, path)? else {
+            continue;
+        };
+        let mut walk = RecordWalker::new(RecordLayout::Elements, at);
+        let Some(block) = walk.next_block(source)? else {
+            continue;
+        };
+        let spans = block.spans.iter().take(MAX_GUESS_RECORDS);
+        let records: Vec<Value> = spans
+            .filter_map(|span| serde_json::from_slice(&block.bytes[block.byte_range(*span)]).ok())
+            .collect();
+        if MappingGuessBuilder::from_records(&records, false).complete {
+            let path = path.iter().map(|key| (*key).to_owned()).collect();
+            return Ok(Some((path, records)));
+        }
+    }
+    Ok(None)
+}
+
+/// Returns a path of keys as an expression.
+pub(super) fn format_path(path: &[String]) -> String {
+    let steps: Vec<String> = path.iter().map(|key| quote_jmespath_key(key)).collect();
+    steps.join(".")
+}
+
+impl MappingGuessBuilder {
+    /// Guesses a file with one message per record, which share an id.
+    pub(super) fn guess_group(records: &[Value]) -> Option<Self> {
+        const IDS: [&str; 10] = [
+            "conversation_id",
+            "session_id",
+            "thread_id",
+            "trace_id",
+            "dialogue_id",
+            "chat_id",
+            "run_id",
+            "sample_id",
+            "conv_id",
+            "conversation",
+        ];
+        const ORDERS: [&str; 10] = [
+            "turn",
+            "turn_id",
+            "index",
+            "step",
+            "seq",
+            "message_index",
+            "timestamp",
+            "created_at",
+            "time",
+            "date",
+        ];
+        const ROLES: [&str; 13] = [
+            "user",
+            "assistant",
+            "system",
+            "tool",
+            "human",
+            "ai",
+            "bot",
+            "agent",
+            "gpt",
+            "model",
+            "customer",
+            "function",
+            "developer",
+        ];
+        let mut fields: Vec<GuessField> = Vec::new();
+        for record in records {
+            collect_fields(record.as_object()?, "", MAX_FIELD_DEPTH, &mut fields);
+        }
+        let in_all = |field: &&GuessField| field.values.len() == records.len();
+        let find = |names: &[&str], fits: &dyn Fn(&GuessField) -> bool| {
+            names.iter().find_map(|name| {
+                let mut all = fields.iter().filter(in_all);
+                all.find(|field| field.name == *name && fits(field))
+            })
+        };
+        let is_role = |value: &Value| {
+            value
+                .as_str()
+                .is_some_and(|word| ROLES.contains(&word.trim().to_lowercase().as_str()))
+        };
+        let role = find(
+            &["role", "from", "speaker", "sender", "author", "type"],
+            &|field| field.values.iter().all(is_role),
+        )?;
+        let content = find(
+            &["content", "text", "message", "value", "body", "utterance"],
+            &|field| field.values.iter().all(Value::is_string),
+        )?;
+        let by = find(&IDS, &|field| {
+            let mut distinct: Vec<String> = field.values.iter().map(Value::to_string).collect();
+            distinct.sort_unstable();
+            distinct.dedup();
+            distinct.len() < field.values.len()
+        })?;
+        let order = find(&ORDERS, &|field| {
+            field
+                .values
+                .iter()
+                .all(|value| value.is_number() || value.is_string())
+        });
+        let mut guess = Self {
+            names: fields.iter().map(|field| field.path.clone()).collect(),
+            ..Self::default()
+        };
+        let value = match order {
+            Some(order) => format!(
+                "{{by: {}, order: {}}}",
+                quote_yaml(&by.path),
+                quote_yaml(&order.path)
+            ),
+            None => quote_yaml(&by.path),
+        };
+        guess.add_yaml_line(
+            "group",
+            value,
+            "by its name and its repeated values: one message per record",
+        );
+        let expression = format!(
+            "records[].{{role: {}, content: {}}}",
+            role.path, content.path
+        );
+        guess.add_line(
+            "messages",
+            &expression,
+            "by what they hold: roles and texts",
+        );
+        guess.complete = true;
+        Some(guess)
+    }
+
+    /// Guesses two answers to one question. Takes their fields.
+    pub(super) fn guess_answers(&mut self, fields: &mut Vec<GuessField>) -> bool {
+        let is_answer = |field: &GuessField| {
+            text_expression(field).is_some_and(|expression| expression == field.path)
+                || field
+                    .values
+                    .iter()
+                    .all(|value| detect_message_keys(value).is_some())
+        };
+        let position = |fields: &[GuessField], name: &str| {
+            fields
+                .iter()
+                .position(|field| normalize_name(&field.path) == name && is_answer(field))
+        };
+        let found = ANSWER_NAMES.iter().find(|(first, second)| {
+            position(fields, first).is_some() && position(fields, second).is_some()
+        });
+        let Some((first, second)) = found else {
+            return false;
+        };
+        let mut answers = Vec::new();
+        for name in [first, second] {
+            if let Some(at) = position(fields, name) {
+                let field = fields.remove(at);
+                answers.push(format!("{name}: {}", quote_yaml(&field.path)));
+            }
+        }
+        let value = format!("{{{}}}", answers.join(", "));
+        self.add_yaml_line(
+            "answers",
+            value,
+            "by their names: two answers to one question",
+        );
+        self.complete = true;
+        // Step: the better one, if the values name an answer or a tie.
+        let is_choice = |value: &Value| match value {
+            Value::String(word) => {
+                let word = word.to_lowercase();
+                word == *first || word == *second || word.starts_with("tie")
+            }
+            Value::Number(number) => {
+                matches!(number.as_f64(), Some(n) if (n - 1.0).abs() < f64::EPSILON || (n - 2.0).abs() < f64::EPSILON)
+            }
+            _ => false,
+        };
+        let names = [
+            "better",
+            "winner",
+            "preference",
+            "preferred",
+            "choice",
+            "label",
+        ];
+        let better = names.iter().find_map(|name| {
+            fields
+                .iter()
+                .position(|field| field.name == *name && field.values.iter().all(is_choice))
+        });
+        if let Some(at) = better {
+            let field = fields.remove(at);
+            self.add_line(
+                "better",
+                &field.path,
+                "by its name, and every value names an answer",
+            );
+        }
+        true
+    }
+
+    /// Guesses a text that contains several turns. Takes its field.
+    pub(super) fn guess_split(&mut self, fields: &mut Vec<GuessField>) -> bool {
+        let has_word =
+            |text: &str, word: &str| text.lines().any(|line| line.trim_start().starts_with(word));
+        for (user, agent) in TURN_WORDS {
+            let fits = |field: &GuessField| {
+                !field.values.is_empty()
+                    && field.values.iter().all(|value| {
+                        value
+                            .as_str()
+                            .is_some_and(|text| has_word(text, user) && has_word(text, agent))
+                    })
+            };
+            let Some(at) = fields.iter().position(fits) else {
+                continue;
+            };
+            let field = fields.remove(at);
+            self.add_line(
+                "messages",
+                &field.path,
+                "by what it holds: a text with several turns",
+            );
+            self.add_yaml_line(
+                "split",
+                format!("{{user: '{user}', assistant: '{agent}'}}"),
+                "the words that begin a turn at the start of a line",
+            );
+            self.complete = true;
+            return true;
+        }
+        false
+    }
+
+    /// Proposes a join, as a comment, for answers without a question.
+    pub(super) fn propose_join(&mut self, fields: &[GuessField]) {
+        const KEYS: [&str; 7] = [
+            "question_id",
+            "prompt_id",
+            "task_id",
+            "doc_id",
+            "example_id",
+            "sample_id",
+            "instance_id",
+        ];
+        let has = |key: &str| self.lines.iter().any(|line| line.key == key);
+        if !has("output") || has("input") {
+            return;
+        }
+        let of_fields = fields
+            .iter()
+            .map(|field| (field.name.as_str(), field.path.as_str()));
+        let of_lines = self
+            .lines
+            .iter()
+            .map(|line| (line.expression.as_str(), line.expression.as_str()));
+        let key = of_fields
+            .chain(of_lines)
+            .find(|(name, _)| KEYS.contains(name));
+        self.join_key = key.map(|(_, path)| path.to_owned());
+    }
+}

@@ -1,0 +1,107 @@
+//! The figures of an eval against labels: in the summary of the eval, and with details in an overlay.
+//!
+//! Formats figures that were computed before. `report::agreement_text` has the words, which `dicta agree` prints too.
+
+use super::{ContentCx, empty_row, heading, styled_line};
+use crate::compare::statistics::SelfFlipRate;
+use crate::model::{make_visible, pluralize};
+use crate::report::agreement_text::{
+    answer_whether_good, describe_debug, describe_details, describe_label_gaps, describe_measured,
+    describe_people, describe_reference, has_labels,
+};
+use crate::theme::Role;
+use crate::tui::state::App;
+use crate::tui::state::labelling::ScreenFigures;
+use crate::tui::widget::flow::TextBlock;
+
+/// Returns the lines about the figures of an eval for its summary.
+pub(super) fn summary_blocks<'a>(cx: &ContentCx<'a>, eval: u32) -> Vec<TextBlock<'a>> {
+    if cx.app.live_session.cells.blind || cx.app.replay.is_some() {
+        return Vec::new();
+    }
+    let Some(figures) = cx.app.eval_figures(eval) else {
+        return Vec::new();
+    };
+    if !has_labels(&figures.figures) && figures.noise.is_err() && figures.reference.is_none() {
+        return Vec::new();
+    }
+    let mut out = vec![empty_row(), heading("is the judge good enough?")];
+    out.extend(figure_blocks(cx.app, figures));
+    out.push(styled_line([
+        ("I", Role::Key),
+        (" shows the details  ", Role::Muted),
+        ("Q", Role::Key),
+        (" draws what to label", Role::Muted),
+    ]));
+    out
+}
+
+/// Returns the text of the overlay: the answer, the figures, the details, and what to do next.
+pub(crate) fn agreement_blocks(app: &App, eval: u32) -> Vec<TextBlock<'_>> {
+    let Some(figures) = app.eval_figures(eval) else {
+        return vec![TextBlock::new("computing the figures …", Role::Muted)];
+    };
+    let mut out = figure_blocks(app, figures);
+    out.push(empty_row());
+    out.push(heading("details"));
+    out.extend(lines(describe_details(&figures.figures), Role::Text));
+    out.push(empty_row());
+    out.push(heading("what the words mean"));
+    let words = [
+        "TPR: of the decisions that should pass, the share that the judge passes. TNR: of those that should fail, the share that it fails.",
+        "Each range has the value of all these decisions in 95 % of samples; other transcripts can differ more. With under 20 labels of a class the range comes first, and under 5 no number appears.",
+        "The judge is good enough if both lower limits are above what you need. Compare κ with the ceiling: the κ between two people.",
+        "Only labels drawn by chance count here: Q draws decisions, B hides their verdicts, p f u label them.",
+    ];
+    out.extend(
+        words
+            .into_iter()
+            .map(|line| TextBlock::new(line, Role::Muted)),
+    );
+    out
+}
+
+fn figure_blocks<'a>(app: &App, figures: &ScreenFigures) -> Vec<TextBlock<'a>> {
+    let eval = &figures.figures;
+    let mut out = vec![TextBlock::new(answer_whether_good(eval), Role::Text)];
+    if let Some(why) = &app.labelling.draws.problem {
+        let why = make_visible(why, false);
+        out.push(TextBlock::new(
+            format!("the draws can't be read: {why}"),
+            Role::Error,
+        ));
+    }
+    out.extend(lines(describe_measured(eval), Role::Text));
+    if let Ok(noise) = &figures.noise {
+        out.push(TextBlock::new(describe_noise(noise), Role::Text));
+    }
+    out.extend(lines(describe_people(eval), Role::Text));
+    if let Some(reference) = &figures.reference {
+        out.extend(lines(describe_reference(reference), Role::Text));
+    }
+    out.extend(lines(describe_label_gaps(eval), Role::Muted));
+    if figures.stale > 0 {
+        let stale = pluralize(figures.stale, "stale verdict");
+        let text = format!("{stale} of another revision, judge or transcript, in no figure");
+        out.push(TextBlock::new(text, Role::Stale));
+    }
+    out.extend(describe_debug(eval).map(|line| TextBlock::new(line, Role::Muted)));
+    out
+}
+
+/// Returns the line about the noise of the judge.
+fn describe_noise(noise: &SelfFlipRate) -> String {
+    format!(
+        "noise      {:.2}–{:.2} ({:.2}) of pairs of repeats differ, over {}",
+        noise.interval.lower,
+        noise.interval.upper,
+        noise.rate,
+        pluralize(noise.cells, "decision")
+    )
+}
+
+fn lines<'a>(texts: Vec<String>, role: Role) -> impl Iterator<Item = TextBlock<'a>> {
+    texts
+        .into_iter()
+        .map(move |text| TextBlock::new(make_visible(&text, false).into_owned(), role))
+}

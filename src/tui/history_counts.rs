@@ -1,0 +1,247 @@
+//! Counts the entries of a history for the progress screen: verdicts, agreement with labels, flips, new and removed
+//! decisions, over all evals and by eval.
+//!
+//! Responsible for arithmetic. The runtime calls it in the background, because it visits every decision.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use super::history_view::{
+    EntryCounts, EntryFacts, EvalFacts, HistoryFacts, HistoryView, ProgressSince,
+};
+use crate::compare::statistics::Confidence;
+use crate::compare::{
+    FlipDirection, PairedLabels, ThresholdPreview, collect_paired_labels, compare_states,
+    compute_paired_figures, count_agreement,
+};
+use crate::model::{Labels, RecordedDraw, RunId};
+use crate::record::{Correspondence, HistoryEntry, State, StateDecision};
+
+/// The number of entries in one message.
+const ENTRIES_PER_MESSAGE: usize = 32;
+
+/// Counts all entries, the newest first, and passes them on in groups. Ends early if `send` returns false.
+pub(crate) fn count_entries(
+    view: &HistoryView,
+    labels: &Labels,
+    draws: &[RecordedDraw],
+    send: &mut dyn FnMut(HistoryFacts) -> bool,
+) {
+    let Some(newest) = view.newest() else { return };
+    let evals = newest.state.header.evals.len();
+    let scores = (0..evals)
+        .map(|eval| ThresholdPreview::collect(&newest.state, eval, labels).map(Arc::new))
+        .collect();
+    let mut group = HistoryFacts {
+        entries: Vec::new(),
+        scores,
+        since: Vec::new(),
+    };
+    // The oldest entries with labelled verdicts, over all evals and by eval.
+    let mut oldest_all: Option<usize> = None;
+    let mut oldest: Vec<Option<usize>> = vec![None; evals];
+    let numbers: HashMap<&RunId, u32> = view.runs.iter().map(|run| &run.id).zip(0..).collect();
+    // The position in the current entry of each eval of the newest one.
+    let mut positions: Vec<Option<usize>> = (0..evals).map(Some).collect();
+    for (at, entry) in view.entries.iter().enumerate().rev() {
+        let before = at
+            .checked_sub(1)
+            .and_then(|before| view.entries.get(before));
+        let runs = entry.runs.iter().filter_map(|run| numbers.get(&run.id));
+        let runs: HashSet<u32> = runs.copied().collect();
+        let source = LabelSource { labels, draws };
+        let facts = count_entry(entry, before, &source, &positions, &runs);
+        if at + 1 < view.entries.len() {
+            let is_labelled = |counts: &EntryCounts| counts.agreement.total() > 0;
+            if is_labelled(&facts.all) {
+                oldest_all = Some(entry.number);
+            }
+            for (oldest, facts) in oldest.iter_mut().zip(&facts.evals) {
+                if facts
+                    .as_ref()
+                    .is_some_and(|facts| is_labelled(&facts.counts))
+                {
+                    *oldest = Some(entry.number);
+                }
+            }
+        }
+        group.entries.push((at, Arc::new(facts)));
+        if group.entries.len() == ENTRIES_PER_MESSAGE && !send(std::mem::take(&mut group)) {
+            return;
+        }
+        if let Some(before) = before {
+            let continued = Correspondence::find(&before.state, &entry.state).evals;
+            let older = |position: Option<usize>| continued.get(position?).copied().flatten();
+            positions = positions.into_iter().map(older).collect();
+        }
+    }
+    let mut references: Vec<usize> = oldest.into_iter().flatten().collect();
+    references.extend(oldest_all);
+    references.extend(view.baseline.filter(|number| *number < newest.number));
+    references.sort_unstable();
+    references.dedup();
+    group.since = references
+        .into_iter()
+        .filter_map(|number| compare_since(number, view.entry(number)?, newest, labels, draws))
+        .collect();
+    send(group);
+}
+
+/// Compares the newest entry with an earlier one on the same labels.
+fn compare_since(
+    number: usize,
+    before: &HistoryEntry,
+    newest: &HistoryEntry,
+    labels: &Labels,
+    draws: &[RecordedDraw],
+) -> Option<ProgressSince> {
+    let paired = collect_paired_labels(Some(&before.state), &newest.state, labels, draws);
+    if paired.is_empty() {
+        return None;
+    }
+    let all = PairedLabels::join(paired.iter().map(|eval| &eval.labels));
+    let mut evals = vec![None; newest.state.header.evals.len()];
+    let figures = compute_paired_figures(&paired, Confidence::P95);
+    for (eval, figures) in paired.iter().zip(figures) {
+        if let Some(slot) = evals.get_mut(eval.position) {
+            *slot = Some(figures);
+        }
+    }
+    Some(ProgressSince {
+        number,
+        all: all.figures(Confidence::P95),
+        evals,
+    })
+}
+
+/// The labels and the draws that chose some of them.
+struct LabelSource<'l> {
+    labels: &'l Labels,
+    draws: &'l [RecordedDraw],
+}
+
+/// The counts of all evals and of each eval of one entry.
+struct EntryTally {
+    all: EntryCounts,
+    evals: Vec<EntryCounts>,
+}
+
+impl EntryTally {
+    fn add(&mut self, eval: usize, count: impl Fn(&mut EntryCounts)) {
+        count(&mut self.all);
+        if let Some(counts) = self.evals.get_mut(eval) {
+            count(counts);
+        }
+    }
+}
+
+fn count_entry(
+    entry: &HistoryEntry,
+    before: Option<&HistoryEntry>,
+    source: &LabelSource<'_>,
+    positions: &[Option<usize>],
+    runs: &HashSet<u32>,
+) -> EntryFacts {
+    let labels = source.labels;
+    let state = &entry.state;
+    let mut tally = EntryTally {
+        all: EntryCounts::default(),
+        evals: vec![EntryCounts::default(); state.header.evals.len()],
+    };
+    for decision in state.decisions() {
+        // A cell without a judge was checked by code.
+        let is_judged = decision.slots.iter().any(|slot| slot.judge.is_some());
+        let judged = decision
+            .all_cells()
+            .filter(|cell| is_judged && runs.contains(&cell.run));
+        let judged = judged.count() as u64;
+        tally.add(decision.eval as usize, |counts| {
+            count_outcome(counts, decision);
+            counts.judged += judged;
+        });
+    }
+    // The runs of the entry may have judged cells that the revision no longer plans.
+    tally.all.judged = entry.judged;
+    let agreement = count_agreement(state, labels);
+    tally.all.agreement = agreement.all;
+    for (counts, agreement) in tally.evals.iter_mut().zip(agreement.evals) {
+        counts.agreement = agreement;
+    }
+    if let Some(before) = before {
+        count_changes(&mut tally, (&before.state, state), labels);
+    }
+    add_figures(&mut tally, before, state, source);
+    let eval_facts = |position: &Option<usize>| {
+        let position = (*position)?;
+        Some(EvalFacts {
+            position,
+            counts: tally.evals.get(position)?.clone(),
+        })
+    };
+    EntryFacts {
+        evals: positions.iter().map(eval_facts).collect(),
+        all: tally.all,
+    }
+}
+
+/// Adds the interval of the agreement, and the comparison with the entry before on the same labels.
+fn add_figures(
+    tally: &mut EntryTally,
+    before: Option<&HistoryEntry>,
+    state: &State,
+    source: &LabelSource<'_>,
+) {
+    let older = before.map(|before| &*before.state);
+    let paired = collect_paired_labels(older, state, source.labels, source.draws);
+    let interval = |labels: &PairedLabels| {
+        let agreement = labels.agreement(Confidence::P95)?;
+        Some(agreement.interval)
+    };
+    let figures = compute_paired_figures(&paired, Confidence::P95);
+    for (eval, figures) in paired.iter().zip(figures) {
+        if let Some(counts) = tally.evals.get_mut(eval.position) {
+            counts.interval = interval(&eval.labels);
+            counts.paired = before.is_some().then_some(figures);
+        }
+    }
+    if !paired.is_empty() {
+        let all = PairedLabels::join(paired.iter().map(|eval| &eval.labels));
+        tally.all.interval = interval(&all);
+        tally.all.paired = before.is_some().then(|| all.figures(Confidence::P95));
+    }
+}
+
+fn count_outcome(counts: &mut EntryCounts, decision: &StateDecision) {
+    *match (decision.outcome(), decision.passed()) {
+        (None, _) => &mut counts.pending,
+        (_, Some(true)) => &mut counts.pass,
+        (_, Some(false)) => &mut counts.fail,
+        (Some(_), None) => &mut counts.other,
+    } += 1;
+}
+
+fn count_changes(tally: &mut EntryTally, (before, after): (&State, &State), labels: &Labels) {
+    let comparison = compare_states(before, after);
+    for flip in &comparison.flips {
+        let direction = FlipDirection::of(flip, labels);
+        tally.add(flip.after.eval as usize, |counts| {
+            counts.flips.add(direction);
+        });
+    }
+    for added in &comparison.added {
+        let passed = added.passed();
+        tally.add(added.eval as usize, |counts| match passed {
+            Some(true) => counts.new_pass += 1,
+            Some(false) => counts.new_fail += 1,
+            None => {}
+        });
+    }
+    // A removed decision names its eval in the older state; an eval that continues counts it.
+    let continued = Correspondence::find(before, after).evals;
+    for removed in &comparison.removed {
+        let eval = continued
+            .iter()
+            .position(|older| *older == Some(removed.eval as usize));
+        tally.add(eval.unwrap_or(usize::MAX), |counts| counts.removed += 1);
+    }
+}

@@ -1,0 +1,353 @@
+//! Reads the newest edit from the history: its diff, its flips with reasons, and what the revision no longer plans.
+
+use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::clock::Clock;
+use crate::compare::{StateChange, StateComparison, compare_states, unified_diff};
+use crate::event::{EventKind, RunHeader};
+use crate::handlers::EvalTypeRegistry;
+use crate::model::{CellResult, Digest, Outcome, ScoreBounds, pluralize};
+use crate::record::{
+    Correspondence, DecisionStanding, EvalEditKind, History, HistoryEntry, RecordedCell, RunStore,
+    State, StateDecision,
+};
+use crate::run;
+use crate::tui::state::cells::FlipSide;
+use crate::tui::state::edit_report::{
+    EditReport, EditedFile, EvalName, EvalRename, FileChange, RecordedEdit, RecordedFlip,
+    RemovedDecision,
+};
+use crate::workspace::{Env, Workspace};
+
+/// The largest number of flips whose reasons are read. A reason is read from the log of its run.
+const MAX_REASONS: usize = 500;
+/// The largest number of earlier states that are searched for a verdict before the edit.
+const MAX_EARLIER_STATES: usize = 20;
+
+/// Reads the newest edit: the newest entry of the history against the one before, or the files against the newest entry
+/// if they changed while no workbench was open. `None` if there is no edit.
+pub(crate) fn read_edit(
+    store: &RunStore,
+    workspace: &Arc<Workspace>,
+    (registry, env, clock): (&EvalTypeRegistry, &Env, &Arc<dyn Clock>),
+) -> Option<RecordedEdit> {
+    let history = History::read(store, &workspace.root);
+    let newest = history.newest()?;
+    let revision = read_revision(workspace, registry, env, clock)?;
+    if newest.revision != revision {
+        return describe_outside_edit(&history, newest, workspace);
+    }
+    let at = find_base(history.entries())?;
+    let (base, earlier) = (&history.entries()[at], &history.entries()[..at]);
+    let compared = compare_with_earlier(earlier, base, newest);
+    Some(describe_entry(&history, base, newest, &compared, workspace))
+}
+
+/// Returns the revision of the workspace's files.
+fn read_revision(
+    workspace: &Arc<Workspace>,
+    registry: &EvalTypeRegistry,
+    env: &Env,
+    clock: &Arc<dyn Clock>,
+) -> Option<Digest> {
+    let mut revision = None;
+    // The header is the first fact, so the transcripts need not be read.
+    let mut take = |batch: run::OutlineBatch| {
+        for fact in batch.facts {
+            if let EventKind::RunStarted(header) = fact {
+                revision = Some(header.revision_digest());
+            }
+        }
+        false
+    };
+    run::outline_run(Arc::clone(workspace), registry, env, clock, &mut take).ok()?;
+    revision
+}
+
+/// Returns the position of the entry before the newest edit. An entry that left verdicts to be judged and judged none is
+/// continued by the next one.
+fn find_base(entries: &[HistoryEntry]) -> Option<usize> {
+    let mut at = entries.len().checked_sub(2)?;
+    while at > 0 {
+        let (before, entry) = (&entries[at - 1], &entries[at]);
+        let waits = entry.judged == 0 && count_pending(&entry.state) > count_pending(&before.state);
+        if !waits {
+            break;
+        }
+        at -= 1;
+    }
+    Some(at)
+}
+
+fn count_pending(state: &State) -> usize {
+    let pending = |one: &&StateDecision| one.standing == DecisionStanding::Pending;
+    state.decisions().filter(pending).count()
+}
+
+/// Compares the newest state with the one before. A decision that is pending there is compared with its last verdict in
+/// an earlier state.
+fn compare_with_earlier(
+    earlier: &[HistoryEntry],
+    base: &HistoryEntry,
+    newest: &HistoryEntry,
+) -> StateComparison {
+    let mut compared = compare_states(&base.state, &newest.state);
+    // A base without pending decisions needs no earlier state.
+    if count_pending(&base.state) == 0 {
+        return compared;
+    }
+    let mut open = list_pending_before(&base.state, &newest.state);
+    for entry in earlier.iter().rev().take(MAX_EARLIER_STATES) {
+        if open.is_empty() {
+            break;
+        }
+        for change in compare_states(&entry.state, &newest.state).flips {
+            if open.contains(&decision_key(&change.after)) {
+                compared.flips.push(change);
+            }
+        }
+        let still_pending = list_pending_before(&entry.state, &newest.state);
+        open.retain(|key| still_pending.contains(key));
+    }
+    compared
+}
+
+/// A decision of the newest state: eval, transcript and message.
+type DecisionKey = (u32, u32, Option<u32>);
+
+fn decision_key(one: &StateDecision) -> DecisionKey {
+    (one.eval, one.transcript, one.message)
+}
+
+/// Returns the decisions with a verdict in the newer state that the older one plans and has no verdict for.
+fn list_pending_before(before: &State, after: &State) -> HashSet<DecisionKey> {
+    let same = Correspondence::find(before, after);
+    let is_pending = |one: &&StateDecision| {
+        let find = || {
+            let eval = same.evals.get(one.eval as usize).copied()??;
+            let transcript = same.transcripts.get(one.transcript as usize).copied()??;
+            before.find(eval, transcript, one.message)
+        };
+        one.passed().is_some()
+            && find().is_some_and(|one| one.standing == DecisionStanding::Pending)
+    };
+    let decisions = after.decisions().filter(is_pending);
+    decisions.map(decision_key).collect()
+}
+
+/// Describes the newest entry.
+fn describe_entry(
+    history: &History,
+    base: &HistoryEntry,
+    newest: &HistoryEntry,
+    compared: &StateComparison,
+    workspace: &Workspace,
+) -> RecordedEdit {
+    let reasons = history.read_results(
+        compared
+            .flips
+            .iter()
+            .take(MAX_REASONS)
+            .flat_map(StateChange::cells),
+    );
+    let flips = compared.flips.iter().filter_map(|change| {
+        Some(RecordedFlip {
+            name: change.name.clone(),
+            before: to_side(&change.before, &reasons)?,
+            after: to_side(&change.after, &reasons)?,
+            arithmetic: change.cause.format_arithmetic(),
+        })
+    });
+    let added = compared.added.iter().filter_map(|one| {
+        let outcome = one.outcome()?;
+        Some((newest.state.name(one), outcome))
+    });
+    let removed = compared.removed.iter().map(|one| RemovedDecision {
+        name: base.state.name(one),
+        row: None,
+        outcome: one.outcome(),
+    });
+    let renames = find_renames(newest);
+    let (old_texts, new_texts) = (read_texts(history, base), read_texts(history, newest));
+    // An error is not a verdict, so its decision waits for one, too.
+    let is_error = |one: &&StateDecision| {
+        let outcome = one.outcome();
+        outcome.is_some_and(|outcome| outcome.is_error() && outcome != Outcome::CheckError)
+    };
+    let failed = newest.state.decisions().filter(is_error).count();
+    let pending = count_pending(&newest.state) + failed;
+    let wait = if pending == 1 { "waits" } else { "wait" };
+    RecordedEdit {
+        report: EditReport {
+            is_edit: true,
+            is_restored: true,
+            files: diff_texts(&old_texts, &new_texts, workspace),
+            base_texts: old_texts,
+            base_bounds: read_bounds(base.header(), &renames),
+            removed: removed.collect(),
+            // The next edit continues one that still waits for its judging.
+            touched_evals: if pending > 0 && newest.judged == 0 {
+                let edits = newest.edits.iter();
+                edits
+                    .map(|edit| format!("{}/{}", edit.rubric, edit.eval))
+                    .collect()
+            } else {
+                Vec::new()
+            },
+            not_judged: match pending {
+                0 if compared.flips.is_empty() && renames.is_empty() => {
+                    Some("no verdict moved".to_owned())
+                }
+                0 => None,
+                many => Some(format!("{} {wait} for R", pluralize(many as u64, "cell"))),
+            },
+            renames,
+            ..EditReport::default()
+        },
+        flips: flips.collect(),
+        first_verdicts: added.collect(),
+    }
+}
+
+/// Describes an edit of the files that no run has recorded.
+fn describe_outside_edit(
+    history: &History,
+    newest: &HistoryEntry,
+    workspace: &Workspace,
+) -> Option<RecordedEdit> {
+    let old_texts = read_texts(history, newest);
+    let files = workspace.files.iter();
+    let new_texts: HashMap<PathBuf, Arc<str>> = files
+        .map(|file| (file.path.clone(), Arc::clone(&file.text)))
+        .collect();
+    let files = diff_texts(&old_texts, &new_texts, workspace);
+    if files.is_empty() {
+        return None;
+    }
+    Some(RecordedEdit {
+        report: EditReport {
+            is_edit: true,
+            is_restored: true,
+            files,
+            base_bounds: read_bounds(newest.header(), &[]),
+            base_texts: old_texts,
+            not_judged: Some("edited since the last run, nothing judged yet".to_owned()),
+            ..EditReport::default()
+        },
+        flips: Vec::new(),
+        first_verdicts: Vec::new(),
+    })
+}
+
+fn to_side(
+    decision: &StateDecision,
+    reasons: &HashMap<RecordedCell, CellResult>,
+) -> Option<FlipSide> {
+    let outcome = decision.outcome()?;
+    // The first cell that voted for the outcome explains it.
+    let results = decision.cells.iter().filter_map(|cell| reasons.get(cell));
+    let found = results
+        .clone()
+        .find(|result| result.outcome == outcome)
+        .or_else(|| results.clone().next());
+    let explanation = found.map_or("", |result| {
+        result.error.as_deref().unwrap_or(&result.explanation)
+    });
+    Some(FlipSide {
+        outcome,
+        score: decision.score(),
+        explanation: Arc::from(explanation),
+    })
+}
+
+/// Returns the evals that the entry renamed, with the numbers of their verdicts.
+fn find_renames(newest: &HistoryEntry) -> Vec<EvalRename> {
+    let state = &newest.state;
+    let edits = newest.edits.iter().filter_map(|edit| {
+        let EvalEditKind::Renamed { from } = &edit.kind else {
+            return None;
+        };
+        let (rubric, eval) = from.split_once('/').unwrap_or((&edit.rubric, from));
+        let decisions = state.decisions().filter(|one| {
+            let spec = state.eval(one);
+            spec.id == edit.eval && state.rubric_id(spec) == edit.rubric
+        });
+        Some(EvalRename {
+            from: EvalName {
+                rubric: rubric.to_owned(),
+                eval: eval.to_owned(),
+            },
+            to: EvalName {
+                rubric: edit.rubric.clone(),
+                eval: edit.eval.clone(),
+            },
+            verdicts: decisions.filter(|one| one.passed().is_some()).count() as u64,
+        })
+    });
+    edits.collect()
+}
+
+/// Returns the score bounds of a revision, by the evals' names now.
+fn read_bounds(header: &RunHeader, renames: &[EvalRename]) -> HashMap<EvalName, ScoreBounds> {
+    let evals = header.evals.iter().map(|spec| {
+        let rubric = header.rubrics.get(spec.rubric as usize);
+        let name = EvalName {
+            rubric: rubric.map_or_else(String::new, |rubric| rubric.id.clone()),
+            eval: spec.id.clone(),
+        };
+        let found = renames.iter().find(|rename| rename.from == name);
+        let bounds = ScoreBounds::from_decision_settings(&spec.decision_settings);
+        (found.map_or(name, |rename| rename.to.clone()), bounds)
+    });
+    evals.collect()
+}
+
+/// Returns the texts of the files of a revision. A text that cannot be read is absent.
+fn read_texts(history: &History, entry: &HistoryEntry) -> HashMap<PathBuf, Arc<str>> {
+    let header = entry.header();
+    let Some(run) = history.runs().iter().find(|run| run.id == header.run) else {
+        return HashMap::new();
+    };
+    let snapshots = header.snapshots.iter().filter_map(|file| {
+        let text = super::read_text(&run.dir, &file.blob).ok()?;
+        Some((file.path.clone(), text))
+    });
+    snapshots.collect()
+}
+
+/// Compares the files of two revisions, without labels, which determine no verdict.
+fn diff_texts(
+    old: &HashMap<PathBuf, Arc<str>>,
+    new: &HashMap<PathBuf, Arc<str>>,
+    workspace: &Workspace,
+) -> Vec<EditedFile> {
+    let mut paths: Vec<&PathBuf> = old.keys().chain(new.keys()).collect();
+    paths.sort();
+    paths.dedup();
+    let labels: HashSet<PathBuf> = workspace
+        .label_places
+        .iter()
+        .map(|place| workspace.root.join(&*place.file))
+        .chain([workspace.labels_file_path()])
+        .collect();
+    let mut files = Vec::new();
+    for path in paths {
+        let (was, is) = (old.get(path), new.get(path));
+        if was == is || labels.contains(&workspace.root.join(path)) {
+            continue;
+        }
+        let text = |side: Option<&Arc<str>>| side.cloned().unwrap_or_default();
+        files.push(EditedFile {
+            path: path.clone(),
+            diff: unified_diff(path, &text(was), &text(is)).into(),
+            change: match (was, is) {
+                (None, _) => FileChange::New,
+                (_, None) => FileChange::Deleted,
+                _ => FileChange::Saved,
+            },
+        });
+    }
+    files
+}

@@ -1,0 +1,116 @@
+//! Reads and records draws, and computes the figures of evals on other threads.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::{Runtime, run_store_for};
+use crate::compare::{DrawQuota, DrawRequest, QueueEval, StratumProperty};
+use crate::record::{History, NoiseRecords};
+use crate::tui::history_view::Shared;
+use crate::tui::label_figures::{FiguresInput, compute_screen_figures};
+use crate::tui::msg::Msg;
+use crate::tui::state::runs::RunTicket;
+use crate::tui::task_failure::TaskFailure;
+use crate::workspace::Workspace;
+use crate::workspace::label_draws::{add_draw, read_draws};
+
+impl Runtime {
+    /// Reads the draws of a file of labels.
+    pub(super) fn read_draws(&self, file: PathBuf) {
+        let failed = file.clone();
+        self.spawn_blocking(
+            move || Msg::DrawsRead {
+                draws: read_draws(&file)
+                    .map(Shared::from)
+                    .map_err(TaskFailure::new),
+                file,
+            },
+            move |why| Msg::DrawsRead {
+                file: failed,
+                draws: Err(why),
+            },
+        );
+    }
+
+    /// Reads the repeats of the noise runs of a workspace.
+    pub(super) fn read_noise(&self, workspace: Arc<Workspace>, measured: Option<RunTicket>) {
+        let env = self.deps.env.clone();
+        let root = workspace.root.clone();
+        let failed = root.clone();
+        self.spawn_blocking(
+            move || {
+                let store = run_store_for(&workspace, &env);
+                let history = History::read(&store, &root);
+                Msg::NoiseRead {
+                    noise: Ok(NoiseRecords::read(&history, &root).into()),
+                    root,
+                    measured,
+                }
+            },
+            move |why| Msg::NoiseRead {
+                root: failed,
+                measured,
+                noise: Err(why),
+            },
+        );
+    }
+
+    /// Draws and records the draw.
+    pub(super) fn draw_labels(
+        &self,
+        file: PathBuf,
+        eval: u32,
+        items: Shared<QueueEval>,
+        by: Option<StratumProperty>,
+        size: usize,
+    ) {
+        let request = DrawRequest {
+            by,
+            quota: DrawQuota::Total(size),
+            seed: fastrand::u64(..=u64::from(u32::MAX)),
+            at: self.deps.clock.wall_time(),
+            excludes_hidden: false,
+        };
+        self.spawn_blocking(
+            move || {
+                let draw = || {
+                    // Another program may have drawn since, so the file is read again.
+                    let draws = read_draws(&file)?;
+                    let Some(draw) = items.draw(&request, &draws) else {
+                        return Ok(None);
+                    };
+                    add_draw(&file, &draw)?;
+                    Ok(Some(Box::new(draw)))
+                };
+                Msg::LabelsDrawn {
+                    eval,
+                    drawn: draw().map_err(
+                        |error: crate::workspace::label_draws::LabelDrawsError| {
+                            TaskFailure::new(error)
+                        },
+                    ),
+                }
+            },
+            move |why| Msg::LabelsDrawn {
+                eval,
+                drawn: Err(why),
+            },
+        );
+    }
+
+    /// Computes the figures of an eval.
+    pub(super) fn compute_figures(&self, eval: u32, version: u64, input: Shared<FiguresInput>) {
+        self.spawn_blocking(
+            move || Msg::FiguresComputed {
+                eval,
+                version,
+                figures: Ok(compute_screen_figures(&input).into()),
+            },
+            move |why| Msg::FiguresComputed {
+                eval,
+                version,
+                figures: Err(why),
+            },
+        );
+    }
+}

@@ -1,0 +1,263 @@
+//! The reading screen: one transcript with one input line, groups of notes, and questions about modes.
+//!
+//! Responsible for what is selected and typed. Does not draw and does not write: see `update/review.rs`.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use super::document::DocumentState;
+use crate::model::WallTime;
+use crate::review::{
+    DEFAULT_CUT, DraftHits, EvalDraft, GroupingState, NoteGroup, ReviewNote, ReviewPlace,
+    ReviewQueueItem, ReviewSession, Saturation,
+};
+use crate::tui::key_chord::KeyChord;
+use crate::tui::widget::flow::ScrollState;
+
+/// The view of the screen.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum ReviewView {
+    /// One transcript.
+    #[default]
+    Reading,
+    /// Notes and modes.
+    Modes,
+    /// Yes or no per mode.
+    Answers,
+    /// Drafts of an eval for a mode.
+    Drafts,
+}
+
+/// The side of the view of modes that has the focus.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum ModesSide {
+    /// The notes without a mode, or those of the opened mode.
+    #[default]
+    Notes,
+    /// The modes.
+    Modes,
+}
+
+/// A text that is typed on the screen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum ReviewText {
+    /// The note on the shown transcript.
+    Note,
+    /// The name of a new mode with the chosen notes.
+    NewMode,
+    /// Another name of a mode.
+    Rename(String),
+    /// The definition of a mode.
+    Define(String),
+    /// The name of the mode that the chosen notes of a mode become.
+    Split(String),
+}
+
+impl ReviewText {
+    /// Returns the words before the line.
+    pub(crate) const fn label(&self) -> &'static str {
+        match self {
+            Self::Note => " first failure: ",
+            Self::NewMode => " new mode: ",
+            Self::Rename(_) => " name: ",
+            Self::Define(_) => " occurs when: ",
+            Self::Split(_) => " split off as: ",
+        }
+    }
+}
+
+/// The drafts of an eval for a mode.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct DraftList {
+    pub(crate) mode: String,
+    pub(crate) drafts: Vec<EvalDraft>,
+    /// The hits of each draft, or the reason why they are unknown; `None` while dicta counts.
+    pub(crate) hits: Vec<Option<Result<Option<DraftHits>, String>>>,
+    pub(crate) selected: usize,
+}
+
+/// The view of modes.
+#[derive(Debug, Clone)]
+pub(crate) struct ModesView {
+    pub(crate) side: ModesSide,
+    pub(crate) selected_note: usize,
+    pub(crate) selected_mode: usize,
+    /// The ids of marked notes.
+    pub(crate) marked: BTreeSet<String>,
+    /// The mode whose notes are listed instead of those without a mode.
+    pub(crate) opened: Option<String>,
+    /// The mode that the next selected mode takes in.
+    pub(crate) merges: Option<String>,
+    pub(crate) groups: Vec<NoteGroup>,
+    /// The distance up to which notes are grouped.
+    pub(crate) cut: f64,
+    pub(crate) changes: GroupingState,
+}
+
+impl Default for ModesView {
+    fn default() -> Self {
+        Self {
+            side: ModesSide::default(),
+            selected_note: 0,
+            selected_mode: 0,
+            marked: BTreeSet::new(),
+            opened: None,
+            merges: None,
+            groups: Vec::new(),
+            cut: DEFAULT_CUT,
+            changes: GroupingState::default(),
+        }
+    }
+}
+
+/// The state of loading.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) enum ReviewLoading {
+    /// Nothing was requested.
+    #[default]
+    Idle,
+    /// The files are being read.
+    Reading,
+    /// The review does not open, for these reasons.
+    Failed(Vec<String>),
+}
+
+/// The kind of a write in progress: what follows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ReviewWriteKind {
+    /// A note on the shown transcript; the next transcript follows.
+    Note,
+    /// An undone note.
+    Undo,
+    /// A change of groups.
+    Groups,
+    /// An undone change of groups.
+    UndoGroups,
+    /// An answer; the next question follows.
+    Answer,
+}
+
+/// The state that an undo of a note restores.
+#[derive(Debug, Clone)]
+pub(crate) struct NoteUndo {
+    /// The transcript.
+    pub(crate) transcript: String,
+    /// The id of the written note.
+    pub(crate) id: String,
+    /// The note before; `None` if there was none.
+    pub(crate) before: Option<ReviewNote>,
+}
+
+/// The state of the screen.
+#[derive(Debug, Default)]
+pub(crate) struct ReviewScreen {
+    pub(crate) open: bool,
+    pub(crate) view: ReviewView,
+    /// The place that the command line chose.
+    pub(crate) place: Option<ReviewPlace>,
+    /// Increases with each order to read. Older results are ignored.
+    pub(crate) number: u64,
+    pub(crate) loading: ReviewLoading,
+    pub(crate) session: Option<Box<ReviewSession>>,
+    /// The time at which the review was read.
+    pub(crate) opened_at: Option<WallTime>,
+    /// The position in the queue.
+    pub(crate) at: usize,
+    /// The transcript whose document is requested.
+    pub(crate) shown: Option<String>,
+    pub(crate) document: DocumentState,
+    pub(crate) scroll: ScrollState,
+    /// The focused message.
+    pub(crate) message: u32,
+    /// The number of the write in progress, and its kind.
+    pub(crate) writing: Option<(u64, ReviewWriteKind)>,
+    pub(crate) last_write: u64,
+    /// The keys that were pressed during a write. They count after it, so that fast presses lose nothing.
+    pub(crate) held: VecDeque<KeyChord>,
+    pub(crate) undo: Vec<NoteUndo>,
+    /// The number of visited transcripts, and the new modes.
+    pub(crate) visited: usize,
+    pub(crate) saturation: Saturation,
+    pub(crate) modes: ModesView,
+    pub(crate) drafts: DraftList,
+    /// The open questions, and the position in them.
+    pub(crate) questions: Vec<(String, String)>,
+    pub(crate) question: usize,
+}
+
+impl ReviewScreen {
+    /// Returns the transcript of the view: that of the queue, or that of the question.
+    pub(crate) fn current_transcript(&self) -> Option<&str> {
+        let session = self.session.as_ref()?;
+        match self.view {
+            ReviewView::Answers => self
+                .questions
+                .get(self.question)
+                .map(|(transcript, _)| transcript.as_str()),
+            _ => session
+                .queue
+                .get(self.at)
+                .map(|item| item.transcript.as_str()),
+        }
+    }
+
+    /// Returns the item of the queue.
+    pub(crate) fn current_item(&self) -> Option<&ReviewQueueItem> {
+        self.session.as_ref()?.queue.get(self.at)
+    }
+
+    /// Returns the reader's own note on the shown transcript.
+    pub(crate) fn current_note(&self) -> Option<&ReviewNote> {
+        let session = self.session.as_ref()?;
+        let reader = session.reader.as_deref();
+        session.book.own_note(self.current_transcript()?, reader)
+    }
+
+    /// Returns the notes of the left side: those of the opened mode, else those without a mode, by similarity.
+    pub(crate) fn listed_notes(&self) -> Vec<&ReviewNote> {
+        let Some(session) = &self.session else {
+            return Vec::new();
+        };
+        let book = &session.book;
+        if let Some(mode) = &self.modes.opened {
+            return book.notes_of_mode(mode);
+        }
+        let grouped = self.modes.groups.iter().flat_map(|group| &group.notes);
+        let mut notes: Vec<&ReviewNote> = grouped
+            .filter_map(|id| book.find(id))
+            .filter(|note| note.is_ungrouped())
+            .collect();
+        let rest: Vec<&ReviewNote> = book
+            .ungrouped()
+            .into_iter()
+            .filter(|note| !notes.iter().any(|listed| listed.id == note.id))
+            .collect();
+        notes.extend(rest);
+        notes
+    }
+
+    /// Returns the suggested group of a note.
+    pub(crate) fn group_of(&self, note: &str) -> Option<(usize, &NoteGroup)> {
+        let mut groups = self.modes.groups.iter().enumerate();
+        groups.find(|(_, group)| group.notes.iter().any(|id| id == note))
+    }
+
+    /// Returns the id of the selected mode.
+    pub(crate) fn selected_mode(&self) -> Option<&str> {
+        let modes = &self.session.as_ref()?.book.modes.modes;
+        modes
+            .get(self.modes.selected_mode)
+            .map(|mode| mode.id.as_str())
+    }
+
+    /// Returns the chosen notes: the marked ones, else the selected one.
+    pub(crate) fn chosen_notes(&self) -> Vec<String> {
+        if !self.modes.marked.is_empty() {
+            return self.modes.marked.iter().cloned().collect();
+        }
+        let listed = self.listed_notes();
+        let selected = listed.get(self.modes.selected_note);
+        selected
+            .map(|note| vec![note.id.clone()])
+            .unwrap_or_default()
+    }
+}

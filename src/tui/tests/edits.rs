@@ -1,0 +1,178 @@
+//! Edits in the whole workbench: the diff and the flips stay together over saves, runs and a restart.
+
+use crate::model::Millis;
+use crate::tui::state::edit_report::summarize;
+use crate::tui::state::saves::PARTIAL_WRITE_WINDOW;
+use crate::tui::testing::TestWorkbench;
+use crate::tui::tests::{demo_in, go_to, judged, rubric, workbench};
+
+const BEAMLINE: &str = "rubrics/beamline.yaml";
+const SCORED: &str = "rubrics/scored.yaml";
+
+/// Returns a rubric with a judged eval that has scores.
+fn scored(id: &str, min_score: f64) -> String {
+    format!(
+        "evals:\n  - id: {id}\n    type: llm_judge\n    params: {{ criteria: 'The answer mentions \"hello\". It mentions \"zebra\".', min_score: {min_score} }}\n"
+    )
+}
+
+/// Opens a workspace with two transcripts, one of which meets half of the criteria, and judges it.
+fn half_met(min_score: f64) -> TestWorkbench {
+    let transcript = |id: &str, text: &str| {
+        format!(
+            "{{\"id\":\"{id}\",\"messages\":[{{\"role\":\"user\",\"content\":\"hi\"}},{{\"role\":\"assistant\",\"content\":\"{text}\"}}]}}\n"
+        )
+    };
+    let transcripts = transcript("half", "hello") + &transcript("all", "hello zebra");
+    let rubric = scored("greets", min_score);
+    let labels =
+        "{\"transcript\":\"half\",\"rubric\":\"scored\",\"eval\":\"greets\",\"passed\":true}\n";
+    let mut app = workbench(
+        120,
+        40,
+        &[
+            (
+                "dicta.yaml",
+                "transcripts: [t.jsonl]\nrubrics: [rubrics/scored.yaml]\njudge: rules\n",
+            ),
+            ("t.jsonl", &transcripts),
+            (SCORED, &rubric),
+            ("labels.jsonl", labels),
+        ],
+    );
+    app.settle().keys("R").settle();
+    app
+}
+
+fn summary(app: &TestWorkbench) -> String {
+    let report = app.event_loop.app.saves.report.as_ref();
+    report.map(summarize).unwrap_or_default()
+}
+
+#[test]
+fn diff_and_flips_stay_together_over_runs_and_comments() {
+    let mut app = judged(120, 40);
+    let (_, mended) = rubric(&app);
+    app.save(BEAMLINE, &mended).settle();
+    app.pass(PARTIAL_WRITE_WINDOW + Millis(1));
+    app.keys("R").settle();
+    app.save(BEAMLINE, &format!("# why\n{mended}")).settle();
+    app.keys("r").settle();
+    assert_eq!(
+        summary(&app),
+        "saved beamline.yaml: 3 flips, all 3 towards your labels"
+    );
+    let report = app.event_loop.app.saves.report.as_ref().expect("an edit");
+    assert!(report.files[0].diff.contains("+# why"), "{report:?}");
+    assert_eq!(app.event_loop.app.live_session.cells.total.flipped, 3);
+}
+
+#[test]
+fn closed_changes_open_with_the_next_edit() {
+    let mut app = judged(120, 40);
+    let (text, mended) = rubric(&app);
+    app.save(BEAMLINE, &mended).settle();
+    assert!(app.screen().contains("7 changes"), "{}", app.screen());
+    app.keys("w");
+    assert!(!app.screen().contains("7 changes"), "{}", app.screen());
+    app.keys("R").settle();
+    assert!(!app.screen().contains("7 changes"), "{}", app.screen());
+    app.pass(PARTIAL_WRITE_WINDOW + Millis(1));
+    app.save(BEAMLINE, &text).settle();
+    assert!(app.screen().contains("7 changes"), "{}", app.screen());
+}
+
+#[test]
+fn removed_cells_are_counted_and_named() {
+    let mut app = judged(120, 40);
+    let (text, _) = rubric(&app);
+    let narrowed = text.replace(
+        "type: regex",
+        "type: regex\n    applies_to: { ids: [beam-quote] }",
+    );
+    assert_ne!(text, narrowed);
+    app.save(BEAMLINE, &narrowed).settle();
+    let report = app.event_loop.app.saves.report.as_ref().expect("an edit");
+    assert_eq!(report.removed.len(), 4);
+    let screen = app.keys("7").screen();
+    assert!(
+        screen.contains("4 cells are no longer planned: names-a-version 4"),
+        "{screen}"
+    );
+    assert!(
+        screen.contains("beam-release · names-a-version"),
+        "{screen}"
+    );
+}
+
+#[test]
+fn renamed_eval_keeps_verdicts_and_its_labels_move() {
+    let mut app = half_met(0.75);
+    app.save(SCORED, &scored("says-hello", 0.75)).settle();
+    assert!(
+        summary(&app).ends_with("greets → says-hello: 2 verdicts go along"),
+        "{}",
+        summary(&app)
+    );
+    let cells = &app.event_loop.app.live_session.cells;
+    assert_eq!((cells.total.rows, cells.total.stale), (2, 0));
+    let screen = app.screen();
+    assert!(
+        screen.contains("1 label still has the old name: M moves them"),
+        "{screen}"
+    );
+    // A trace of an earlier run is read under the eval's old name.
+    go_to(&mut app, "half/scored/says-hello");
+    let screen = app.screen();
+    assert!(!screen.contains("cannot be read"), "{screen}");
+    app.keys("M").settle();
+    let labels = std::fs::read_to_string(app.root.join("labels.jsonl")).expect("it is there");
+    assert!(labels.contains("\"eval\":\"says-hello\""), "{labels}");
+}
+
+#[test]
+fn rename_and_threshold_in_one_save_explain_the_flip_by_arithmetic() {
+    let mut app = half_met(0.75);
+    app.save(SCORED, &scored("says-hello", 0.5)).settle();
+    let report = app.event_loop.app.saves.report.as_ref().expect("an edit");
+    assert_eq!(report.flips.len(), 1, "{report:?}");
+    let screen = app.keys("7").screen();
+    assert!(screen.contains("0.50 ≥ 0.50, was < 0.75"), "{screen}");
+}
+
+#[test]
+fn newest_edit_is_shown_after_a_restart() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let root = demo_in(dir.path());
+    let mut app = TestWorkbench::open(120, 40, None, dir, &root);
+    app.settle().keys("R").settle();
+    let (_, mended) = rubric(&app);
+    app.save(BEAMLINE, &mended).settle();
+    let flips = app.event_loop.app.live_session.cells.total.flipped;
+    // The next session has the same data directory.
+    let env = app.env();
+    let workspace = crate::workspace::load(
+        &app.root,
+        &env,
+        &crate::handlers::EvalTypeRegistry::builtin(),
+    )
+    .expect("it loads");
+    let place = crate::tui::state::OpenedItem::Workspace(std::sync::Arc::new(workspace));
+    let again = tempfile::tempdir().expect("a folder");
+    let size = ratatui::layout::Size::new(120, 40);
+    let mut next = TestWorkbench::on(
+        place,
+        size,
+        None,
+        (env, again, app.root.clone()),
+        Vec::new(),
+    );
+    next.settle();
+    assert_eq!(
+        summary(&next),
+        "the last edit, beamline.yaml: 3 flips, all 3 towards your labels"
+    );
+    assert_eq!(next.event_loop.app.live_session.cells.total.flipped, flips);
+    let report = next.event_loop.app.saves.report.as_ref().expect("an edit");
+    assert!(report.files[0].diff.contains("+++"), "{report:?}");
+}

@@ -1,0 +1,587 @@
+//! Labelling in the whole workbench: queues, notes, advance, blind screen, figures, causes of disagreements.
+
+use serde_json::{Value, json};
+
+use super::{go_to, last_notice, workbench};
+use crate::model::Millis;
+use crate::tui::command::{UiCommand, find_spec};
+use crate::tui::screen_choices::ScreenChoices;
+use crate::tui::state::cells::CellsEntry;
+use crate::tui::testing::TestWorkbench;
+
+const COUNT: usize = 12;
+const RUBRIC: &str =
+    "id: r\nevals:\n  - { id: names, type: contains, params: { patterns: ['2.69'] } }\n";
+
+/// Returns a judged workspace of 12 transcripts: the first six pass. `labels` is the labels file.
+fn labelled(width: u16, height: u16, labels: &str) -> TestWorkbench {
+    judged(width, height, labels, "R")
+}
+
+/// As [`labelled`], with other keys that judge.
+fn judged(width: u16, height: u16, labels: &str, keys: &str) -> TestWorkbench {
+    let lines = (0..COUNT).map(|at| {
+        let answer = if at < COUNT / 2 { "Use 2.69." } else { "No." };
+        let line = json!({"id": format!("t{at:02}"), "tags": if at % 3 == 0 { vec!["vip"] } else { vec![] },
+            "messages": [
+                {"role": "user", "content": "Which?"},
+                {"role": "assistant", "content": answer},
+            ]});
+        line.to_string() + "\n"
+    });
+    let transcripts: String = lines.collect();
+    let workspace = "transcripts: [t.jsonl]\nrubrics: [r.yaml]\nruns: runs\nlabels: labels.jsonl\n";
+    let mut app = workbench(
+        width,
+        height,
+        &[
+            ("dicta.yaml", workspace),
+            ("r.yaml", RUBRIC),
+            ("t.jsonl", &transcripts),
+            ("labels.jsonl", labels),
+        ],
+    );
+    app.settle().keys(keys).settle();
+    app
+}
+
+fn file(app: &TestWorkbench, name: &str) -> Vec<Value> {
+    let text = std::fs::read_to_string(app.root.join(name)).unwrap_or_default();
+    let lines = text.lines().map(serde_json::from_str);
+    lines.map(|line| line.expect("JSON")).collect()
+}
+
+/// Continues until the watcher has read dicta's own write.
+fn read_back(app: &mut TestWorkbench) {
+    app.settle_for(|model| model.label_edits.pending.is_empty());
+}
+
+/// Returns the id of the selected transcript.
+fn selected(app: &TestWorkbench) -> String {
+    let cells = &app.event_loop.app.live_session.cells;
+    let row = cells.selected_row().expect("a row");
+    cells.decision_name(row).expect("a name").transcript
+}
+
+fn first_line(app: &TestWorkbench) -> String {
+    app.screen().lines().next().unwrap_or_default().to_owned()
+}
+
+/// Begins the queue with this title.
+fn begin(app: &mut TestWorkbench, title: &str) {
+    app.keys("Q").settle();
+    let options = app
+        .event_loop
+        .app
+        .overlays
+        .last()
+        .map(|overlay| match overlay {
+            crate::tui::state::overlay::Overlay::LabelQueues { options, .. } => options.clone(),
+            other => panic!("another overlay: {other:?}"),
+        });
+    let options = options.expect("the list of queues");
+    let titles: Vec<&str> = options.iter().map(|option| option.title.as_str()).collect();
+    let at = titles.iter().position(|one| *one == title);
+    let at = at.unwrap_or_else(|| panic!("no {title} in {titles:?}"));
+    app.keys(&"j ".repeat(at)).keys("enter").settle();
+}
+
+/// Selects the row of the eval.
+fn select_eval(app: &mut TestWorkbench) {
+    app.keys("1 g").settle();
+    assert!(
+        app.screen().contains("against your labels"),
+        "{}",
+        app.screen()
+    );
+}
+
+fn line(transcript: &str, by: &str, passed: bool) -> String {
+    let label = json!({"transcript": transcript, "rubric": "r", "eval": "names", "passed": passed, "by": by});
+    label.to_string() + "\n"
+}
+
+#[test]
+fn note_is_saved_on_its_label_before_and_after_the_answer() {
+    let mut app = labelled(80, 24, "");
+    go_to(&mut app, "t00/r/names");
+    app.keys("i").type_in("clear case, p f u");
+    assert!(
+        app.screen().contains("note: clear case"),
+        "{}",
+        app.screen()
+    );
+    app.keys("enter").settle();
+    assert!(
+        file(&app, "labels.jsonl").is_empty(),
+        "a note is not a label"
+    );
+    app.keys("p");
+    read_back(&mut app);
+    let written = file(&app, "labels.jsonl");
+    assert_eq!(written[0]["note"], "clear case, p f u");
+    // A note on a label keeps the answer and its time.
+    app.keys("i ctrl-u").type_in("second").keys("enter");
+    read_back(&mut app);
+    let noted = file(&app, "labels.jsonl");
+    assert_eq!((&noted[0]["note"], noted.len()), (&json!("second"), 1));
+    assert_eq!(
+        (&noted[0]["at"], &noted[0]["passed"]),
+        (&written[0]["at"], &json!(true))
+    );
+    assert!(app.screen().contains("second"), "{}", app.screen());
+    app.keys("U");
+    read_back(&mut app);
+    assert_eq!(file(&app, "labels.jsonl"), written);
+    // Escape discards the line, and an empty line removes the note.
+    app.keys("i").type_in("x").keys("esc").settle();
+    assert_eq!(file(&app, "labels.jsonl"), written);
+    app.keys("i ctrl-u enter");
+    read_back(&mut app);
+    assert_eq!(file(&app, "labels.jsonl")[0].get("note"), None);
+}
+
+#[test]
+fn drawn_queue_shows_purpose_and_progress_and_its_labels_store_their_probability() {
+    let mut app = labelled(120, 40, "");
+    select_eval(&mut app);
+    app.keys("Q h");
+    assert!(app.screen().contains(" 10 decisions;"), "{}", app.screen());
+    app.keys("esc");
+    app.keys("Q").settle();
+    app.keys("h enter").settle();
+    assert!(
+        first_line(&app).contains(" MEASURE random 0 of 10 "),
+        "{}",
+        first_line(&app)
+    );
+    let draws = file(&app, "labels.draws.jsonl");
+    assert_eq!(draws.len(), 1);
+    let first = draws[0]["drawn"][0].as_str().expect("an id").to_owned();
+    let second = draws[0]["drawn"][1].as_str().expect("an id").to_owned();
+    assert_eq!(selected(&app), first);
+    app.keys("p");
+    // The label goes on to the next decision, and counts when the file has it.
+    assert_eq!(selected(&app), second);
+    read_back(&mut app);
+    assert!(
+        first_line(&app).contains(" MEASURE random 1 of 10 "),
+        "{}",
+        first_line(&app)
+    );
+    let label = &file(&app, "labels.jsonl")[0];
+    let p = label["sample"]["p"].as_f64().expect("a probability");
+    assert!((p - 10.0 / 12.0).abs() < 1e-9, "{label}");
+    assert_eq!(label["sample"]["plan"], "random");
+    // The undo goes back to the decision.
+    app.keys("U");
+    read_back(&mut app);
+    assert_eq!(selected(&app), first);
+    assert!(
+        first_line(&app).contains("random 0 of 10"),
+        "{}",
+        first_line(&app)
+    );
+    // An unfinished draw can be continued.
+    app.keys("f f");
+    read_back(&mut app);
+    begin(&mut app, "by hand");
+    assert!(
+        first_line(&app).contains(" MEASURE a drawn decision ")
+            || first_line(&app).contains(" DEBUG by hand ")
+    );
+    begin(&mut app, "continue random");
+    assert!(
+        first_line(&app).contains(" MEASURE random 2 of 10 "),
+        "{}",
+        first_line(&app)
+    );
+    assert_eq!(
+        file(&app, "labels.draws.jsonl").len(),
+        1,
+        "continuing draws nothing"
+    );
+}
+
+#[test]
+fn stratified_queues_draw_by_verdict_and_by_tag() {
+    let mut app = labelled(120, 40, "");
+    select_eval(&mut app);
+    begin(&mut app, "stratified by verdict");
+    assert!(
+        first_line(&app).contains(" MEASURE stratified by verdict 0 of 12 "),
+        "{}",
+        first_line(&app)
+    );
+    begin(&mut app, "stratified by tag:vip");
+    let draws = file(&app, "labels.draws.jsonl");
+    assert_eq!(
+        (&draws[0]["by"], &draws[1]["by"]),
+        (&json!("verdict"), &json!("tag:vip"))
+    );
+    assert_eq!(
+        draws[1]["strata"][0]["members"].as_array().map(Vec::len),
+        Some(4)
+    );
+}
+
+#[test]
+fn label_stays_on_its_decision_if_the_user_switches_the_advance_off_and_dicta_remembers_it() {
+    let mut app = labelled(120, 40, "");
+    select_eval(&mut app);
+    begin(&mut app, "random");
+    app.keys("K").settle();
+    let first = selected(&app);
+    app.keys("p");
+    assert_eq!(selected(&app), first);
+    app.keys("s");
+    assert_ne!(selected(&app), first);
+    let second = selected(&app);
+    app.keys("K");
+    assert_eq!(
+        last_notice(&app),
+        "a label goes to the next decision of the queue"
+    );
+    app.keys("f");
+    assert_ne!(selected(&app), second);
+    let mut remembered = ScreenChoices::default();
+    assert_eq!(remembered.advance, None);
+    remembered.merge(ScreenChoices {
+        advance: Some(false),
+        ..ScreenChoices::default()
+    });
+    assert_eq!(remembered.advance, Some(false));
+    assert_eq!(app.event_loop.app.ui.choices.advance, Some(true));
+}
+
+#[test]
+fn queue_of_disagreements_debugs_and_a_disagreement_is_closed_with_its_cause() {
+    let mut app = labelled(
+        120,
+        40,
+        &(line("t00", "ann", false) + &line("t07", "ann", false)),
+    );
+    select_eval(&mut app);
+    begin(&mut app, "disagreements");
+    assert!(
+        first_line(&app).contains(" DEBUG disagreements 0 of 1 "),
+        "{}",
+        first_line(&app)
+    );
+    assert_eq!(selected(&app), "t00");
+    app.keys("D");
+    assert!(
+        app.screen().contains("the rubric misleads the judge"),
+        "{}",
+        app.screen()
+    );
+    app.keys("u").type_in("rule 2").keys("enter");
+    read_back(&mut app);
+    let label = &file(&app, "labels.jsonl")[0];
+    assert_eq!(
+        (&label["cause"], &label["clause"]),
+        (&json!("unclear"), &json!("rule 2"))
+    );
+    assert_eq!(
+        (&label["by"], &label["passed"]),
+        (&json!("ann"), &json!(false))
+    );
+    assert!(
+        first_line(&app).contains(" DEBUG disagreements 1 of 1 "),
+        "{}",
+        first_line(&app)
+    );
+    assert!(
+        app.screen()
+            .contains("disagreement closed: unclear, clause: rule 2"),
+        "{}",
+        app.screen()
+    );
+    select_eval(&mut app);
+    app.keys("5 +").settle();
+    assert!(
+        app.screen()
+            .contains("1 disagreement closed: 1 unclear; 0 open"),
+        "{}",
+        app.screen()
+    );
+    app.keys("+");
+    // A label that agrees has nothing to close.
+    go_to(&mut app, "t07/r/names");
+    let close = find_spec(UiCommand::LabelClose).expect("a command");
+    assert!(close.check_usable(&app.event_loop.app).is_err());
+    // Undo removes the cause.
+    app.keys("U");
+    read_back(&mut app);
+    assert_eq!(file(&app, "labels.jsonl")[0].get("cause"), None);
+}
+
+#[test]
+fn labels_to_confirm_have_their_own_queue_and_the_next_unlabelled_is_none_of_them() {
+    let mut app = labelled(120, 40, "");
+    for name in ["t00/r/names", "t01/r/names"] {
+        go_to(&mut app, name);
+        app.keys("1 p");
+    }
+    read_back(&mut app);
+    // An inverted check asks another question.
+    let inverted = RUBRIC.replace("type: contains", "not: true, type: contains");
+    app.save("r.yaml", &inverted);
+    // The notice about a label may come before the reload.
+    app.settle_for(|model| {
+        let rows = model.live_session.cells.rows.iter();
+        rows.filter(|row| row.to_confirm.is_some()).count() == 2
+    });
+    app.settle();
+    go_to(&mut app, "t11/r/names");
+    app.keys("1 p s").settle();
+    let now = selected(&app);
+    assert!(now != "t00" && now != "t01", "{now}");
+    begin(&mut app, "to confirm");
+    assert!(
+        first_line(&app).contains(" DEBUG to confirm 0 of 2 "),
+        "{}",
+        first_line(&app)
+    );
+    let first = selected(&app);
+    app.keys("a");
+    read_back(&mut app);
+    assert_ne!(selected(&app), first);
+    assert!(
+        first_line(&app).contains(" DEBUG to confirm 1 of 2 "),
+        "{}",
+        first_line(&app)
+    );
+    app.keys("f");
+    read_back(&mut app);
+    assert!(
+        first_line(&app).contains(" DEBUG to confirm 2 of 2 "),
+        "{}",
+        first_line(&app)
+    );
+    assert!(
+        last_notice(&app).contains("the queue is done"),
+        "{}",
+        last_notice(&app)
+    );
+}
+
+#[test]
+fn blind_labelling_shows_transcript_and_criteria_and_no_verdict() {
+    // Blind from the start: the list never shows a verdict.
+    let mut app = judged(80, 24, "", "B R");
+    app.keys("1 g").settle();
+    begin(&mut app, "stratified by verdict");
+    app.pass(Millis(60_000));
+    for (width, height) in [(80, 24), (120, 40), (200, 60)] {
+        app.resize(width, height).settle();
+        let screen = app.screen();
+        assert!(
+            screen.contains("criteria") && screen.contains("transcript"),
+            "{screen}"
+        );
+        assert!(
+            screen.contains("Which?") && screen.contains("patterns"),
+            "{screen}"
+        );
+        for mark in ["✓", "✗", "⇄", "agrees", "1 cells ─", "contains ‘"] {
+            assert!(!screen.contains(mark), "{mark} in\n{screen}");
+        }
+        assert!(
+            screen.contains(" BLIND  ")
+                && screen.contains(" MEASURE stratified by verdict 0 of 12 "),
+            "{screen}"
+        );
+    }
+    app.resize(80, 24);
+    // The draw is random, so the transcript is another one each time.
+    let rows = super::look::rows(&app)
+        .replace(&selected(&app), "tNN")
+        .replace("Use 2.69.", "No.      ");
+    super::looks::same("labelling_80x24", &rows);
+    app.keys("f").keys("i").type_in("why").keys("enter p");
+    read_back(&mut app);
+    app.pass(Millis(60_000));
+    let screen = app.screen();
+    for mark in ["✓", "✗", "agrees", "flip"] {
+        assert!(!screen.contains(mark), "{mark} in\n{screen}");
+    }
+    assert!(
+        !last_notice(&app).contains("agrees"),
+        "{}",
+        last_notice(&app)
+    );
+    let labels = file(&app, "labels.jsonl");
+    assert_eq!(labels.len(), 2);
+    for label in &labels {
+        assert_eq!(
+            (&label["blind"], &label["seen"]),
+            (&json!(true), &json!("none")),
+            "{label}"
+        );
+    }
+    assert_eq!(labels[1]["note"], "why");
+    // The list of cells is one key away.
+    app.keys("1").settle();
+    assert!(app.screen().contains("1 cells"), "{}", app.screen());
+}
+
+#[test]
+fn key_bar_leads_to_the_answer_whether_the_judge_is_good_enough() {
+    let mut app = labelled(80, 24, "");
+    select_eval(&mut app);
+    assert!(app.screen().contains("I judge good?"), "{}", app.screen());
+    app.keys("I").settle();
+    assert!(
+        app.screen()
+            .contains("is the judge of r/names good enough?"),
+        "{}",
+        app.screen()
+    );
+    assert!(
+        app.screen()
+            .contains("not known: no label was drawn by chance"),
+        "{}",
+        app.screen()
+    );
+    app.keys("esc ?").type_in("good enough").settle();
+    assert!(app.screen().contains("judge good?"), "{}", app.screen());
+    app.keys("esc");
+    begin(&mut app, "random");
+    for _ in 0..COUNT {
+        let key = if selected(&app).as_str() < "t05" {
+            "p"
+        } else {
+            "f"
+        };
+        app.keys(key);
+    }
+    read_back(&mut app);
+    select_eval(&mut app);
+    app.resize(120, 60).keys("I").settle();
+    let screen = app.screen();
+    for text in [
+        "too few labels to decide",
+        "15 more label passes and",
+        "13 more label fails are needed",
+        "6 of 7 label fails failed",
+        "corrected by the labels",
+        "details",
+        "balanced accuracy",
+        "AC1",
+    ] {
+        assert!(screen.contains(text), "{text} in\n{screen}");
+    }
+    // Blind, the figures would reveal verdicts.
+    app.keys("esc B I").settle();
+    assert!(
+        last_notice(&app).contains("would show the hidden verdicts"),
+        "{}",
+        last_notice(&app)
+    );
+}
+
+#[test]
+fn figures_of_the_screen_equal_those_of_the_command_and_are_computed_only_on_change() {
+    let labels: String = (0..COUNT)
+        .map(|at| line(&format!("t{at:02}"), "ann", at < 5))
+        .collect();
+    let mut app = labelled(120, 40, &labels);
+    select_eval(&mut app);
+    app.settle();
+    let model = &app.event_loop.app;
+    let eval = model.selected_eval().expect("an eval");
+    let (version, figures) = model.labelling.figures.computed[&eval].clone();
+    let figures = figures.expect("computed");
+    assert_eq!(
+        (
+            figures.figures.debug.true_pass,
+            figures.figures.debug.false_pass
+        ),
+        (5.0, 1.0)
+    );
+    assert_eq!(figures.figures.measured, None);
+    // Frames, movement and time compute nothing.
+    app.keys("j k").pass(Millis(1000)).settle();
+    let (same, again) = app.event_loop.app.labelling.figures.computed[&eval].clone();
+    assert_eq!(same, version);
+    assert_eq!(again, Some(figures), "it is the same allocation");
+    go_to(&mut app, "t00/r/names");
+    app.keys("1 f").settle();
+    select_eval(&mut app);
+    app.settle();
+    let (newer, figures) = app.event_loop.app.labelling.figures.computed[&eval].clone();
+    assert!(newer > version);
+    let debug = figures.expect("computed").figures.debug;
+    assert_eq!((debug.true_pass, debug.false_pass), (4.0, 2.0));
+}
+
+#[test]
+fn several_people_appear_with_their_agreement_on_the_label_and_in_the_summary() {
+    let labels: String = (0..COUNT)
+        .map(|at| {
+            let id = format!("t{at:02}");
+            line(&id, "ann", at < 5) + &line(&id, "bo", at < 7)
+        })
+        .collect();
+    let mut app = labelled(200, 60, &labels);
+    go_to(&mut app, "t05/r/names");
+    app.keys("5 +").settle();
+    assert!(
+        app.screen()
+            .contains("labels: ann ✗, bo ✓; ann and bo agree on 10 of 12 in this eval"),
+        "{}",
+        app.screen()
+    );
+    app.keys("+");
+    select_eval(&mut app);
+    app.keys("5 +").settle();
+    let screen = app.screen();
+    assert!(
+        screen.contains("ann and bo: 10 of 12 common labels the same (83 %); κ"),
+        "{screen}"
+    );
+    assert!(screen.contains("the ceiling for a judge"), "{screen}");
+    app.keys("+ I").settle();
+    assert!(app.screen().contains("ceiling    κ "), "{}", app.screen());
+    // People who disagree can close it, although the verdict agrees with the last label.
+    app.keys("esc");
+    go_to(&mut app, "t05/r/names");
+    let close = find_spec(UiCommand::LabelClose).expect("a command");
+    assert_eq!(close.check_usable(&app.event_loop.app), Ok(()));
+}
+
+#[test]
+fn verdicts_of_a_named_code_eval_have_their_own_figures() {
+    let evals = "  - { id: judged, type: llm_judge, reference: code, params: { criteria: 'The answer mentions \"2.69\".' } }\n  - { id: code, type: contains, params: { patterns: [\"2.6\"] } }\n";
+    let rubric = format!("judge: rules\nevals:\n{evals}");
+    let answers = ["Use 2.69.", "Use 2.61.", "No."].into_iter().zip('a'..);
+    let lines = answers.map(|(answer, id)| {
+        let messages = json!([{"role": "user", "content": "Which?"}, {"role": "assistant", "content": answer}]);
+        json!({"id": id, "messages": messages}).to_string() + "\n"
+    });
+    let transcripts: String = lines.collect();
+    let mut app = workbench(
+        120,
+        40,
+        &[
+            (
+                "dicta.yaml",
+                "transcripts: [t.jsonl]\nrubrics: [r.yaml]\nruns: runs\n",
+            ),
+            ("r.yaml", &rubric),
+            ("t.jsonl", &transcripts),
+        ],
+    );
+    app.settle().keys("R").settle();
+    let cells = &mut app.event_loop.app.live_session.cells;
+    let at = cells.evals.iter().position(|info| info.id == "judged");
+    let at = u32::try_from(at.expect("an eval")).expect("few");
+    cells.list.selected = Some(CellsEntry::Group(at));
+    app.keys("I").settle();
+    let screen = app.screen();
+    let headline = "against r/code, which code decides: 3 common verdicts";
+    assert!(screen.contains(headline), "{screen}");
+    let table = "1 true pass, 0 false passes, 1 true fail, 1 false fail";
+    assert!(screen.contains(table), "{screen}");
+}

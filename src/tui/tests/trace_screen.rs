@@ -1,0 +1,284 @@
+//! The trace screen, driven by keys: the list of steps, their details, the claims of the verdict, two traces side by
+//! side, and repeats of one cell.
+
+use super::look::rows;
+use super::looks::same;
+use super::{go_to, judged, last_notice};
+use crate::event::{RunHeader, StepPart};
+use crate::judge::BranchChange;
+use crate::run::BranchOrder;
+use crate::tui::effect::Effect;
+use crate::tui::msg::Msg;
+use crate::tui::state::judge_trace::{StepSelection, find_shown_call, find_shown_turn};
+use crate::tui::state::pane::Pane;
+use crate::tui::state::shown_cell::resolve_shown_cell;
+use crate::tui::state::step_list::StepList;
+use crate::tui::testing::TestWorkbench;
+use crate::tui::update::update;
+
+const CELL: &str = "beam-release/beamline/newest";
+
+/// Returns the rows of the screen without the times of the steps: on a busy machine the clock advances.
+fn steady(app: &TestWorkbench) -> String {
+    let time = regex::Regex::new(r" *\b[\d.]+ m?s ┃").expect("a pattern");
+    let zero = |found: &regex::Captures<'_>| {
+        let width = found[0].chars().count();
+        format!("{:>width$}", "0 ms ┃")
+    };
+    // The marker of the prompt differs between installations.
+    let marker = regex::Regex::new(r"this message: [0-9a-f]{16}").expect("a pattern");
+    let shown = rows(app);
+    let shown = time.replace_all(&shown, zero);
+    let shown = marker.replace_all(&shown, "this message: 0000000000000000");
+    shown.into_owned()
+}
+
+/// Opens the trace screen of a judged cell of the demo.
+fn opened(width: u16, height: u16) -> TestWorkbench {
+    let mut app = judged(width, height);
+    go_to(&mut app, CELL);
+    app.keys("1 enter").settle();
+    assert!(app.event_loop.app.shows_trace_screen());
+    app
+}
+
+fn step_ids(app: &TestWorkbench) -> Vec<String> {
+    let app = &app.event_loop.app;
+    let shown = resolve_shown_cell(app).expect("a cell");
+    let list = StepList::new(&app.session().trace_screen, &shown);
+    list.steps.iter().map(|step| step.id.to_string()).collect()
+}
+
+fn selected_step(app: &TestWorkbench) -> String {
+    let app = &app.event_loop.app;
+    let shown = resolve_shown_cell(app).expect("a cell");
+    let screen = &app.session().trace_screen;
+    let list = StepList::new(screen, &shown);
+    let at = screen.find_selected(&list.steps).expect("a step");
+    list.steps[at].id.to_string()
+}
+
+#[test]
+fn trace_screen_shows_the_whole_story_in_one_list() {
+    let mut app = opened(120, 40);
+    same("trace_screen_120x40", &steady(&app));
+    let ids = step_ids(&app);
+    assert_eq!(ids.first().map(String::as_str), Some("1.prompt"));
+    assert!(ids.iter().any(|id| id == "1.call.1"), "{ids:?}");
+    assert!(
+        ids.last().is_some_and(|id| id.ends_with(".verdict")),
+        "{ids:?}"
+    );
+    app.keys("g").settle();
+    assert_eq!(selected_step(&app), "1.prompt");
+    same("trace_screen_prompt_120x40", &steady(&app));
+    app.keys("z z").settle();
+    same("trace_screen_frame_120x40", &steady(&app));
+    app.resize(80, 24).settle();
+    same("trace_screen_80x24", &steady(&app));
+    app.resize(200, 60).settle();
+    same("trace_screen_200x60", &steady(&app));
+    app.resize(40, 12).settle();
+    same("trace_screen_40x12", &steady(&app));
+}
+
+#[test]
+fn tool_response_shows_next_to_the_list() {
+    let mut app = opened(120, 40);
+    app.keys("g j j").settle();
+    while !selected_step(&app).contains("response") {
+        app.keys("j").settle();
+    }
+    same("trace_screen_response_120x40", &steady(&app));
+    app.keys("x").settle();
+    assert!(app.screen().contains("raw"), "{}", app.screen());
+}
+
+#[test]
+fn leaving_the_trace_screen_keeps_its_turn_in_the_panes() {
+    let mut app = opened(120, 40);
+    app.keys("g j").settle();
+    app.keys("esc").settle();
+    let state = &app.event_loop.app;
+    assert!(!state.shows_trace_screen());
+    assert_eq!(state.ui.focus, Pane::Cells);
+    let shown = resolve_shown_cell(state).expect("a cell");
+    assert_eq!(
+        find_shown_turn(&state.session().trace_panes, shown.turns()),
+        Some(0)
+    );
+}
+
+#[test]
+fn fold_key_hides_and_shows_the_text_of_a_step() {
+    let mut app = opened(120, 40);
+    app.keys("g j").settle();
+    let before = app.screen();
+    app.keys("enter").settle();
+    let toggled = app.screen();
+    assert_ne!(before, toggled);
+    app.keys("enter").settle();
+    assert_eq!(app.screen(), before);
+}
+
+#[test]
+fn citation_key_goes_from_claim_to_place() {
+    let mut app = opened(120, 40);
+    let claims = app
+        .event_loop
+        .app
+        .session()
+        .trace_screen
+        .claims
+        .claims
+        .clone();
+    assert!(!claims.is_empty());
+    for claim in &claims {
+        app.keys("c").settle();
+        let screen = &app.event_loop.app.session().trace_screen;
+        let at = screen.selected_claim.expect("a claim");
+        assert_eq!(screen.claims.claims[at].text, claim.text);
+        match claim.places.first() {
+            Some(place) if place.step().is_some() => {
+                assert_eq!(screen.selected, place.step());
+            }
+            Some(_) | None => {}
+        }
+    }
+}
+
+#[test]
+fn comma_never_goes_forward_on_the_home_screen() {
+    let mut app = judged(120, 40);
+    go_to(&mut app, CELL);
+    let mut last = (usize::MAX, usize::MAX);
+    loop {
+        let state = &app.event_loop.app;
+        let trace = &state.session().trace_panes;
+        let shown = resolve_shown_cell(state).expect("a cell");
+        let turn = find_shown_turn(trace, shown.turns()).expect("a turn");
+        let call = find_shown_call(trace, shown.turns()).map_or(turn, |call| call.turn);
+        assert!(
+            turn <= last.0 && call <= last.1,
+            "{turn} {call} after {last:?}"
+        );
+        last = (turn, call);
+        if trace.step == StepSelection::Position(0) {
+            break;
+        }
+        app.keys(",").settle();
+    }
+}
+
+#[test]
+fn repeats_show_their_spread_and_compare_side_by_side() {
+    let mut app = opened(120, 40);
+    let before = format!("{:?}", app.event_loop.app.live_session.cells.total);
+    app.keys("*").settle();
+    app.keys("enter").settle();
+    let state = &app.event_loop.app;
+    let row = state.session().trace_panes.row.expect("a row");
+    let row = state.session().cells.row(row).expect("a row");
+    assert_eq!(row.second_opinions.len(), 5, "{}", last_notice(&app));
+    assert_eq!(format!("{:?}", state.live_session.cells.total), before);
+    assert!(app.screen().contains("5 repeats: "), "{}", app.screen());
+    app.keys("d").settle();
+    same("trace_screen_pair_120x40", &steady(&app));
+    assert!(app.screen().contains("no step differs"), "{}", app.screen());
+    app.keys("esc").settle();
+    assert!(app.event_loop.app.shows_trace_screen());
+    assert_eq!(app.event_loop.app.session().trace_screen.other_slot, None);
+}
+
+/// Selects the last step of a tool call with an answer.
+fn select_response(app: &mut TestWorkbench) -> String {
+    app.keys("g").settle();
+    let ids = step_ids(app);
+    let at = ids.iter().rposition(|id| id.contains(".response."));
+    for _ in 0..at.expect("a tool response") {
+        app.keys("j").settle();
+    }
+    selected_step(app)
+}
+
+/// Returns the branch that `b` orders. Nothing runs.
+fn ordered_branch(app: &mut TestWorkbench) -> BranchOrder {
+    let key = Msg::Key("b".parse().expect("a key"));
+    let effects = update(&mut app.event_loop.app, key);
+    let order = effects.into_iter().find_map(|effect| match effect {
+        Effect::StartRun(order) | Effect::PreviewRun(order) => order.branch,
+        _ => None,
+    });
+    (*order.expect("an order")).clone()
+}
+
+#[test]
+fn branch_key_calls_the_selected_tool_again_and_other_steps_unchanged() {
+    let mut app = opened(120, 40);
+    let response = select_response(&mut app);
+    let order = ordered_branch(&mut app);
+    assert_eq!(order.at.to_string(), response);
+    assert_eq!(order.change, Some(BranchChange::Refetch));
+    app.keys("g").settle();
+    let order = ordered_branch(&mut app);
+    assert_eq!(
+        (order.at.to_string(), order.change),
+        ("1.prompt".to_owned(), None)
+    );
+    // The verdict is not a tool call.
+    app.keys("G").settle();
+    assert_eq!(ordered_branch(&mut app).change, None);
+}
+
+#[test]
+fn branch_is_shown_next_to_the_original_and_decides_nothing() {
+    let mut app = opened(120, 40);
+    let before = format!("{:?}", app.event_loop.app.live_session.cells.total);
+    app.keys("g b").settle();
+    let state = &app.event_loop.app;
+    let row = state.session().trace_panes.row.expect("a row");
+    let row = state.session().cells.row(row).expect("a row");
+    assert_eq!(row.second_opinions.len(), 1, "{}", last_notice(&app));
+    assert_eq!(format!("{:?}", state.live_session.cells.total), before);
+    let shown = resolve_shown_cell(state).expect("the branch");
+    let point = shown.header.and_then(RunHeader::branch_point);
+    assert_eq!(point.expect("a branch").step, "1.prompt");
+    // Another branch replaces nothing.
+    app.keys("G b").settle();
+    let state = &app.event_loop.app;
+    let row = state.session().trace_panes.row.expect("a row");
+    let row = state.session().cells.row(row).expect("a row");
+    assert_eq!(row.second_opinions.len(), 2, "{}", last_notice(&app));
+    app.keys("d").settle();
+    let screen = app.screen();
+    assert!(screen.contains("branch from 2.verdict"), "{screen}");
+    assert!(screen.contains("no step differs"), "{screen}");
+}
+
+#[test]
+fn search_and_copy_work_on_the_trace_screen() {
+    let mut app = opened(120, 40);
+    app.keys("tab").settle();
+    assert_eq!(app.event_loop.app.ui.focus, Pane::Details);
+    app.keys("/").type_in("verdict").keys("enter").settle();
+    let screen = &app.event_loop.app.session().trace_screen;
+    assert!(screen.details.search.is_some());
+}
+
+#[test]
+fn trace_screen_stays_open_for_the_next_problem() {
+    let mut app = opened(120, 40);
+    app.keys("]").settle();
+    let state = &app.event_loop.app;
+    let judged = state.check_trace().is_ok();
+    assert_eq!(state.shows_trace_screen(), judged);
+    let shown = resolve_shown_cell(state).expect("a cell");
+    let list = StepList::new(&state.session().trace_screen, &shown);
+    assert!(
+        !judged
+            || list
+                .steps
+                .iter()
+                .any(|step| step.id.part == StepPart::Verdict)
+    );
+}

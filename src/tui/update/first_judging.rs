@@ -1,0 +1,87 @@
+//! Judges a workspace when it opens, if no run of it is recorded, so that the first screen shows verdicts.
+//!
+//! dicta judges without an order only if that calls no language model, runs no program and sends no request. A model
+//! on this machine costs no money, but hours of a graphics card.
+
+use super::{runs, touched_evals};
+use crate::model::JudgeConfig;
+use crate::run::CachePolicy;
+use crate::tools::FETCH_URL;
+use crate::tui::effect::Effect;
+use crate::tui::state::App;
+use crate::tui::state::notices::NoticeLevel;
+use crate::tui::state::runs::TrackedRun;
+use crate::workspace::Workspace;
+use crate::workspace::trust::Permission;
+
+/// Starts the judging on opening, if everything that it waits for has happened.
+pub(super) fn start_if_due(app: &mut App) -> Vec<Effect> {
+    let Some(first) = app.first_judging else {
+        return Vec::new();
+    };
+    let cells = &app.live_session.cells;
+    if !app.ui.first_frame_drawn || !first.nothing_recorded || !cells.outline_complete {
+        return Vec::new();
+    }
+    app.first_judging = None;
+    let rows = cells.listed_rows();
+    let is_allowed = app.workspace().is_some_and(|open| is_allowed(open));
+    // The user may have been faster: with a run, a save, or a question that is open.
+    let is_wanted = app.live_session.runs.by_ticket.is_empty()
+        && app.replay.is_none()
+        && !app.saves.paused
+        && !app.asks_about_reload();
+    if rows.is_empty() || !is_allowed || !is_wanted {
+        return Vec::new();
+    }
+    let Some(order) = runs::build_workspace_order(app, None, None, CachePolicy::Use, None) else {
+        return Vec::new();
+    };
+    let concurrency = order.workspace.limits.concurrency as u64;
+    let estimate = app
+        .live_session
+        .cells
+        .estimate_run(&rows, false, concurrency);
+    let text = format!("no run is recorded: judging {}", estimate.format_free());
+    app.notices.log_only(app.now, NoticeLevel::Info, text);
+    let ticket = order.ticket;
+    let effect = runs::start_run(app, order, None);
+    if let Some(TrackedRun {
+        started_on_open, ..
+    }) = app.live_session.runs.by_ticket.get_mut(&ticket)
+    {
+        *started_on_open = true;
+    }
+    vec![effect]
+}
+
+/// Returns true if dicta may judge all evals of the workspace without an order of the user.
+pub(super) fn is_allowed(workspace: &Workspace) -> bool {
+    let runs_programs = workspace
+        .permissions
+        .iter()
+        .any(|permission| matches!(permission, Permission::Command { .. }));
+    let evals = workspace
+        .rubrics
+        .iter()
+        .flat_map(|rubric| rubric.evals.iter().map(move |eval| (rubric, eval)));
+    let mut judged = evals.filter(|(_, eval)| eval.enabled && touched_evals::is_judged(eval));
+    !runs_programs
+        && judged.all(|(rubric, eval)| {
+            let names = touched_evals::list_judges(rubric, eval, workspace);
+            // Without a judge, a run only reports that.
+            !names.is_empty()
+                && names.iter().all(|name| {
+                    let judge = workspace.judges.get(*name);
+                    judge.is_some_and(|judge| stays_in_process(judge, workspace))
+                })
+        })
+}
+
+/// Returns true if the judge calls no model, and its tools read recorded responses only.
+fn stays_in_process(judge: &JudgeConfig, workspace: &Workspace) -> bool {
+    let replays = workspace.replayed_evidence_run.is_some();
+    // A tool of a tools file may connect to its server before the first call.
+    let are_replayed = replays && judge.tools.iter().all(|tool| tool.name == FETCH_URL);
+    !judge.provider.is_model() && (judge.tools.is_empty() || are_replayed)
+}

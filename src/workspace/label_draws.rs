@@ -1,0 +1,181 @@
+//! The file of draws next to a file of labels: `labels.jsonl` has `labels.draws.jsonl`, one draw per line.
+//!
+//! Responsible for reading and for adding one line. Does not draw.
+
+use std::collections::HashSet;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+use crate::model::RecordedDraw;
+use crate::storage::{AtomicFile, FileLock};
+
+/// The reason why dicta cannot use a file of draws.
+#[derive(Debug, Error)]
+pub enum LabelDrawsError {
+    /// dicta cannot read or write the file.
+    #[error("{}: {source}", .path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// The error of the system.
+        source: io::Error,
+    },
+    /// A line is not a draw.
+    #[error("{}:{line}: {problem}", .path.display())]
+    Line {
+        /// The file.
+        path: PathBuf,
+        /// The 1-based line.
+        line: usize,
+        /// The problem, with the way to fix it.
+        problem: String,
+    },
+}
+
+/// Returns the file of draws of a file of labels.
+pub fn draws_file_path(labels: &Path) -> PathBuf {
+    labels.with_extension("draws.jsonl")
+}
+
+/// Reads the draws of a file of labels, oldest first. A missing file has none.
+pub fn read_draws(labels: &Path) -> Result<Vec<RecordedDraw>, LabelDrawsError> {
+    let path = draws_file_path(labels);
+    let text = read_text(&path)?;
+    parse_draws(&path, &text)
+}
+
+/// Adds a draw at the end of the file. All other lines stay.
+pub fn add_draw(labels: &Path, draw: &RecordedDraw) -> Result<(), LabelDrawsError> {
+    let path = draws_file_path(labels);
+    let fail = |source| LabelDrawsError::Io {
+        path: path.clone(),
+        source,
+    };
+    // Two processes may draw at once; the second one waits and adds its line to the first one's file.
+    let _lock = FileLock::acquire(&path).map_err(fail)?;
+    let mut text = read_text(&path)?;
+    if !text.is_empty() && !text.ends_with('\n') {
+        text.push('\n');
+    }
+    text.push_str(&serde_json::to_string(draw).map_err(|error| fail(io::Error::other(error)))?);
+    text.push('\n');
+    let mut file = AtomicFile::create(&path).map_err(fail)?;
+    file.write_all(text.as_bytes()).map_err(fail)?;
+    file.finish().map_err(fail)
+}
+
+fn read_text(path: &Path) -> Result<String, LabelDrawsError> {
+    match std::fs::read_to_string(path) {
+        Ok(text) => Ok(text),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),
+        Err(source) => Err(LabelDrawsError::Io {
+            path: path.to_owned(),
+            source,
+        }),
+    }
+}
+
+fn parse_draws(path: &Path, text: &str) -> Result<Vec<RecordedDraw>, LabelDrawsError> {
+    let lines = (1..).zip(text.lines());
+    let lines = lines.filter(|(_, line)| !line.trim().is_empty());
+    lines
+        .map(|(line, text)| {
+            let fail = |problem| LabelDrawsError::Line {
+                path: path.to_owned(),
+                line,
+                problem,
+            };
+            let draw: RecordedDraw = serde_json::from_str(text)
+                .map_err(|error| fail(format!("not a draw that dicta recorded: {error}")))?;
+            check_draw(&draw).map_err(fail)?;
+            Ok(draw)
+        })
+        .collect()
+}
+
+/// Returns the problem of a draw whose probabilities would be wrong.
+fn check_draw(draw: &RecordedDraw) -> Result<(), String> {
+    let mut members = HashSet::new();
+    for id in draw.strata.iter().flat_map(|stratum| &stratum.members) {
+        if !members.insert(id) {
+            return Err(format!("the transcript `{id}` is in the strata twice"));
+        }
+    }
+    let mut drawn = HashSet::new();
+    for id in &draw.drawn {
+        if !members.contains(id) {
+            return Err(format!("the drawn transcript `{id}` is in no stratum"));
+        }
+        if !drawn.insert(id) {
+            return Err(format!("the transcript `{id}` is drawn twice"));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{DrawStratum, WallTime};
+
+    fn draw(drawn: &[&str]) -> RecordedDraw {
+        let ids = |ids: &[&str]| ids.iter().map(|id| (*id).to_owned()).collect();
+        RecordedDraw {
+            rubric: "r".to_owned(),
+            eval: "e".to_owned(),
+            plan: "random".to_owned(),
+            by: None,
+            seed: 1,
+            at: WallTime("2026-01-01T00:00:00Z".to_owned()),
+            population: RecordedDraw::digest_population(["a", "b"]),
+            strata: vec![DrawStratum {
+                name: "all".to_owned(),
+                members: ids(&["a", "b"]),
+            }],
+            drawn: ids(drawn),
+            arrived: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn draws_are_read_in_the_order_in_which_they_were_added() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let labels = dir.path().join("labels.jsonl");
+        assert_eq!(read_draws(&labels).expect("no file"), []);
+        let (first, second) = (draw(&["a"]), draw(&["b", "a"]));
+        add_draw(&labels, &first).expect("added");
+        // Another program may leave the last line without its end.
+        let path = draws_file_path(&labels);
+        let text = std::fs::read_to_string(&path).expect("written");
+        std::fs::write(&path, text.trim_end()).expect("written");
+        add_draw(&labels, &second).expect("added");
+        assert_eq!(read_draws(&labels).expect("read"), [first, second]);
+        assert!(!labels.exists(), "a draw is not a label");
+    }
+
+    #[test]
+    fn draw_with_a_wrong_member_is_refused_with_its_line() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let labels = dir.path().join("labels.jsonl");
+        add_draw(&labels, &draw(&["a"])).expect("added");
+        for (wrong, part) in [
+            (draw(&["c"]), "is in no stratum"),
+            (draw(&["a", "a"]), "is drawn twice"),
+        ] {
+            add_draw(&labels, &wrong).expect("added");
+            let error = read_draws(&labels).expect_err("wrong").to_string();
+            assert!(error.contains("labels.draws.jsonl:2: "), "{error}");
+            assert!(error.contains(part), "{error}");
+            let path = draws_file_path(&labels);
+            let text = std::fs::read_to_string(&path).expect("written");
+            let first = text.lines().next().expect("a line");
+            std::fs::write(&path, format!("{first}\n")).expect("written");
+        }
+        let path = draws_file_path(&labels);
+        std::fs::write(&path, "{}\n").expect("written");
+        let error = read_draws(&labels).expect_err("wrong").to_string();
+        assert!(error.contains(":1: not a draw"), "{error}");
+    }
+}

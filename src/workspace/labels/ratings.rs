@@ -1,0 +1,614 @@
+//! The ratings of people in tables of other tools: Langfuse scores, LangSmith feedback, Label Studio and Argilla; and
+//! tables whose columns `map` names.
+//!
+//! Responsible for the records and their values. Ratings of programs are counted and are not labels. A rating that is
+//! not pass or fail needs the cut-off of `pass`.
+
+use std::collections::BTreeMap;
+
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+
+use super::label_columns::LabelColumns;
+use super::label_file::LabelFileReader;
+use super::table_rows::{check_row_length, read_rows};
+use crate::diag::SourceSpan;
+use crate::model::{Label, WallTime, pluralize};
+use crate::query::JmesPathQuery;
+
+/// The tool that wrote a table of ratings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum RatingTool {
+    /// Scores of Langfuse: `traceId`, `name`, `value`.
+    Langfuse,
+    /// Feedback of LangSmith: `run_id`, `key`, `score`, `value`.
+    LangSmith,
+    /// Tasks of Label Studio with `annotations`.
+    LabelStudio,
+    /// Records of Argilla with `responses`.
+    Argilla,
+    /// Any table, with the columns of `map`.
+    Mapped,
+}
+
+/// A rating before it is pass or fail.
+#[derive(Debug, Default)]
+struct Rating {
+    transcript: Option<String>,
+    rubric: Option<String>,
+    eval: Option<String>,
+    value: Value,
+    score: Option<f64>,
+    by: Option<String>,
+    at: Option<String>,
+    note: Option<String>,
+}
+
+/// A record of the file with its place.
+struct RatingRecord {
+    value: Value,
+    span: SourceSpan,
+}
+
+/// Returns the tool of a table with these columns or keys.
+pub(super) fn detect_tool<'n>(
+    names: &(impl Iterator<Item = &'n str> + Clone),
+) -> Option<RatingTool> {
+    let has = |wanted: &str| names.clone().any(|name| name == wanted);
+    if (has("traceId") || has("trace_id"))
+        && has("name")
+        && (has("value") || has("stringValue") || has("string_value"))
+    {
+        return Some(RatingTool::Langfuse);
+    }
+    if has("run_id") && has("key") && (has("score") || has("value")) {
+        return Some(RatingTool::LangSmith);
+    }
+    if has("annotations") && has("data") {
+        return Some(RatingTool::LabelStudio);
+    }
+    let is_argilla = has("fields") || has("external_id") || has("inputs");
+    (has("responses") && is_argilla).then_some(RatingTool::Argilla)
+}
+
+/// Returns the tool of a JSON document or of JSON lines.
+pub(super) fn detect_json_tool(text: &str) -> Option<RatingTool> {
+    let mut values = serde_json::Deserializer::from_str(text).into_iter::<Value>();
+    let first = values.next()?.ok()?;
+    let first = match &first {
+        Value::Array(items) => items.first()?,
+        // A page of an API: `{"data": [...]}`.
+        Value::Object(map) => match map.get("data") {
+            Some(Value::Array(items)) => items.first()?,
+            _ => &first,
+        },
+        _ => return None,
+    };
+    detect_tool(&first.as_object()?.keys().map(String::as_str))
+}
+
+/// Reads the ratings of a file.
+pub(super) fn read(reader: &mut LabelFileReader<'_>, tool: RatingTool) {
+    let records = read_records(reader);
+    let mut skipped: BTreeMap<&'static str, (u64, SourceSpan)> = BTreeMap::new();
+    for RatingRecord { value, span } in records {
+        let mut ratings = Vec::new();
+        let result = match tool {
+            RatingTool::Langfuse => add_langfuse(&value, &mut ratings),
+            RatingTool::LangSmith => add_langsmith(&value, &mut ratings),
+            RatingTool::LabelStudio => add_label_studio(&value, &mut ratings),
+            RatingTool::Argilla => add_argilla(&value, &mut ratings),
+            RatingTool::Mapped => {
+                ratings.push(Rating::default());
+                Ok(())
+            }
+        };
+        if let Err(what) = result {
+            let (count, _) = skipped.entry(what).or_insert((0, span.clone()));
+            *count += 1;
+            continue;
+        }
+        for mut rating in ratings {
+            let columns = reader.defaults.map.clone().unwrap_or_default();
+            if let Err(why) = apply_columns(&columns, &value, &mut rating) {
+                reader.error(span.clone(), why);
+                continue;
+            }
+            add_rating(reader, rating, &span);
+        }
+    }
+    for (what, (count, span)) in skipped {
+        let records = pluralize(count, "record");
+        reader.warning(span, format!("{records} hold no label of a person: {what}"));
+    }
+}
+
+/// Returns the value of an expression; null if it finds nothing.
+fn search(query: Option<&JmesPathQuery>, record: &Value) -> Result<Value, String> {
+    match query {
+        None => Ok(Value::Null),
+        Some(query) => query
+            .search(record)
+            .map_err(|why| format!("`{}`: {why}", query.as_str())),
+    }
+}
+
+/// Returns a value as text; `None` for null, an empty text, and lists.
+fn to_text(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) if !text.trim().is_empty() => Some(text.trim().to_owned()),
+        Value::Number(number) => Some(number.to_string()),
+        _ => None,
+    }
+}
+
+fn text_at(value: &Value, pointer: &str) -> Option<String> {
+    value.pointer(pointer).and_then(to_text)
+}
+
+/// Replaces parts of a rating by the columns that the user named.
+fn apply_columns(
+    columns: &LabelColumns,
+    record: &Value,
+    rating: &mut Rating,
+) -> Result<(), String> {
+    for (query, part) in [
+        (&columns.transcript, &mut rating.transcript),
+        (&columns.rubric, &mut rating.rubric),
+        (&columns.eval, &mut rating.eval),
+        (&columns.by, &mut rating.by),
+        (&columns.at, &mut rating.at),
+        (&columns.note, &mut rating.note),
+    ] {
+        if let Some(query) = query {
+            *part = to_text(&search(Some(query), record)?);
+        }
+    }
+    if columns.passed.is_some() {
+        rating.value = search(columns.passed.as_ref(), record)?;
+    }
+    if columns.score.is_some() {
+        let score = to_text(&search(columns.score.as_ref(), record)?);
+        rating.score = score.and_then(|score| score.parse().ok());
+    }
+    Ok(())
+}
+
+fn add_rating(reader: &mut LabelFileReader<'_>, rating: Rating, span: &SourceSpan) {
+    let is_blank = match &rating.value {
+        Value::Null => true,
+        Value::String(text) => text.trim().is_empty(),
+        _ => false,
+    };
+    if is_blank {
+        return reader.blank(span.clone());
+    }
+    let Some(transcript) = rating.transcript else {
+        let message = "this record names no transcript; name its place in dicta.yaml: `map: { transcript: … }`";
+        return reader.error(span.clone(), message);
+    };
+    let Some(eval) = reader.defaults.eval.clone().or(rating.eval) else {
+        let message = "this record names no eval: say in dicta.yaml `labels: { path: …, eval: … }`";
+        return reader.error(span.clone(), message);
+    };
+    let rule = reader.defaults.pass.clone().unwrap_or_default();
+    match rule.rate(&rating.value) {
+        Ok(found) => {
+            let score = rating.score.map(|score| rule.convert_score(score));
+            let label = Label {
+                rubric: rating.rubric,
+                score: score.or(found.score).filter(|score| score.is_finite()),
+                by: rating.by,
+                at: rating.at.map(WallTime),
+                note: rating.note,
+                ..Label::new(&transcript, &eval, found.passed)
+            };
+            reader.add_label(label, span.clone());
+        }
+        Err(why) => reader.error(span.clone(), why),
+    }
+}
+
+fn add_langfuse(record: &Value, ratings: &mut Vec<Rating>) -> Result<(), &'static str> {
+    let text = |names: &[&str]| names.iter().find_map(|name| to_text(&record[*name]));
+    // Scores of evaluators and programs are not labels of people.
+    if text(&["source"]).is_some_and(|source| !source.eq_ignore_ascii_case("annotation")) {
+        return Err("a score of a program (`source` is not ANNOTATION)");
+    }
+    let kind = text(&["dataType", "data_type"]).unwrap_or_default();
+    let category = text(&["stringValue", "string_value"]);
+    let value = match category {
+        Some(category) if kind.eq_ignore_ascii_case("categorical") || record["value"].is_null() => {
+            category.into()
+        }
+        _ if kind.eq_ignore_ascii_case("boolean") => match to_text(&record["value"]) {
+            Some(number) => {
+                Value::Bool(number.parse::<f64>().is_ok_and(|n| n > 0.5) || number == "true")
+            }
+            None => record["value"].clone(),
+        },
+        _ => record["value"].clone(),
+    };
+    ratings.push(Rating {
+        transcript: text(&["traceId", "trace_id"]),
+        eval: text(&["name"]),
+        value,
+        by: text(&["authorUserName", "authorUserId", "author_user_id"]),
+        at: text(&["timestamp", "createdAt", "created_at"]),
+        note: text(&["comment"]),
+        ..Rating::default()
+    });
+    Ok(())
+}
+
+fn add_langsmith(record: &Value, ratings: &mut Vec<Rating>) -> Result<(), &'static str> {
+    let source = &record["feedback_source"];
+    // LangSmith's own evaluators have the source `model` or `auto_eval`.
+    let kind = text_at(source, "/type")
+        .or_else(|| to_text(source))
+        .unwrap_or_default();
+    if ["model", "auto_eval", "evaluator"].contains(&kind.as_str()) {
+        return Err("feedback of an evaluator (`feedback_source`)");
+    }
+    let value = [&record["value"], &record["score"]]
+        .into_iter()
+        .find(|value| to_text(value).is_some() || value.is_boolean());
+    ratings.push(Rating {
+        transcript: text_at(record, "/run_id"),
+        eval: text_at(record, "/key"),
+        value: value.cloned().unwrap_or(Value::Null),
+        by: text_at(source, "/user_name")
+            .or_else(|| text_at(source, "/user_id"))
+            .or_else(|| text_at(record, "/user_id")),
+        at: text_at(record, "/created_at"),
+        note: text_at(record, "/comment"),
+        ..Rating::default()
+    });
+    Ok(())
+}
+
+fn add_label_studio(record: &Value, ratings: &mut Vec<Rating>) -> Result<(), &'static str> {
+    let transcript = ["/data/transcript", "/data/transcript_id", "/data/id", "/id"];
+    let transcript = transcript
+        .iter()
+        .find_map(|pointer| text_at(record, pointer));
+    let annotations = record["annotations"]
+        .as_array()
+        .ok_or("a task without annotations")?;
+    let mut is_cancelled = !annotations.is_empty();
+    for annotation in annotations {
+        if annotation["was_cancelled"] == true {
+            continue;
+        }
+        is_cancelled = false;
+        let by = text_at(annotation, "/completed_by/email")
+            .or_else(|| text_at(annotation, "/completed_by/id"))
+            .or_else(|| text_at(annotation, "/completed_by"));
+        let results = annotation["result"]
+            .as_array()
+            .map_or(&[][..], Vec::as_slice);
+        // Texts of one control are notes about the others.
+        let note = results
+            .iter()
+            .find_map(|result| text_at(result, "/value/text/0"));
+        for result in results {
+            let value = &result["value"];
+            let value = [
+                &value["choices"][0],
+                &value["rating"],
+                &value["number"],
+                &value["selected"],
+            ]
+            .into_iter()
+            .find(|value| !value.is_null());
+            let Some(value) = value else { continue };
+            ratings.push(Rating {
+                transcript: transcript.clone(),
+                eval: text_at(result, "/from_name"),
+                value: value.clone(),
+                by: by.clone(),
+                at: text_at(annotation, "/updated_at"),
+                note: note.clone(),
+                ..Rating::default()
+            });
+        }
+    }
+    match (ratings.is_empty(), is_cancelled) {
+        (false, _) => Ok(()),
+        (true, true) => Err("a task that every person skipped"),
+        (true, false) => Err("a task without a choice, a rating or a number"),
+    }
+}
+
+fn add_argilla(record: &Value, ratings: &mut Vec<Rating>) -> Result<(), &'static str> {
+    let transcript = ["/external_id", "/metadata/transcript", "/id"];
+    let transcript = transcript
+        .iter()
+        .find_map(|pointer| text_at(record, pointer));
+    let mut add = |eval: &str, value: &Value, by: Option<String>, at: Option<String>| {
+        ratings.push(Rating {
+            transcript: transcript.clone(),
+            eval: Some(eval.to_owned()),
+            value: value.clone(),
+            by,
+            at,
+            ..Rating::default()
+        });
+    };
+    let is_submitted = |status: &Value| status.as_str().is_none_or(|status| status == "submitted");
+    match &record["responses"] {
+        // Version 2: `{question: [{value, user_id}]}`.
+        Value::Object(questions) => {
+            for (question, answers) in questions {
+                for answer in answers.as_array().into_iter().flatten() {
+                    if is_submitted(&answer["status"]) {
+                        add(
+                            question,
+                            &answer["value"],
+                            text_at(answer, "/user_id"),
+                            None,
+                        );
+                    }
+                }
+            }
+        }
+        // Version 1: `[{user_id, status, values: {question: {value}}}]`.
+        Value::Array(answers) => {
+            for answer in answers
+                .iter()
+                .filter(|answer| is_submitted(&answer["status"]))
+            {
+                let values: Option<&Map<String, Value>> = answer["values"].as_object();
+                for (question, value) in values.into_iter().flatten() {
+                    add(
+                        question,
+                        &value["value"],
+                        text_at(answer, "/user_id"),
+                        text_at(answer, "/updated_at"),
+                    );
+                }
+            }
+        }
+        _ => {}
+    }
+    if ratings.is_empty() {
+        return Err("a record without a submitted response");
+    }
+    Ok(())
+}
+
+/// Returns the records of a table, of JSON lines, or of a JSON document.
+fn read_records(reader: &mut LabelFileReader<'_>) -> Vec<RatingRecord> {
+    let text = std::sync::Arc::clone(reader.text);
+    let body = text.trim_start_matches('\u{feff}').trim_start();
+    if body.starts_with(['{', '[']) {
+        return read_json_records(reader, body);
+    }
+    let mut rows = read_rows(reader).into_iter();
+    let Some(header) = rows.next() else {
+        return Vec::new();
+    };
+    let names = header.cells;
+    let mut records = Vec::new();
+    for row in rows {
+        if check_row_length(reader, &row, names.len()) {
+            let cells = names.iter().zip(row.cells);
+            let cells = cells.map(|(name, cell)| (name.trim().to_owned(), Value::String(cell)));
+            records.push(RatingRecord {
+                value: Value::Object(cells.collect()),
+                span: row.span,
+            });
+        }
+    }
+    records
+}
+
+fn read_json_records(reader: &mut LabelFileReader<'_>, body: &str) -> Vec<RatingRecord> {
+    let text = std::sync::Arc::clone(reader.text);
+    let mut records = Vec::new();
+    // The offsets ascend, so each line is counted once.
+    let (mut counted, mut line) = (0, 1);
+    let mut place = |raw: &RawValue| {
+        let at = raw.get().as_ptr() as usize - text.as_ptr() as usize;
+        line += memchr::memchr_iter(b'\n', &text.as_bytes()[counted..at]).count();
+        counted = at;
+        SourceSpan {
+            bytes: at..at + raw.get().len(),
+            line: u32::try_from(line).unwrap_or(u32::MAX),
+            column: 1,
+        }
+    };
+    let path = reader
+        .defaults
+        .map
+        .as_ref()
+        .and_then(|map| map.records.clone());
+    let mut values = serde_json::Deserializer::from_str(body).into_iter::<&RawValue>();
+    loop {
+        let raw = match values.next() {
+            None => break,
+            Some(Ok(raw)) => raw,
+            Some(Err(error)) => {
+                let span = reader.line_span(line as u64, counted);
+                reader.error(span, format!("it is not JSON: {error}"));
+                break;
+            }
+        };
+        let items = list_raw_items(raw, path.is_none());
+        for raw in items {
+            let span = place(raw);
+            match (serde_json::from_str::<Value>(raw.get()), &path) {
+                (Ok(value), None) => records.push(RatingRecord { value, span }),
+                (Ok(value), Some(path)) => {
+                    if let Ok(Value::Array(items)) = path.search(&value) {
+                        let located = |value| RatingRecord {
+                            value,
+                            span: span.clone(),
+                        };
+                        records.extend(items.into_iter().map(located));
+                    } else {
+                        let message = format!("`records` ({}) finds no list", path.as_str());
+                        reader.error(span, message);
+                    }
+                }
+                (Err(error), _) => reader.error(span, format!("it is not JSON: {error}")),
+            }
+        }
+    }
+    records
+}
+
+/// Returns the elements of a list, or of the list `data` in a page of an API; else the value itself.
+fn list_raw_items(raw: &RawValue, opens_pages: bool) -> Vec<&RawValue> {
+    #[derive(serde::Deserialize)]
+    struct Page<'p> {
+        #[serde(borrow)]
+        data: Vec<&'p RawValue>,
+    }
+    if let Ok(items) = serde_json::from_str::<Vec<&RawValue>>(raw.get()) {
+        return items;
+    }
+    match serde_json::from_str::<Page<'_>>(raw.get()) {
+        Ok(page) if opens_pages => page.data,
+        _ => vec![raw],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::diag::yaml::{self, DiagnosticCollector, MappingDecoder};
+    use crate::workspace::labels::entries::{LabelsEntry, read_entries};
+
+    /// Labels as `transcript eval verdict score by`, and the problems.
+    fn labels(config: &str, text: &str) -> (Vec<String>, Vec<String>) {
+        let config = format!("labels:\n  - {{ path: x{config} }}\n");
+        let doc = yaml::read_document(&Arc::from(config.as_str()), Path::new("dicta.yaml"))
+            .expect("YAML");
+        let problems = DiagnosticCollector::from_doc(&doc);
+        let mut fields = MappingDecoder::new(&doc, "", &problems);
+        let entries = read_entries(&mut fields);
+        let found: Vec<String> = problems.take().iter().map(ToString::to_string).collect();
+        assert_eq!(found, Vec::<String>::new(), "{config}");
+        let entry: &LabelsEntry = &entries[0].1;
+        let text: Arc<str> = Arc::from(text);
+        let mut reader = LabelFileReader::new(&text, Path::new("scores"), entry);
+        let first = text.lines().next().unwrap_or_default();
+        let tool = if entry.map.as_ref().is_some_and(|map| map.passed.is_some()) {
+            RatingTool::Mapped
+        } else if text.starts_with(['{', '[']) {
+            detect_json_tool(&text).expect("a tool")
+        } else {
+            detect_tool(&first.split(',')).expect("a tool")
+        };
+        read(&mut reader, tool);
+        let (labels, problems) = reader.finish();
+        let show = |label: &Label| {
+            format!(
+                "{} {} {:?} {:?} {}",
+                label.transcript,
+                label.eval,
+                label.passed,
+                label.score,
+                label.by.as_deref().unwrap_or("-")
+            )
+        };
+        (
+            labels.iter().map(|found| show(&found.label)).collect(),
+            problems.iter().map(ToString::to_string).collect(),
+        )
+    }
+
+    #[test]
+    fn scores_of_langfuse_are_labels_if_a_person_gave_them() {
+        let (found, problems) = labels(
+            ", pass: { at_least: 3, scale: [1, 5] }",
+            r#"{"data": [
+{"traceId": "t1", "name": "tone", "value": 4, "dataType": "NUMERIC", "source": "ANNOTATION", "authorUserId": "ann"},
+{"traceId": "t1", "name": "tone", "value": 1, "source": "EVAL"},
+{"traceId": "t2", "name": "ok", "value": 0, "dataType": "BOOLEAN", "source": "ANNOTATION"}
+]}"#,
+        );
+        assert_eq!(
+            found,
+            [
+                "t1 tone Some(true) Some(0.75) ann",
+                "t2 ok Some(false) None -"
+            ]
+        );
+        assert_eq!(
+            problems,
+            [
+                "scores:3:1: 1 record hold no label of a person: a score of a program (`source` is not ANNOTATION)"
+            ]
+        );
+        let (found, _) = labels(
+            ", pass: { values: [good] }",
+            "traceId,name,value,stringValue,dataType\nt1,tone,,good,CATEGORICAL\nt2,tone,,bad,CATEGORICAL\n",
+        );
+        assert_eq!(
+            found,
+            ["t1 tone Some(true) None -", "t2 tone Some(false) None -"]
+        );
+    }
+
+    #[test]
+    fn rating_without_a_cut_off_is_an_error_with_its_place() {
+        let (found, problems) = labels(
+            "",
+            "run_id,key,score,value\nr1,tone,3,\nr2,tone,1,\nr3,tone,,\n",
+        );
+        assert_eq!(found, ["r2 tone Some(true) None -"]);
+        assert!(
+            problems[0].starts_with("scores:2:1: the value 3 is not pass or fail"),
+            "{problems:?}"
+        );
+        assert!(problems[1].contains("1 row has no verdict"), "{problems:?}");
+    }
+
+    #[test]
+    fn annotations_of_label_studio_and_argilla_name_their_raters() {
+        let studio = r#"[{"id": 5, "data": {"case": "c1"}, "annotations": [
+{"completed_by": 1, "result": [{"from_name": "tone", "value": {"choices": ["good"]}}, {"from_name": "why", "value": {"text": ["kind"]}}]},
+{"completed_by": {"email": "bo@x"}, "result": [{"from_name": "tone", "value": {"rating": 2}}]},
+{"was_cancelled": true, "result": []}]},
+{"id": 6, "data": {}, "annotations": []}]"#;
+        let (found, problems) = labels(
+            ", map: { transcript: data.case }, pass: { values: [good], at_least: 3 }",
+            studio,
+        );
+        assert_eq!(
+            found,
+            ["c1 tone Some(true) None 1", "c1 tone Some(false) None bo@x"]
+        );
+        assert!(problems[0].contains("without a choice"), "{problems:?}");
+        let argilla = r#"{"id": "a", "fields": {}, "responses": {"tone": [{"value": "yes", "user_id": "u1"}, {"value": "no", "user_id": "u2", "status": "draft"}]}}
+{"external_id": "b", "fields": {}, "responses": [{"user_id": "u3", "status": "submitted", "values": {"tone": {"value": "no"}}}]}
+"#;
+        let (found, _) = labels("", argilla);
+        assert_eq!(
+            found,
+            ["a tone Some(true) None u1", "b tone Some(false) None u3"]
+        );
+    }
+
+    #[test]
+    fn columns_of_any_table_are_named_by_expressions() {
+        let map = ", eval: tone, map: { transcript: case.id, passed: stars, by: who }, pass: { at_least: 4 }";
+        let (found, problems) = labels(
+            map,
+            "{\"case\": {\"id\": 7}, \"stars\": 5, \"who\": \"ann\"}\n{\"stars\": 5}\n",
+        );
+        assert_eq!(found, ["7 tone Some(true) None ann"]);
+        assert!(
+            problems[0].starts_with("scores:2:1: this record names no transcript"),
+            "{problems:?}"
+        );
+        let map = ", eval: tone, map: { records: rows, transcript: id, passed: ok }";
+        let (found, _) = labels(map, r#"{"rows": [{"id": "a", "ok": "fail"}]}"#);
+        assert_eq!(found, ["a tone Some(false) None -"]);
+    }
+}

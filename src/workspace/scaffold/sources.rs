@@ -1,0 +1,215 @@
+//! `dicta init --from`: a workspace around files of other tools, such as promptfoo's config and its results.
+//!
+//! Responsible for the roles of the files: rubrics, transcripts, or both. The verdicts of the other tool become a rubric
+//! of their own, so that they appear next to dicta's. Does not move or copy the files.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+use super::{
+    ScaffoldError, TranscriptFileProfile, config_yaml, guess_map_entry, io_error, quote_yaml,
+    rubric_yaml, write_new_file,
+};
+use crate::diag::yaml::{YamlLimits, read_limited_document};
+use crate::rubric::{DetectedFile, detect_rubric_format};
+use crate::transcript::{TranscriptError, TranscriptFile};
+use crate::workspace::files;
+
+/// The roles of the files.
+#[derive(Debug, Default)]
+struct SourceFiles {
+    /// The rubrics, as dicta.yaml names them.
+    rubrics: Vec<String>,
+    /// The entries of `transcripts:`.
+    transcripts: Vec<String>,
+    profile: TranscriptFileProfile,
+}
+
+/// Makes a workspace in `folder` around the files; returns the files written. An existing workspace is an error.
+pub fn create_workspace_from(
+    folder: &Path,
+    sources: &[PathBuf],
+) -> Result<Vec<PathBuf>, ScaffoldError> {
+    let config = folder.join("dicta.yaml");
+    if config.symlink_metadata().is_ok() {
+        return Err(ScaffoldError::Exists { path: config });
+    }
+    fs::create_dir_all(folder).map_err(|error| io_error(folder, error))?;
+    let root = fs::canonicalize(folder).map_err(|error| io_error(folder, error))?;
+    let mut found = SourceFiles::default();
+    found.profile.is_complete = true;
+    for source in sources {
+        let path = fs::canonicalize(source).map_err(|error| io_error(source, error))?;
+        found.add(&root, source, &path)?;
+    }
+    if found.transcripts.is_empty() {
+        return Err(ScaffoldError::NoTranscripts {
+            file: sources.first().cloned().unwrap_or_default(),
+        });
+    }
+    // Step: write the rubrics first. Without dicta.yaml, the folder of an interrupted call is not a workspace.
+    let mut written = Vec::new();
+    let mut texts = found
+        .profile
+        .source_verdicts
+        .rubric_files(found.profile.is_complete);
+    if found.rubrics.is_empty() && texts.is_empty() {
+        texts.push(("first".to_owned(), rubric_yaml(&found.profile)));
+    }
+    let rubrics = folder.join("rubrics");
+    if !texts.is_empty() {
+        fs::create_dir_all(&rubrics).map_err(|error| io_error(&rubrics, error))?;
+        found.rubrics.push("rubrics/*.yaml".to_owned());
+    }
+    for (name, text) in texts {
+        let path = rubrics.join(format!("{name}.yaml"));
+        write_new_file(&path, &text)?;
+        written.push(path);
+    }
+    let mut transcripts = String::from("transcripts:\n");
+    for entry in &found.transcripts {
+        let _infallible = writeln!(transcripts, "{entry}");
+    }
+    let judges = found.profile.source_verdicts.judges();
+    let text = config_yaml(transcripts.trim_end(), &judges);
+    let names: Vec<String> = found.rubrics.iter().map(|name| quote_yaml(name)).collect();
+    let text = text
+        .replacen(
+            "rubrics: [rubrics/*.yaml]",
+            &format!("rubrics: [{}]", names.join(", ")),
+            1,
+        )
+        .replacen(
+            "around one file of transcripts",
+            "around files of another tool",
+            1,
+        );
+    write_new_file(&config, &text)?;
+    written.push(config);
+    Ok(written)
+}
+
+impl SourceFiles {
+    fn add(&mut self, root: &Path, source: &Path, path: &Path) -> Result<(), ScaffoldError> {
+        let name = relative_path(root, path).ok_or_else(|| ScaffoldError::NotUnicode {
+            file: source.to_owned(),
+        })?;
+        // In dicta.yaml a name is a glob, so wildcard characters are escaped.
+        let name = globset::escape(&name);
+        if is_rubric(path) {
+            self.rubrics.push(name);
+            return Ok(());
+        }
+        match TranscriptFile::open(path) {
+            Ok(opened) => {
+                self.profile.add_file(opened)?;
+                self.transcripts.push(format!("  - {}", quote_yaml(&name)));
+            }
+            Err(TranscriptError::Unmapped { .. }) => {
+                let entry = guess_map_entry(path, &name)?;
+                let lines = entry.lines().filter(|line| *line != "transcripts:");
+                self.transcripts.push(lines.collect::<Vec<_>>().join("\n"));
+            }
+            Err(error) => return Err(error.into()),
+        }
+        Ok(())
+    }
+}
+
+/// Returns true if the file is a rubric in any format that dicta reads.
+fn is_rubric(path: &Path) -> bool {
+    let ending = path.extension().and_then(|ending| ending.to_str());
+    if !matches!(ending, Some("yaml" | "yml" | "json")) {
+        return false;
+    }
+    let limits = YamlLimits::GENERATED;
+    // Results may have gigabytes, and rubrics have a limit.
+    let Ok(text) = files::read_text(path, limits.bytes as u64) else {
+        return false;
+    };
+    let text: Arc<str> = text;
+    let Ok(doc) = read_limited_document(&text, path, limits) else {
+        return false;
+    };
+    matches!(
+        detect_rubric_format(&doc.value),
+        Some(DetectedFile::Rubric(_))
+    )
+}
+
+/// Returns the path from a folder to a file, with `/`; `None` if it is not Unicode.
+fn relative_path(root: &Path, path: &Path) -> Option<String> {
+    let common = root
+        .components()
+        .zip(path.components())
+        .take_while(|(a, b)| a == b)
+        .count();
+    let up = root.components().count() - common;
+    let mut steps: Vec<&str> = vec![".."; up];
+    for step in path.components().skip(common) {
+        if let Component::Normal(name) = step {
+            steps.push(name.to_str()?);
+        }
+    }
+    Some(steps.join("/"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::handlers::EvalTypeRegistry;
+    use crate::workspace::{Env, load};
+
+    #[test]
+    fn config_and_results_of_promptfoo_make_a_workspace_that_loads() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let write = |name: &str, text: &str| {
+            let path = dir.path().join(name);
+            fs::write(&path, text).expect("written");
+            path
+        };
+        let config = write(
+            "promptfooconfig.yaml",
+            "prompts: [p]\nproviders: [echo]\ntests:\n  - vars: { q: hi }\n    assert: [{ type: icontains, value: hello }]\n",
+        );
+        let results = write(
+            "results [1].json",
+            r#"{"evalId":"eval-1","results":{"version":3,"timestamp":"2025-01-01T00:00:00.000Z","results":[{"promptIdx":0,"testIdx":0,"testCase":{"vars":{"q":"hi"}},"vars":{"q":"hi"},"promptId":"x","provider":{"id":"echo"},"prompt":{"raw":"p","label":"p"},"response":{"output":"Hello!"},"success":true,"score":1,"latencyMs":3,"gradingResult":{"pass":true,"score":1,"reason":"ok","componentResults":[{"pass":true,"score":1,"reason":"ok","assertion":{"type":"icontains","value":"hello"}}]},"id":"r1"}],"stats":{"successes":1,"failures":0,"errors":0}},"config":{}}"#,
+        );
+        let folder = dir.path().join("ws");
+        let written = create_workspace_from(&folder, &[config.clone(), results]).expect("made");
+        assert!(
+            written.iter().any(|path| path.ends_with("dicta.yaml")),
+            "{written:?}"
+        );
+        let workspace = load(&folder, &Env::default(), &EvalTypeRegistry::builtin())
+            .unwrap_or_else(|problems| panic!("{}", crate::diag::render(&problems, false, 100)));
+        assert_eq!(workspace.transcripts.len(), 1);
+        let rubrics: Vec<&str> = workspace
+            .rubrics
+            .iter()
+            .map(|rubric| rubric.id.as_str())
+            .collect();
+        assert_eq!(rubrics, ["promptfooconfig", "promptfoo"]);
+        assert!(matches!(
+            create_workspace_from(&folder, &[config]),
+            Err(ScaffoldError::Exists { .. })
+        ));
+    }
+
+    #[test]
+    fn config_without_transcripts_makes_no_workspace() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let config = dir.path().join("promptfooconfig.yaml");
+        fs::write(&config, "prompts: [p]\nproviders: [x]\ntests: []\n").expect("written");
+        let folder = dir.path().join("ws");
+        let error = create_workspace_from(&folder, &[config]).expect_err("no transcripts");
+        assert!(
+            error.to_string().contains("holds no transcripts"),
+            "{error}"
+        );
+        assert!(!folder.join("dicta.yaml").exists());
+    }
+}

@@ -1,0 +1,230 @@
+//! `dicta agree`, the queues of `dicta label`, and `dicta label plan`.
+
+use serde_json::{Value, json};
+
+use crate::cli::{NAMES_A_RELEASE, TestDir, rows, text};
+
+const COUNT: usize = 12;
+
+/// Returns a judged workspace with 12 transcripts. The first six name a release and pass.
+fn judged() -> TestDir {
+    let test_dir = TestDir::new();
+    test_dir.workspace("", NAMES_A_RELEASE);
+    let lines = (0..COUNT).map(|at| {
+        let answer = if at < COUNT / 2 { "Use 2.69." } else { "No." };
+        json!({"id": format!("t{at:02}"), "messages": [
+            {"role": "user", "content": "Which?"},
+            {"role": "assistant", "content": answer},
+        ]})
+        .to_string()
+            + "\n"
+    });
+    test_dir.write("t.jsonl", &lines.collect::<String>());
+    let run = test_dir.dicta(&["run", "-q"]);
+    assert_eq!(run.status.code(), Some(1), "{}", text(&run.stderr));
+    test_dir
+}
+
+/// Draws, and returns the names of the drawn decisions.
+fn draw(test_dir: &TestDir, args: &[&str]) -> Vec<String> {
+    let all = [&["label", "--eval", "names", "--queue"], args].concat();
+    let drawn = test_dir.dicta(&all);
+    assert_eq!(drawn.status.code(), Some(0), "{}", text(&drawn.stderr));
+    text(&drawn.stdout).lines().map(str::to_owned).collect()
+}
+
+fn agreement(test_dir: &TestDir) -> Value {
+    let output = test_dir.dicta(&["agree", "--format", "jsonl"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    rows(&output).remove(0)
+}
+
+#[test]
+fn labels_of_a_draw_measure_and_store_their_probability() {
+    let test_dir = judged();
+    let drawn = draw(&test_dir, &["random", "--size", "6", "--seed", "3"]);
+    assert_eq!(drawn.len(), 6, "{drawn:?}");
+    // The same seed gives the same draw.
+    let other = judged();
+    let again = draw(&other, &["random", "--size", "6", "--seed", "3"]);
+    assert_eq!(again, drawn);
+    for name in &drawn {
+        test_dir.dicta(&["label", name, "pass"]);
+    }
+    let labels = std::fs::read_to_string(test_dir.path().join("labels.jsonl")).expect("labels");
+    let labels = labels.lines().map(serde_json::from_str::<Value>);
+    for label in labels.map(|label| label.expect("JSON")) {
+        assert_eq!(
+            label["sample"],
+            json!({"plan": "random", "p": 0.5}),
+            "{label}"
+        );
+    }
+    let found = agreement(&test_dir);
+    assert_eq!(
+        (&found["labels"], &found["covered"]),
+        (&json!(6), &json!(12))
+    );
+    let measured = &found["measured"];
+    assert_eq!(measured["tpr"]["labels"], 6);
+    let (lower, upper) = (&measured["tpr"]["lower"], &measured["tpr"]["upper"]);
+    assert!(lower.as_f64() < upper.as_f64(), "{measured}");
+    // Nobody labelled a fail, so TNR has no value. It is not 0.
+    assert_eq!(measured["tnr"]["value"], Value::Null);
+    assert_eq!(measured["tnr"]["undefined"], "no label is a fail");
+    assert_eq!(found["debug"]["counts"]["true_pass"], 0.0);
+}
+
+#[test]
+fn label_picked_by_hand_is_in_no_measured_figure() {
+    let test_dir = judged();
+    test_dir.dicta(&["label", "t00/r/names", "pass"]);
+    let found = agreement(&test_dir);
+    assert_eq!(
+        (&found["labels"], &found["measured"]),
+        (&json!(0), &Value::Null)
+    );
+    assert_eq!(found["debug"]["counts"]["true_pass"], 1.0);
+    let human = text(&test_dir.dicta(&["agree"]).stdout);
+    assert!(
+        human.contains("debug labels, not drawn by chance"),
+        "{human}"
+    );
+    // Queues that choose by a rule record no draw.
+    let doubtful = draw(&test_dir, &["disagreements"]);
+    assert_eq!(doubtful, [""; 0]);
+    assert!(!test_dir.path().join("labels.draws.jsonl").exists());
+}
+
+#[test]
+fn stratified_draw_takes_the_same_number_of_each_verdict() {
+    let test_dir = judged();
+    let drawn = draw(&test_dir, &["stratified", "--size", "6", "--seed", "1"]);
+    let passes = drawn.iter().filter(|name| name.as_str() < "t06");
+    assert_eq!((passes.count(), drawn.len()), (3, 6), "{drawn:?}");
+    // What was drawn and labelled is not drawn again.
+    for name in &drawn {
+        test_dir.dicta(&["label", name, "unsure"]);
+    }
+    let rest = draw(&test_dir, &["random", "--size", "12"]);
+    assert_eq!(rest.len(), 6);
+    assert!(rest.iter().all(|name| !drawn.contains(name)));
+}
+
+#[test]
+fn gate_distinguishes_a_failed_bound_from_too_few_labels() {
+    let test_dir = judged();
+    let gate = |conditions: &str| {
+        let output = test_dir.dicta(&["agree", "--fail-on", conditions]);
+        (output.status.code(), text(&output.stderr))
+    };
+    let (code, why) = gate("tpr-lower-below=0.8");
+    assert_eq!(code, Some(4), "{why}");
+    assert!(why.contains("no eval has a label"), "{why}");
+    for name in draw(&test_dir, &["random", "--size", "12"]) {
+        test_dir.dicta(&["label", &name, "pass"]);
+    }
+    let (code, why) = gate("labels-below=12");
+    assert_eq!(code, Some(0), "{why}");
+    let (code, why) = gate("labels-below=40,tpr-lower-below=0.8");
+    assert_eq!(code, Some(4), "{why}");
+    assert!(
+        why.contains("12 measured labels, at least 40 required"),
+        "{why}"
+    );
+    let (code, why) = gate("tpr-lower=0.8");
+    assert_eq!(code, Some(2), "{why}");
+}
+
+#[test]
+fn population_is_chosen_by_a_filter_that_does_not_depend_on_outcomes() {
+    let test_dir = judged();
+    for name in draw(&test_dir, &["random", "--size", "12"]) {
+        test_dir.dicta(&["label", &name, "pass"]);
+    }
+    let part = test_dir.dicta(&[
+        "agree",
+        "--population",
+        "transcript:t0*",
+        "--format",
+        "jsonl",
+    ]);
+    assert_eq!(rows(&part)[0]["covered"], 10, "{}", text(&part.stderr));
+    let refused = test_dir.dicta(&["agree", "--population", "outcome:fail"]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(text(&refused.stderr).contains("depends on outcomes"));
+}
+
+#[test]
+fn plan_prints_what_is_missing_and_draws_it() {
+    let test_dir = judged();
+    let plan = text(&test_dir.dicta(&["label", "plan", "--eval", "names"]).stdout);
+    assert!(plan.contains("label passes for TPR"), "{plan}");
+    assert!(!test_dir.path().join("labels.draws.jsonl").exists());
+    let drawn = test_dir.dicta(&["label", "plan", "--eval", "names", "--draw"]);
+    let names = text(&drawn.stdout).matches("/r/names\n").count();
+    assert!(names > 0, "{}", text(&drawn.stdout));
+    assert!(test_dir.path().join("labels.draws.jsonl").exists());
+}
+
+#[test]
+fn several_people_give_the_ceiling_alpha_and_fleiss_in_details_and_json() {
+    let test_dir = judged();
+    let labels = (0..COUNT).flat_map(|at| {
+        // Ann and Bo differ on one transcript.
+        [("ann", at < 6), ("bo", at < 7)].map(|(by, passed)| {
+            let label = json!({"transcript": format!("t{at:02}"), "rubric": "r", "eval": "names", "passed": passed, "by": by});
+            label.to_string() + "\n"
+        })
+    });
+    test_dir.write("labels.jsonl", &labels.collect::<String>());
+    let found = agreement(&test_dir);
+    let people = &found["people"];
+    assert_eq!(
+        (&people["decisions"], &people["raters"]),
+        (&json!(12), &json!({"ann": 12, "bo": 12}))
+    );
+    let pair = &people["pairs"][0];
+    assert_eq!(
+        (&pair["common"], &pair["same"]),
+        (&json!(12), &json!(11)),
+        "{pair}"
+    );
+    // Observed agreement 11/12, expected 0.5.
+    let expected = 1.0 - (1.0 / 12.0) / 0.5;
+    for kappa in [&pair["kappa"], &found["kappa_ceiling"]] {
+        assert!((kappa.as_f64().expect("a number") - expected).abs() < 1e-9);
+    }
+    assert!(
+        people["alpha"].is_f64() && people["fleiss"].is_f64(),
+        "{people}"
+    );
+    assert_eq!(found["judges"]["decisions"], 0, "one judge has no panel");
+    let human = text(&test_dir.dicta(&["agree", "-v"]).stdout);
+    for part in [
+        "ann and bo: 11 of 12 common labels the same (92 %)",
+        "ceiling    κ ",
+        "Fleiss' κ",
+    ] {
+        assert!(human.contains(part), "{part} in\n{human}");
+    }
+}
+
+#[test]
+fn queue_of_labels_to_confirm_has_only_those() {
+    let test_dir = judged();
+    test_dir.dicta(&["label", "t00/r/names", "pass"]);
+    assert_eq!(draw(&test_dir, &["to-confirm"]), [""; 0]);
+    // An inverted check asks another question; another pattern does not.
+    let changed = NAMES_A_RELEASE.replace("type: regex", "not: true, type: regex");
+    assert_ne!(changed, NAMES_A_RELEASE);
+    test_dir.write("r.yaml", &format!("id: r\nevals:\n{changed}"));
+    let run = test_dir.dicta(&["run", "-q"]);
+    assert!(
+        matches!(run.status.code(), Some(0 | 1)),
+        "{}",
+        text(&run.stderr)
+    );
+    assert_eq!(draw(&test_dir, &["to-confirm"]), ["t00/r/names"]);
+    assert_eq!(draw(&test_dir, &["disagreements"]), [""; 0]);
+}

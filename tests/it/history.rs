@@ -1,0 +1,479 @@
+//! The history of edits on the command line: `dicta history`, `dicta compare`, result files, kept runs, failed re-runs.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use serde_json::{Value, json};
+
+use crate::cli::{NAMES_A_RELEASE, POLITE, TestDir, judged_by, of_type, rows, text};
+use crate::support::wire::{Dialect, Reply, WireServer};
+
+/// The eval of [`NAMES_A_RELEASE`] with another pattern, which flips both transcripts.
+const NAMES_A_DAY: &str = "  - { id: names, type: regex, params: { pattern: 'day' } }\n";
+
+/// A label: transcript `one` names a release.
+const LABELS: &str =
+    "{\"transcript\":\"one\",\"rubric\":\"r\",\"eval\":\"names\",\"passed\":true}\n";
+
+fn document(test_dir: &TestDir, args: &[&str]) -> Value {
+    let output = test_dir.dicta(args);
+    serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{args:?}: {error}: {}", text(&output.stderr)))
+}
+
+/// A workspace with a label, two revisions and a run under each. The edit flips both decisions.
+fn edited_workspace() -> TestDir {
+    let test_dir = TestDir::new();
+    test_dir.write("labels.jsonl", LABELS);
+    test_dir.workspace("labels: labels.jsonl\n", NAMES_A_RELEASE);
+    let run = test_dir.dicta(&["run", "-q", "-o", "before.jsonl"]);
+    assert_eq!(run.status.code(), Some(1), "{}", text(&run.stderr));
+    test_dir.workspace("labels: labels.jsonl\n", NAMES_A_DAY);
+    let run = test_dir.dicta(&["run", "-q", "-o", "after.jsonl"]);
+    assert_eq!(run.status.code(), Some(1), "{}", text(&run.stderr));
+    test_dir
+}
+
+#[test]
+fn history_lists_each_edit_with_its_flips_and_agreement() {
+    let test_dir = edited_workspace();
+    let listed = text(&test_dir.dicta(&["history"]).stdout);
+    for expected in [
+        "@2 ",
+        "the first state",
+        "r/names: criteria or params",
+        "2 flips",
+        "1 away from it, 1 without a label",
+        "1/1 → 0/1",
+    ] {
+        assert!(listed.contains(expected), "{expected}: {listed}");
+    }
+    let states = document(&test_dir, &["history", "--format", "json"]);
+    let states = states.as_array().expect("a list").clone();
+    assert_eq!(states.len(), 2);
+    let (newest, first) = (&states[0], &states[1]);
+    assert_eq!(
+        (&newest["state"], &first["state"]),
+        (&json!("@"), &json!("@2"))
+    );
+    assert_eq!(newest["edits"][0]["kind"], "question");
+    assert_eq!(newest["edits"][0]["eval"], "names");
+    assert_eq!(newest["flips"], 2);
+    assert_eq!(newest["flips_away"], 1);
+    assert_eq!(newest["flips_unlabelled"], 1);
+    assert_eq!(newest["agreement"]["false_fail"], 1);
+    assert_eq!(newest["agreement_before"]["true_pass"], 1);
+    assert_eq!(newest["runs"].as_array().map(Vec::len), Some(1));
+    assert_eq!(first["edits"], json!([]));
+    let one = document(&test_dir, &["history", "--limit", "1", "--format", "json"]);
+    assert_eq!(one.as_array().map(Vec::len), Some(1));
+}
+
+#[test]
+fn baseline_is_stored_and_compared_with() {
+    let test_dir = edited_workspace();
+    let none = test_dir.dicta(&["compare", "@baseline", "@"]);
+    assert_eq!(none.status.code(), Some(2));
+    assert!(text(&none.stderr).contains("dicta history --baseline"));
+    let set = test_dir.dicta(&["history", "--baseline", "@2"]);
+    assert_eq!(set.status.code(), Some(0), "{}", text(&set.stderr));
+    assert!(text(&set.stdout).starts_with("@baseline is state 1 (@2)"));
+    let states = document(&test_dir, &["history", "--format", "json"]);
+    assert_eq!(states[0]["baseline"], false);
+    assert_eq!(states[1]["baseline"], true);
+    assert!(text(&test_dir.dicta(&["history"]).stdout).contains("* the baseline"));
+    let compared = document(
+        &test_dir,
+        &["compare", "@baseline", "@", "--format", "json"],
+    );
+    assert_eq!(compared["summary"]["flips"], 2);
+    // A state that does not exist and a file are refused, and the baseline stays.
+    for wrong in ["@7", "before.jsonl"] {
+        let refused = test_dir.dicta(&["history", "--baseline", wrong]);
+        assert_eq!(refused.status.code(), Some(2), "{wrong}");
+    }
+    let states = document(&test_dir, &["history", "--format", "json"]);
+    assert_eq!(states[1]["baseline"], true);
+}
+
+#[test]
+fn every_format_of_a_comparison_names_the_flips() {
+    let test_dir = edited_workspace();
+    let printed = |format: &str| text(&test_dir.dicta(&["compare", "--format", format]).stdout);
+    let human = printed("human");
+    assert!(
+        human.contains("✓ → ✗  one/r/names  away from the label ✓"),
+        "{human}"
+    );
+    let markdown = printed("markdown");
+    assert!(markdown.contains("`one/r/names`"), "{markdown}");
+    let junit = printed("junit");
+    assert!(junit.starts_with("<?xml"), "{junit}");
+    assert_eq!(
+        junit.matches("<failure").count(),
+        1,
+        "the regression: {junit}"
+    );
+    let html = printed("html");
+    assert!(
+        html.starts_with("<!doctype html>") || html.starts_with("<!DOCTYPE html>"),
+        "{html}"
+    );
+    assert!(html.contains("one/r/names"));
+    let lines: Vec<Value> = printed("jsonl")
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect();
+    let flips: Vec<&Value> = lines.iter().filter(|line| line["type"] == "flip").collect();
+    assert_eq!(flips.len(), 2, "{lines:?}");
+    let away = flips.iter().find(|flip| flip["decision"] == "one/r/names");
+    assert_eq!(away.map(|flip| &flip["label"]), Some(&json!(true)));
+    assert_eq!(
+        document(&test_dir, &["compare", "--format", "json"])["flips"]
+            .as_array()
+            .map(Vec::len),
+        Some(2)
+    );
+}
+
+#[test]
+fn comparison_fails_on_more_regressions_than_accepted() {
+    let test_dir = edited_workspace();
+    for (condition, code) in [
+        ("regressions", 1),
+        ("regressions=0", 1),
+        ("regressions=1", 0),
+        ("flips", 2),
+    ] {
+        let compared = test_dir.dicta(&["compare", "--fail-on", condition]);
+        assert_eq!(compared.status.code(), Some(code), "{condition}");
+        let says = text(&compared.stderr).contains("1 regression; --fail-on accepts 0");
+        assert_eq!(says, code == 1, "{condition}: {}", text(&compared.stderr));
+    }
+    // In the other direction, the labelled decision gets better and the other one worse.
+    let back = test_dir.dicta(&["compare", "@", "@2", "--fail-on", "regressions"]);
+    assert_eq!(back.status.code(), Some(1));
+    assert_eq!(test_dir.dicta(&["compare"]).status.code(), Some(0));
+}
+
+#[test]
+fn result_files_are_compared_without_the_run_store() {
+    let test_dir = edited_workspace();
+    std::fs::remove_dir_all(test_dir.path().join("runs")).expect("removed");
+    let args = ["compare", "before.jsonl", "after.jsonl"];
+    let compared = test_dir.dicta(&[&args[..], &["--fail-on", "regressions"]].concat());
+    assert_eq!(
+        compared.status.code(),
+        Some(1),
+        "{}",
+        text(&compared.stderr)
+    );
+    // A checkout without the workspace has no labels but those in the files, and no transcripts.
+    let alone = TestDir::new();
+    for file in ["before.jsonl", "after.jsonl"] {
+        std::fs::copy(test_dir.path().join(file), alone.path().join(file)).expect("copied");
+    }
+    let found = document(&alone, &[&args[..], &["--format", "json"]].concat());
+    assert_eq!(found["summary"]["flips"], 2);
+    let compared = alone.dicta(&[&args[..], &["--fail-on", "regressions=1"]].concat());
+    assert_eq!(
+        compared.status.code(),
+        Some(0),
+        "{}",
+        text(&compared.stderr)
+    );
+    // A file with itself, also under another name of the eval.
+    let same = document(
+        &alone,
+        &[
+            "compare",
+            "before.jsonl",
+            "before.jsonl",
+            "--format",
+            "json",
+        ],
+    );
+    assert_eq!(same["summary"]["flips"], 0);
+    let renamed = std::fs::read_to_string(alone.path().join("before.jsonl")).expect("read");
+    alone.write(
+        "renamed.jsonl",
+        &renamed
+            .replace("\"eval\":\"names\"", "\"eval\":\"cites\"")
+            .replace("/r/names", "/r/cites"),
+    );
+    let same = document(
+        &alone,
+        &[
+            "compare",
+            "before.jsonl",
+            "renamed.jsonl",
+            "--format",
+            "json",
+        ],
+    );
+    assert_eq!(same["summary"]["flips"], 0, "{same}");
+    assert_eq!(same["summary"]["removed"], 0, "{same}");
+    // A wrong file is a usage error at its line.
+    alone.write("broken.jsonl", "{\"type\":\"result\"}\nno json\n");
+    let broken = alone.dicta(&["compare", "before.jsonl", "broken.jsonl"]);
+    assert_eq!(broken.status.code(), Some(2));
+    assert!(
+        text(&broken.stderr).contains("broken.jsonl:"),
+        "{}",
+        text(&broken.stderr)
+    );
+}
+
+#[test]
+fn pruning_keeps_the_runs_of_the_newest_state_and_of_the_baseline() {
+    let test_dir = TestDir::new();
+    let count_runs = || {
+        let listed = text(&test_dir.dicta(&["runs", "--format", "jsonl"]).stdout);
+        listed.lines().count()
+    };
+    let patterns = ["2", "day", "o", "x"];
+    for pattern in patterns {
+        let eval =
+            format!("  - {{ id: names, type: regex, params: {{ pattern: '{pattern}' }} }}\n");
+        test_dir.workspace("", &eval);
+        test_dir.dicta(&["run", "-q"]);
+        // A second run under the revision, which judges one transcript only.
+        test_dir.dicta(&["run", "-q", "--where", "transcript:one"]);
+    }
+    assert_eq!(count_runs(), 8);
+    let set = test_dir.dicta(&["history", "--baseline", "@4"]);
+    assert!(set.status.success(), "{}", text(&set.stderr));
+    let before = ["@", "@baseline"].map(|state| {
+        let shown = test_dir.dicta(&["show", state, "--format", "jsonl"]);
+        of_type(&rows(&shown), "result")
+            .iter()
+            .map(|row| (row["cell"].clone(), row["outcome"].clone()))
+            .collect::<Vec<_>>()
+    });
+    let pruned = test_dir.dicta(&["runs", "prune", "--keep", "0", "--yes"]);
+    assert!(pruned.status.success(), "{}", text(&pruned.stderr));
+    assert!(count_runs() < 8, "the runs of the states between are gone");
+    for (state, before) in ["@", "@baseline"].iter().zip(before) {
+        let shown = test_dir.dicta(&["show", state, "--format", "jsonl"]);
+        let after: Vec<_> = of_type(&rows(&shown), "result")
+            .iter()
+            .map(|row| (row["cell"].clone(), row["outcome"].clone()))
+            .collect();
+        assert_eq!(after, before, "{state}");
+        assert_eq!(after.len(), 2, "{state}");
+    }
+}
+
+/// A judge that answers, or fails every request, as the flag says.
+fn unreliable_judge() -> (Arc<AtomicBool>, WireServer) {
+    let works = Arc::new(AtomicBool::new(true));
+    let flag = Arc::clone(&works);
+    let server = WireServer::answering(Dialect::Openai, move |_| {
+        if flag.load(Ordering::SeqCst) {
+            let verdict =
+                json!({"citations": [], "reasoning": "It is.", "passed": true, "score": 0.9});
+            Reply::text(verdict.to_string())
+        } else {
+            Reply::status(400).body("{\"error\":{\"message\":\"the disk is full\"}}")
+        }
+    });
+    (works, server)
+}
+
+#[test]
+fn failed_rerun_keeps_the_verdict_and_names_the_error() {
+    let (works, server) = unreliable_judge();
+    let test_dir = TestDir::new();
+    test_dir.workspace(&judged_by(&server), POLITE);
+    let run = test_dir.dicta(&["run", "-q"]);
+    assert_eq!(run.status.code(), Some(0), "{}", text(&run.stderr));
+    works.store(false, Ordering::SeqCst);
+    let rerun = test_dir.dicta(&["run", "-q", "--refresh", "--where", "transcript:one"]);
+    assert_eq!(rerun.status.code(), Some(3), "{}", text(&rerun.stderr));
+    let shown = test_dir.dicta(&["show", "@", "--format", "jsonl"]);
+    let lines = rows(&shown);
+    let results = of_type(&lines, "result");
+    assert_eq!(results.len(), 2);
+    for row in &results {
+        assert_eq!(row["outcome"], "pass", "the earlier verdict stays");
+        if row["transcript"] == "one" {
+            assert_eq!(row["failed_rerun"]["outcome"], "judge_error", "{row}");
+            let error = row["failed_rerun"]["error"].as_str().expect("an error");
+            assert!(error.contains("the disk is full"), "{error}");
+            let run = row["failed_rerun"]["run"].as_str().expect("a run");
+            assert_ne!(row["cached_from"], json!(run));
+        } else {
+            assert!(row.get("failed_rerun").is_none(), "{row}");
+        }
+    }
+    let document = document(&test_dir, &["show", "@", "--format", "json"]);
+    let marked = document["results"].as_array().expect("results").iter();
+    assert_eq!(
+        marked
+            .filter(|row| row.get("failed_rerun").is_some())
+            .count(),
+        1
+    );
+    let human = test_dir.dicta(&["show", "@"]);
+    let notes = text(&human.stderr);
+    assert!(
+        notes.contains("the last attempt failed for 1 decision"),
+        "{notes}"
+    );
+    assert!(notes.contains("the disk is full"), "{notes}");
+    let listed = text(&test_dir.dicta(&["history", "--format", "json"]).stdout);
+    assert!(listed.contains("\"pending\": 0"), "{listed}");
+    // A verdict that a later run reaches removes the mark.
+    works.store(true, Ordering::SeqCst);
+    test_dir.dicta(&["run", "-q", "--refresh", "--where", "transcript:one"]);
+    let shown = test_dir.dicta(&["show", "@", "--format", "jsonl"]);
+    assert!(!text(&shown.stdout).contains("failed_rerun"));
+}
+
+#[test]
+fn five_equal_errors_stop_a_judge_and_a_later_run_judges_the_rest() {
+    let (works, server) = unreliable_judge();
+    works.store(false, Ordering::SeqCst);
+    let test_dir = TestDir::new();
+    test_dir.workspace(&judged_by(&server), POLITE);
+    let transcripts: Vec<String> = (0..12)
+        .map(|at| {
+            format!(
+                "{{\"id\":\"t{at:02}\",\"messages\":[{{\"role\":\"user\",\"content\":\"Hi {at}\"}},{{\"role\":\"assistant\",\"content\":\"Good day\"}}]}}\n"
+            )
+        })
+        .collect();
+    test_dir.write("t.jsonl", &transcripts.concat());
+    let run = test_dir.dicta(&["run", "-j", "1", "--format", "jsonl"]);
+    assert_eq!(run.status.code(), Some(3), "{}", text(&run.stderr));
+    let lines = rows(&run);
+    assert_eq!(
+        of_type(&lines, "result").len(),
+        5,
+        "only called cells have results"
+    );
+    assert_eq!(of_type(&lines, "summary")[0]["pending"], 7);
+    let states = document(&test_dir, &["history", "--format", "json"]);
+    assert_eq!(states.as_array().map(Vec::len), Some(1));
+    let (pending, other) = (&states[0]["pending"], &states[0]["other"]);
+    assert_eq!(
+        (pending, other),
+        (&json!(7), &json!(5)),
+        "errors are no verdicts"
+    );
+    // For people, the error is printed once and not for each cell.
+    let human = test_dir.dicta(&["run", "-q", "-j", "1"]);
+    let printed = text(&human.stdout) + &text(&human.stderr);
+    assert!(printed.contains("5 equal errors in a row"), "{printed}");
+    // The next run judges all of them.
+    works.store(true, Ordering::SeqCst);
+    let run = test_dir.dicta(&["run", "-q", "--format", "jsonl"]);
+    assert_eq!(run.status.code(), Some(0), "{}", text(&run.stderr));
+    let states = document(&test_dir, &["history", "--format", "json"]);
+    assert_eq!(states.as_array().map(Vec::len), Some(1), "one revision");
+    assert_eq!(
+        (&states[0]["pending"], &states[0]["pass"]),
+        (&json!(0), &json!(12))
+    );
+}
+
+#[test]
+fn second_opinions_and_examples_are_not_states() {
+    let test_dir = edited_workspace();
+    let before = document(&test_dir, &["history", "--format", "json"]);
+    let checked = test_dir.dicta(&["check", "--examples"]);
+    assert_ne!(
+        checked.status.code(),
+        Some(101),
+        "{}",
+        text(&checked.stderr)
+    );
+    let selftest = test_dir.dicta(&["selftest", "rules", "--dry-run"]);
+    assert_ne!(
+        selftest.status.code(),
+        Some(101),
+        "{}",
+        text(&selftest.stderr)
+    );
+    assert_eq!(
+        document(&test_dir, &["history", "--format", "json"]),
+        before
+    );
+}
+
+/// A workspace whose judge looks up a price and passes what costs 190.25. The flag changes the price.
+fn workspace_with_price() -> (Arc<AtomicBool>, [WireServer; 2], TestDir) {
+    let is_raised = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&is_raised);
+    let prices = WireServer::answering(Dialect::Openai, move |_| {
+        Reply::text(if flag.load(Ordering::SeqCst) {
+            "195.25"
+        } else {
+            "190.25"
+        })
+    });
+    let judge = WireServer::answering(Dialect::Openai, |request| {
+        if !request.mentions("\"role\":\"tool\"") {
+            return Reply::call("look", json!({}));
+        }
+        let passed = request.mentions("190.25");
+        let verdict =
+            json!({"citations": [], "reasoning": "It is.", "passed": passed, "score": 0.9});
+        Reply::call("submit_verdict", verdict)
+    });
+    let test_dir = TestDir::new();
+    let tools = json!({
+        "sources": {"api": {"kind": "http", "baseUrl": prices.base_url(), "allowPrivate": true}},
+        "tools": {"look": {"kind": "http", "source": "api", "method": "POST", "path": "/price", "description": "looks"}},
+    });
+    test_dir.write("tools.yaml", &tools.to_string());
+    let tooled = judged_by(&judge).replace("model: m }", "model: m, tools: [look] }");
+    test_dir.workspace(&format!("tools: tools.yaml\n{tooled}"), POLITE);
+    test_dir.trust();
+    (is_raised, [judge, prices], test_dir)
+}
+
+#[test]
+fn flip_after_another_tool_answer_is_caused_by_evidence_and_not_by_chance() {
+    let (is_raised, _servers, test_dir) = workspace_with_price();
+    let run = || {
+        let run = test_dir.dicta(&["run", "-q", "--refresh", "--format", "jsonl"]);
+        let lines = rows(&run);
+        let summary = lines
+            .last()
+            .unwrap_or_else(|| panic!("no summary: {}", text(&run.stderr)));
+        summary["run"].as_str().expect("an id").to_owned()
+    };
+    let before = run();
+    is_raised.store(true, Ordering::SeqCst);
+    let after = run();
+    let compared = document(&test_dir, &["compare", &before, &after, "--format", "json"]);
+    let flips = compared["flips"].as_array().expect("flips");
+    assert_eq!(flips.len(), 2, "{compared}");
+    for flip in flips {
+        assert_eq!(flip["cause"], "evidence", "{flip}");
+    }
+    let human = text(&test_dir.dicta(&["compare", &before, &after]).stdout);
+    assert!(
+        human.contains("a tool answered the same call differently"),
+        "{human}"
+    );
+}
+
+#[test]
+fn workspace_that_does_not_load_never_seems_to_have_no_labels() {
+    let test_dir = edited_workspace();
+    test_dir.write("r.yaml", "id: r\nevals: [\n");
+    let history = test_dir.dicta(&["history"]);
+    let note = text(&history.stderr);
+    assert_eq!(history.status.code(), Some(0), "{note}");
+    assert!(note.contains("no label counts here"), "{note}");
+    for args in [
+        &["agree"][..],
+        &["compare", "--fail-on", "regressions"],
+        &["export", "-o", "page.html"],
+    ] {
+        let refused = test_dir.dicta(args);
+        assert_eq!(refused.status.code(), Some(2), "{args:?} {refused:?}");
+    }
+}

@@ -1,0 +1,106 @@
+//! A person reads 100 transcripts without a workspace and notes failures, on a small screen. The program is killed
+//! several times.
+
+use std::collections::BTreeMap;
+
+use rustix::process::{Signal, kill_process};
+use serde_json::{Value, json};
+
+use super::pty::Pty;
+use crate::cli::TestDir;
+
+const COUNT: usize = 100;
+
+/// The numbers of notes on the screen at which the program is killed.
+const KILLS: [usize; 4] = [1, 9, 37, 82];
+
+fn open(test_dir: &TestDir) -> Pty {
+    let mut pty = Pty::small(&["review", "t.jsonl"], |command| {
+        command.cwd(test_dir.path());
+        command.env("DICTA_DATA_DIR", test_dir.path().join(".data"));
+        command.env("USER", "ana");
+    });
+    pty.until_shown("of 100, ");
+    pty
+}
+
+/// Returns the progress in the second row: `12 of 100, …`. It counts a note when the file has it.
+fn progress(pty: &Pty) -> Option<usize> {
+    let screen = pty.contents();
+    let (before, _) = screen.split_once(" of 100, ")?;
+    before.rsplit(' ').next()?.parse().ok()
+}
+
+/// Returns the newest record of each transcript.
+fn read_notes(test_dir: &TestDir) -> BTreeMap<String, Value> {
+    let file = test_dir.path().join("t-rubrics/notes.jsonl");
+    let text = std::fs::read_to_string(file).unwrap_or_default();
+    // A kill can leave a part of a line, which was never shown as saved.
+    let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+    let notes = whole.lines().map(|line| {
+        let note: Value = serde_json::from_str(line).expect("a note");
+        (note["transcript"].as_str().expect("an id").to_owned(), note)
+    });
+    notes.collect()
+}
+
+#[test]
+fn confirmed_notes_survive_a_kill_at_any_moment() {
+    let test_dir = TestDir::new();
+    let lines = (0..COUNT).map(|at| {
+        let line = json!({"id": format!("t{at:03}"), "messages": [
+            {"role": "user", "content": format!("Question {at}?")},
+            {"role": "assistant", "content": "Use 2.69."},
+        ]});
+        line.to_string() + "\n"
+    });
+    test_dir.write("t.jsonl", &lines.collect::<String>());
+    let mut pty = open(&test_dir);
+    let mut confirmed = 0;
+    for until in KILLS.into_iter().chain([COUNT]) {
+        for at in confirmed..until {
+            match at % 4 {
+                0 => pty.type_in("p"),
+                1 => pty.type_in(&format!("jnwrong release in case {at}\r")),
+                2 => pty.type_in("u"),
+                _ => pty.type_in("s"),
+            };
+        }
+        // The last notes of a burst may still be on their way when the program is killed.
+        let least = if until == COUNT {
+            COUNT
+        } else {
+            until.div_ceil(2).max(confirmed)
+        };
+        pty.until("the notes", |pty| progress(pty) >= Some(least));
+        let shown = progress(&pty).expect("a number");
+        kill_process(pty.id(), Signal::KILL).expect("sent");
+        pty.ended();
+        confirmed = read_notes(&test_dir).len();
+        assert!(
+            confirmed >= shown,
+            "{shown} on the screen, {confirmed} in the file"
+        );
+        if until == COUNT {
+            break;
+        }
+        pty = open(&test_dir);
+        // The review goes on where it stopped, with the same sample.
+        pty.until("the progress", |pty| progress(pty) == Some(confirmed));
+    }
+    let notes = read_notes(&test_dir);
+    assert_eq!(notes.len(), COUNT);
+    for note in notes.values() {
+        assert_eq!(note["by"], json!("ana"), "{note}");
+        assert_eq!(note["sample"]["p"], json!(1.0), "{note}");
+        assert!(note["digest"].is_string(), "{note}");
+        if note["outcome"] == "failure" {
+            assert_eq!(note["message"], json!(1), "{note}");
+            let text = note["note"].as_str().expect("a text");
+            assert!(text.starts_with("wrong release in case "), "{note}");
+        }
+    }
+    let failures = notes.values().filter(|note| note["outcome"] == "failure");
+    // A kill can interrupt the typing of a note.
+    assert!(failures.count() + KILLS.len() >= COUNT / 4);
+}

@@ -1,0 +1,306 @@
+//! `dicta variants` with a scripted judge that answers from its shots: the labelled examples in its prompt.
+
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
+
+use crate::cli::{TestDir, judged_by, text};
+use crate::support::wire::{Dialect, Reply, WireServer};
+
+const COUNT: usize = 30;
+const RUBRIC: &str = "id: r\nevals:\n  - id: colour # ours\n    type: llm_judge\n    params:\n      # the question\n      criteria: Has the right colour.\n";
+const VARIANTS: &str = "eval: r/colour\nvariants:\n  - { name: base }\n  - { name: taught, shots: { pass: 1, fail: 1, pick: random } }\n  - { name: thrice, repeat: 3 }\n";
+
+/// Returns the colour of a text.
+fn colour(text: &str) -> &'static str {
+    if text.contains("reddish") {
+        "reddish"
+    } else {
+        "bluish"
+    }
+}
+
+/// A server that has no opinion: it passes what looks like a passing example, and everything without examples.
+fn pupil() -> WireServer {
+    WireServer::answering(Dialect::Openai, |request| {
+        let body = &request.body;
+        let judged = colour(body.rsplit("begin transcript").next().unwrap_or_default());
+        let examples = body.split("begin example ").skip(1);
+        let mut taught = examples.map(|example| {
+            let example = example.split("end example").next().unwrap_or_default();
+            (colour(example), example.contains("verdict: pass"))
+        });
+        let passed = taught
+            .find(|(seen, _)| *seen == judged)
+            .is_none_or(|(_, passed)| passed);
+        let verdict = json!({"citations": [], "reasoning": "It looks alike.", "passed": passed, "score": 0.5});
+        Reply::text(verdict.to_string())
+    })
+}
+
+/// A workspace whose people pass reddish answers and fail bluish ones.
+fn workspace(server: &WireServer) -> TestDir {
+    let test_dir = TestDir::new();
+    let prices = "prices: { input: 1, output: 1 }";
+    let judge = judged_by(server).replace("model: m }", &format!("model: m, {prices} }}"));
+    test_dir.workspace(
+        &format!("{judge}labels: {{ path: labels.jsonl, split: {{ train: 0.3, dev: 0.4, test: 0.3 }} }}\n"),
+        "",
+    );
+    test_dir.write("r.yaml", RUBRIC);
+    let (mut transcripts, mut labels) = (String::new(), String::new());
+    for at in 0..COUNT {
+        let own: Vec<String> = (0..12).map(|word| format!("t{at}w{word}")).collect();
+        let answer = if at % 2 == 0 { "reddish" } else { "bluish" };
+        let transcript = json!({"id": format!("t{at}"), "messages": [
+            {"role": "user", "content": own.join(" ")}, {"role": "assistant", "content": format!("{} {answer}", own[3])},
+        ]});
+        writeln!(transcripts, "{transcript}").expect("a string");
+        let label = json!({"transcript": format!("t{at}"), "rubric": "r", "eval": "colour", "passed": at % 2 == 0});
+        writeln!(labels, "{label}").expect("a string");
+    }
+    test_dir.write("t.jsonl", &transcripts);
+    test_dir.write("labels.jsonl", &labels);
+    test_dir.write("v.yaml", VARIANTS);
+    test_dir
+}
+
+fn json_of(test_dir: &TestDir, args: &[&str]) -> Value {
+    let output = test_dir.dicta(args);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    serde_json::from_slice(&output.stdout).expect("JSON")
+}
+
+#[test]
+fn right_shots_flip_the_wrong_cells_and_the_table_shows_it() {
+    let server = pupil();
+    let test_dir = workspace(&server);
+    let args = ["variants", "v.yaml", "--yes", "--format", "json"];
+    let found = json_of(&test_dir, &args);
+    let fails = found["labels"]["fail"].as_u64().expect("a count");
+    assert!(fails >= 3, "{found}");
+    let [base, taught, thrice] = [0, 1, 2].map(|at| &found["variants"][at]);
+    assert_eq!(base["tpr"]["value"], 1.0, "{found}");
+    assert_eq!(base["tnr"]["value"], 0.0, "{found}");
+    assert_eq!(
+        (&taught["tpr"]["value"], &taught["tnr"]["value"]),
+        (&json!(1.0), &json!(1.0))
+    );
+    // Every fail that the first variant missed is gained.
+    assert_eq!(taught["against_first"]["c"], fails);
+    assert_eq!(taught["against_first"]["b"], 0);
+    assert_eq!(base["against_first"], Value::Null);
+    assert_eq!(thrice["self_flip_rate"]["value"], 0.0);
+    assert_eq!(base["self_flip_rate"], Value::Null);
+    assert_eq!(found["winner"]["name"], "taught");
+    // The wire server charges the same for both, so the first variant is dominated.
+    assert_eq!(
+        (&base["on_front"], &taught["on_front"]),
+        (&json!(false), &json!(true))
+    );
+    let usd = |one: &Value| one["cost_usd_per_1000"].as_f64().expect("a cost");
+    assert!(usd(taught) > 0.0 && usd(thrice) >= 0.0);
+    // The measured verdicts are no state of the history, and no request contains a test transcript.
+    let history = test_dir.dicta(&["history", "--format", "jsonl"]);
+    assert_eq!(text(&history.stdout), "", "{}", text(&history.stderr));
+    let parts = std::fs::read_to_string(test_dir.path().join("labels.split.jsonl")).expect("parts");
+    let sealed = parts
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+        .filter(|line| line["part"] == "test")
+        .filter_map(|line| line["transcript"].as_str().map(str::to_owned));
+    let requests = server.requests();
+    for id in sealed {
+        let word = format!("{id}w0 ");
+        assert!(
+            requests.iter().all(|request| !request.mentions(&word)),
+            "{id}"
+        );
+    }
+    let people = test_dir.dicta(&["variants", "v.yaml", "--yes"]);
+    let people = text(&people.stdout);
+    assert!(
+        people.contains("Best of 3 on") && people.contains("points of luck"),
+        "{people}"
+    );
+    let markdown = test_dir.dicta(&["variants", "v.yaml", "--yes", "--format", "markdown"]);
+    assert!(
+        text(&markdown.stdout).contains("| taught | 1.00 ["),
+        "{}",
+        text(&markdown.stdout)
+    );
+}
+
+#[test]
+fn taken_variant_keeps_comments_and_its_shots_measure_nothing() {
+    let server = pupil();
+    let test_dir = workspace(&server);
+    let took = test_dir.dicta(&["variants", "v.yaml", "--take", "taught"]);
+    assert_eq!(took.status.code(), Some(0), "{}", text(&took.stderr));
+    let rubric = std::fs::read_to_string(test_dir.path().join("r.yaml")).expect("text");
+    let shots = r#"shots: {"pass":1,"fail":1,"pick":"random"}"#;
+    assert_eq!(
+        rubric,
+        RUBRIC.replace("criteria:", &format!("{shots}\n      criteria:"))
+    );
+    assert_eq!(server.requests().len(), 0);
+    let run = test_dir.dicta(&["run", "-q", "--yes"]);
+    assert_eq!(run.status.code(), Some(1), "{}", text(&run.stderr));
+    let agree = test_dir.dicta(&["agree", "--format", "jsonl"]);
+    let agree: Value = serde_json::from_slice(&agree.stdout).expect("one line");
+    assert_eq!(agree["shots"], 2, "{agree}");
+    let people = text(&test_dir.dicta(&["agree"]).stdout);
+    assert!(people.contains("2 shots left out"), "{people}");
+    let prompt = test_dir.dicta(&["prompt", "t0/r/colour"]);
+    let shown = text(&prompt.stderr);
+    assert!(
+        shown.contains("shot 1  t") && shown.contains("about 1"),
+        "{shown}"
+    );
+    // Unsealing records the look, and every later output shows it.
+    let unsealed = test_dir.dicta(&["agree", "--unseal"]);
+    assert!(
+        matches!(unsealed.status.code(), Some(0)),
+        "{}",
+        text(&unsealed.stderr)
+    );
+    assert!(text(&test_dir.dicta(&["agree"]).stdout).contains("unsealed once"));
+    let again = test_dir.dicta(&["variants", "v.yaml", "--take", "base"]);
+    assert!(
+        text(&again.stdout).contains("changes nothing"),
+        "{}",
+        text(&again.stdout)
+    );
+}
+
+#[test]
+fn bad_variants_are_refused_with_the_nearest_name_and_nothing_is_spent() {
+    let server = pupil();
+    let test_dir = workspace(&server);
+    let refusal = |variants: &str| {
+        test_dir.write("bad.yaml", variants);
+        let output = test_dir.dicta(&["variants", "bad.yaml", "--yes"]);
+        assert_eq!(output.status.code(), Some(2), "{}", text(&output.stdout));
+        text(&output.stderr)
+    };
+    let one = |entry: &str| {
+        refusal(&format!(
+            "eval: colour\nvariants: [{{ name: a }}, {{ name: b, {entry} }}]\n"
+        ))
+    };
+    for (entry, expected) in [
+        ("critera: x", "did you mean `criteria`?"),
+        ("judge: mm", "did you mean `m`?"),
+        ("shots: { pass: 1, fial: 1 }", "did you mean `fail`?"),
+        ("shots: { pass: 20, pick: random }", "20 passes needed"),
+        ("shots: { pass: 1, max_tokens: 5 }", "max_tokens: 5"),
+        ("shots: { pick: [t99] }", "no transcript is called `t99`"),
+        ("criteria: ''", "variant b loads no rubric"),
+        ("repeat: none", "variant b loads no rubric"),
+    ] {
+        let why = one(entry);
+        assert!(why.contains(expected), "{entry}: {why}");
+    }
+    let why = refusal("eval: color\nvariants: [{ name: a }]\n");
+    assert!(
+        why.contains("did you mean `r/colour`?") || why.contains("the evals are r/colour"),
+        "{why}"
+    );
+    assert!(refusal("eval: colour\nvariant: []\n").contains("did you mean `variants`?"));
+    assert!(
+        refusal("eval: colour\nvariants: [{ name: a }, { name: a }]\n").contains("two variants")
+    );
+    assert!(refusal("eval: [").contains("bad.yaml"));
+    let unknown = test_dir.dicta(&["variants", "v.yaml", "--take", "tought"]);
+    assert!(
+        text(&unknown.stderr).contains("did you mean `taught`?"),
+        "{}",
+        text(&unknown.stderr)
+    );
+    let priced = test_dir.dicta(&["variants", "v.yaml", "--dry-run"]);
+    let priced = text(&priced.stdout);
+    for expected in [
+        "base: ",
+        "taught: ",
+        "together, on ",
+        "at most $",
+        "nothing was run",
+    ] {
+        assert!(priced.contains(expected), "{expected}: {priced}");
+    }
+    // Without a terminal and without consent, nothing is called.
+    let refused = test_dir.dicta(&["variants", "v.yaml"]);
+    assert_eq!(refused.status.code(), Some(2), "{}", text(&refused.stdout));
+    assert_eq!(server.requests().len(), 0);
+    assert_eq!(
+        std::fs::read_to_string(test_dir.path().join("r.yaml")).expect("text"),
+        RUBRIC
+    );
+}
+
+#[test]
+fn migration_judges_with_both_judges_and_prints_the_report() {
+    let server = WireServer::answering(Dialect::Openai, |request| {
+        let judged = request
+            .body
+            .rsplit("begin transcript")
+            .next()
+            .unwrap_or_default();
+        let is_new = request.mentions("\"model\":\"new\"");
+        let passed = !is_new || colour(judged) == "reddish";
+        let verdict =
+            json!({"citations": [], "reasoning": "As scripted.", "passed": passed, "score": 0.5});
+        Reply::text(verdict.to_string())
+    });
+    let test_dir = workspace(&server);
+    let config = std::fs::read_to_string(test_dir.path().join("dicta.yaml")).expect("text");
+    let new = format!(
+        "judges:\n  n: {{ provider: openai, base_url: '{}', model: new, prices: {{ input: 1, output: 1 }} }}",
+        server.base_url()
+    );
+    test_dir.write("dicta.yaml", &config.replace("judges:", &new));
+    let dry = test_dir.dicta(&["migrate", "--from", "m", "--to", "n", "--dry-run"]);
+    assert!(
+        text(&dry.stdout).contains("60 cells by m, n"),
+        "{}",
+        text(&dry.stdout)
+    );
+    let unknown = test_dir.dicta(&["migrate", "--from", "m", "--to", "nn", "--yes"]);
+    assert!(
+        text(&unknown.stderr).contains("did you mean `n`?"),
+        "{}",
+        text(&unknown.stderr)
+    );
+    assert_eq!(server.requests().len(), 0);
+    let done = test_dir.dicta(&["migrate", "--from", "m", "--to", "n", "--yes"]);
+    assert_eq!(done.status.code(), Some(0), "{}", text(&done.stderr));
+    let report = text(&done.stdout);
+    for expected in [
+        "migration from m (m) to n (new), margin 5 points",
+        "before: m (m)",
+        "As scripted.",
+    ] {
+        assert!(report.contains(expected), "{expected}: {report}");
+    }
+    assert_eq!(server.requests().len(), 2 * COUNT);
+    let history = test_dir.dicta(&["history", "--format", "jsonl"]);
+    assert_eq!(text(&history.stdout), "", "{}", text(&history.stderr));
+}
+
+#[test]
+fn configured_model_with_a_known_end_is_a_warning_with_its_source() {
+    let test_dir = TestDir::new();
+    test_dir.workspace(
+        "judge: m\njudges:\n  m: { provider: openai, model: gpt-4o-mini }\n",
+        "  - { id: polite, type: llm_judge, params: { criteria: Polite. } }\n",
+    );
+    let checked = test_dir.dicta(&["check"]);
+    let all = text(&checked.stdout) + &text(&checked.stderr);
+    for expected in [
+        "retires gpt-4o-mini on 2027-01-14",
+        "developers.openai.com",
+        "dicta migrate --from m",
+    ] {
+        assert!(all.contains(expected), "{expected}: {all}");
+    }
+}
