@@ -10,10 +10,9 @@ use super::format::{Format, LIST_FORMATS};
 use super::migration::MigrationReport;
 use super::state_args::CompareArgs;
 use super::states::{LoadedState, StateCatalog, StateSource, adopt_digests};
+use crate::compare::compute_label_figures;
 use crate::compare::statistics::Confidence;
-use crate::compare::{compare_recorded_states, compute_label_figures};
 use crate::model::{ExitReason, Labels, pluralize};
-use crate::report::CellSource as _;
 use crate::report::html::{self, PageComparison};
 
 /// The state before the last edit.
@@ -43,8 +42,7 @@ pub(super) fn compare(args: &CompareArgs, cx: &CommandCx) -> Result<u8, CommandE
         adopt_digests(&mut new.state, &old.state);
     }
     let recordings = catalog.recordings([&old, &new]);
-    let find_run = |number| recordings.find_run(number);
-    let found = compare_recorded_states(&old.state, &new.state, find_run);
+    let found = catalog.compare([&old, &new], &recordings)?;
     let labels = catalog.labels(&[&old, &new], cx);
     let changes = found.flips.iter().chain(&found.changes);
     let cells = changes.flat_map(|change| change.before.cells.iter().chain(&change.after.cells));

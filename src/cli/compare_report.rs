@@ -13,9 +13,7 @@ use super::eval_counts::{EvalCount, count_by_eval, find_continued};
 use super::format::{Format, join_lines};
 use super::migration::MigrationReport;
 use super::states::{LoadedState, StateSource};
-use crate::compare::{
-    FileDiff, FlipCause, FlipCounts, FlipDirection, StateChange, StateComparison,
-};
+use crate::compare::{FileDiff, FlipCounts, FlipDirection, StateChange, StateComparison};
 use crate::model::{CellResult, Labels, Outcome, make_visible, pluralize};
 use crate::record::{Correspondence, RecordedCell, State, StateDecision};
 use crate::report::{
@@ -130,21 +128,7 @@ impl<'s> ComparisonReport<'s> {
 
     /// Describes the cause of a change in words; `None` if it is unknown.
     fn describe_cause(&self, change: &StateChange) -> Option<String> {
-        if !self.has_causes {
-            return None;
-        }
-        Some(match change.cause {
-            FlipCause::Bounds { .. } => change
-                .cause
-                .format_arithmetic()
-                .unwrap_or_else(|| "other bounds".to_owned()),
-            FlipCause::Text => "the question changed".to_owned(),
-            FlipCause::Judge => "the judge changed".to_owned(),
-            FlipCause::Vote => "the vote changed: its judges, rule or repeats".to_owned(),
-            FlipCause::Evidence => "a tool answered the same call differently".to_owned(),
-            FlipCause::Transcript => "the transcript changed".to_owned(),
-            FlipCause::Chance => "nothing changed; dicta judged it again".to_owned(),
-        })
+        self.has_causes.then(|| change.cause.describe())
     }
 
     /// Formats the counts: `3 flips, 0 other changes, 0 new, 0 removed, 82 unchanged`.
@@ -160,6 +144,13 @@ impl<'s> ComparisonReport<'s> {
         );
         if !found.first_verdicts.is_empty() {
             let _infallible = write!(text, ", {} judged first", found.first_verdicts.len());
+        }
+        if found.with_earlier_verdict > 0 {
+            let waited = found.with_earlier_verdict;
+            let _infallible = write!(
+                text,
+                ", {waited} compared with a verdict from before an edit"
+            );
         }
         if found.pending > 0 {
             let _infallible = write!(text, ", {} pending", found.pending);
@@ -476,6 +467,7 @@ fn to_lines(report: &ComparisonReport<'_>) -> Vec<Value> {
         "removed": found.removed.len(),
         "unchanged": found.unchanged,
         "first_verdicts": found.first_verdicts.len(),
+        "with_earlier_verdict": found.with_earlier_verdict,
         "pending": found.pending,
         "towards_label": counts.towards,
         "away_from_label": counts.away,

@@ -229,6 +229,8 @@ fn compare_sides<'s>(
 ) -> Result<PageComparison<'s>, CommandError> {
     let files = before.diff_files(after);
     let figures = ComparisonFigures::of_states([before, after], labels, catalog)?;
-    let page = PageComparison::new(before.page_side(), after.page_side(), labels, source, files);
+    let found = catalog.compare([before, after], source)?;
+    let sides = (before.page_side(), after.page_side());
+    let page = PageComparison::with_found(sides.0, sides.1, found, labels, source, files);
     Ok(page.with_figures(figures.to_page(&after.state), figures.records().clone()))
 }

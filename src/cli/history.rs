@@ -14,7 +14,7 @@ use super::state_args::HistoryArgs;
 use super::states::{StateCatalog, StateSource, labels_for};
 use crate::compare::statistics::Confidence;
 use crate::compare::{
-    FlipCounts, PairedFigures, PairedLabels, collect_paired_labels, compare_states,
+    FlipCounts, PairedFigures, PairedLabels, collect_paired_labels, compare_entry,
     compute_paired_figures, count_agreement,
 };
 use crate::model::{
@@ -55,6 +55,26 @@ struct HistoryRow<'h> {
     /// The decisions with another outcome.
     other: u64,
     pending: u64,
+}
+
+/// The agreement of two states on the labels that both have a verdict for.
+struct CommonAgreement {
+    labels: u64,
+    old_right: u64,
+    new_right: u64,
+}
+
+impl HistoryRow<'_> {
+    /// Returns the agreement on common labels, drawn ones and others; `None` without such a label.
+    fn common_counts(&self) -> Option<CommonAgreement> {
+        let figures = self.pooled.as_ref()?;
+        let sides = [figures.measured, figures.debug];
+        Some(CommonAgreement {
+            labels: sides.iter().map(|side| side.labels()).sum(),
+            old_right: sides.iter().map(|side| side.old_right()).sum(),
+            new_right: sides.iter().map(|side| side.new_right()).sum(),
+        })
+    }
 }
 
 /// The figures of one eval of two states.
@@ -179,8 +199,7 @@ fn list_rows<'h>(
                 None => &mut row.pending,
             } += 1;
         }
-        if let Some(before) = before {
-            let found = compare_states(&before.state, &entry.state);
+        if let Some((before, found)) = before.zip(compare_entry(entries, at)) {
             let matched = Correspondence::find(&before.state, &entry.state);
             let [old, new] = find_continued(&before.state, &matched);
             row.flips = FlipCounts::count(&found.flips, labels);
@@ -235,6 +254,7 @@ fn name_edit_kind(kind: &EvalEditKind) -> &'static str {
         EvalEditKind::Removed => "removed",
         EvalEditKind::Renamed { .. } => "renamed",
         EvalEditKind::Question => "question",
+        EvalEditKind::Params => "params",
         EvalEditKind::Bounds { .. } => "bounds",
         EvalEditKind::Scope => "scope",
         EvalEditKind::Judge => "judge",
@@ -335,21 +355,40 @@ fn row_to_json(row: &HistoryRow<'_>) -> Value {
     })
 }
 
-/// Formats the agreement before and after: `10/15 → 15/15`.
+fn format_counts(agreement: &LabelAgreement) -> String {
+    let total = agreement.total();
+    format!("{}/{total}", total - agreement.disagreements())
+}
+
+/// Formats the agreement before and after, on the labels that both states have a verdict for: `10/15 → 15/15`.
 fn format_agreement(row: &HistoryRow<'_>) -> String {
-    let counts = |agreement: &LabelAgreement| {
-        let total = agreement.total();
-        format!("{}/{total}", total - agreement.disagreements())
-    };
-    let now = counts(&row.agreement);
-    match &row.before {
+    match row.common_counts() {
         _ if row.agreement.total() == 0 && row.agreement.to_confirm > 0 => {
             format!("{} to confirm", row.agreement.to_confirm)
         }
         _ if row.agreement.total() == 0 => "–".to_owned(),
-        Some(before) if before.total() > 0 => format!("{} → {now}", counts(before)),
-        _ => now,
+        Some(common) => format!(
+            "{}/{n} → {}/{n}",
+            common.old_right,
+            common.new_right,
+            n = common.labels
+        ),
+        None => format_counts(&row.agreement),
     }
+}
+
+/// Describes the agreement on all labels of both states, if the arrow of the row leaves some out.
+fn describe_other_labels(row: &HistoryRow<'_>) -> Option<String> {
+    let common = row.common_counts()?;
+    let before = row.before.as_ref()?;
+    if before.total() == common.labels && row.agreement.total() == common.labels {
+        return None;
+    }
+    Some(format!(
+        "of all labels: {} before, {} now",
+        format_counts(before),
+        format_counts(&row.agreement)
+    ))
 }
 
 /// Formats a cost in a few columns: `$0.12`, `free`, `≥$0.12` if a part is unknown, `unknown`.
@@ -468,6 +507,7 @@ fn format_rows(rows: &[HistoryRow<'_>], entries: usize, width: usize) -> String 
         } else {
             details.push(format!("✓ {}  ✗ {}", row.pass, row.fail));
         }
+        details.extend(describe_other_labels(row));
         details.extend(describe_pairs(row));
         details.extend(describe_counts("new", &row.added));
         details.extend(describe_counts("no longer planned", &row.removed));

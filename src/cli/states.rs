@@ -10,7 +10,10 @@ use std::sync::Arc;
 use super::CommandCx;
 use super::error::CommandError;
 use super::workspace::{find_root, note_label_problems, try_open_workspace};
-use crate::compare::{FileDiff, diff_question_files, state_of_run};
+use crate::compare::{
+    FileDiff, StateComparison, compare_recorded_entry, compare_recorded_states,
+    diff_question_files, state_of_run,
+};
 use crate::diag::Diagnostic;
 use crate::event::{BlobSource, EventKind, RunEvent, RunHeader, RunState};
 use crate::model::{CellResult, Digest, Labels, RecordedDraw, RunId};
@@ -169,6 +172,24 @@ impl StateCatalog {
         Ok(self
             .history
             .get_or_init(|| History::read(store, self.root())))
+    }
+
+    /// Compares two loaded states. A state and the one before it in the history are compared as an edit: pending decisions
+    /// of the older one count with their last verdict.
+    pub(super) fn compare(
+        &self,
+        [old, new]: [&LoadedState; 2],
+        source: &dyn CellSource,
+    ) -> Result<StateComparison, CommandError> {
+        let find_run = |number| source.find_run(number);
+        if let (StateSource::Entry(before), StateSource::Entry(after)) = (&old.source, &new.source)
+            && before + 1 == *after
+            && let Some(found) =
+                compare_recorded_entry(self.history()?.entries(), *before, find_run)
+        {
+            return Ok(found);
+        }
+        Ok(compare_recorded_states(&old.state, &new.state, find_run))
     }
 
     /// Finds what a name means.

@@ -26,7 +26,7 @@ pub fn compare_recorded_states<'r>(
 
 /// Changes the cause of each flip from chance to evidence if a tool answered the same call differently. `find_run`
 /// returns the run with the number of [`RecordedCell::run`].
-fn find_changed_answers<'r>(
+pub(super) fn find_changed_answers<'r>(
     comparison: &mut StateComparison,
     find_run: impl Fn(u32) -> Option<&'r RecordedRun>,
 ) {

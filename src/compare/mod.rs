@@ -5,6 +5,7 @@
 //! statistics do. Tests check that `diff(a, a)` is empty.
 
 mod changed_answers;
+mod earlier_verdicts;
 mod file_diffs;
 mod flips;
 mod judge_noise;
@@ -31,6 +32,7 @@ use crate::event::{BlobSource, CellKey, RunHeader, RunState};
 use crate::model::{CellName, CellResult, Decision, Outcome};
 
 pub use changed_answers::compare_recorded_states;
+pub use earlier_verdicts::{compare_entry, compare_recorded_entry, compare_with_earlier};
 pub use file_diffs::diff_question_files;
 pub use flips::{FlipCounts, FlipDirection};
 pub use judge_noise::{

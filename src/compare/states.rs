@@ -50,6 +50,23 @@ impl FlipCause {
         }
     }
 
+    /// Describes the cause in words: `the question changed`, or the arithmetic of changed bounds.
+    pub fn describe(&self) -> String {
+        let words = match self {
+            Self::Bounds { .. } => {
+                let arithmetic = self.format_arithmetic();
+                return arithmetic.unwrap_or_else(|| "other bounds".to_owned());
+            }
+            Self::Text => "the question changed",
+            Self::Judge => "the judge changed",
+            Self::Vote => "the vote changed: its judges, rule or repeats",
+            Self::Evidence => "a tool answered the same call differently",
+            Self::Transcript => "the transcript changed",
+            Self::Chance => "nothing changed; dicta judged it again",
+        };
+        words.to_owned()
+    }
+
     /// Formats the arithmetic of changed bounds: `0.70 ≥ 0.50, was < 0.75`. `None` for another cause.
     pub fn format_arithmetic(&self) -> Option<String> {
         let Self::Bounds {
@@ -112,6 +129,9 @@ pub struct StateComparison {
     pub first_verdicts: Vec<StateDecision>,
     /// The number of common decisions that are pending in the newer state.
     pub pending: usize,
+    /// The number of decisions that are pending in the older state and compared with a verdict from before it. They are
+    /// in `flips`, `changes` and `unchanged`. Only [`super::compare_with_earlier`] finds them.
+    pub with_earlier_verdict: usize,
 }
 
 impl StateChange {

@@ -61,7 +61,8 @@ fn describe(edit: &EvalEdit, wording: EditWording) -> String {
         EvalEditKind::Bounds { from, to } => {
             return format!("{name}: {}", describe_bounds(*from, *to));
         }
-        EvalEditKind::Question => choose("criteria or params", "criteria"),
+        EvalEditKind::Question => choose("criteria or scoring guide", "criteria"),
+        EvalEditKind::Params => "params",
         EvalEditKind::Scope => choose("applies_to or enabled", "transcripts"),
         EvalEditKind::Judge => choose("judge, its tools or the panel", "judge"),
         EvalEditKind::Repeat => choose("repeat", "repeats"),
@@ -128,7 +129,7 @@ mod tests {
             ),
             (
                 edit("facts", EvalEditKind::Question),
-                "support/facts: criteria or params",
+                "support/facts: criteria or scoring guide",
                 "facts: criteria",
             ),
         ] {

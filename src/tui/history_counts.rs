@@ -11,8 +11,8 @@ use super::history_view::{
 };
 use crate::compare::statistics::Confidence;
 use crate::compare::{
-    FlipDirection, PairedLabels, ThresholdPreview, collect_paired_labels, compare_states,
-    compute_paired_figures, count_agreement,
+    FlipDirection, PairedLabels, StateComparison, ThresholdPreview, collect_paired_labels,
+    compare_entry, compute_paired_figures, count_agreement,
 };
 use crate::model::{Labels, RecordedDraw, RunId};
 use crate::record::{Correspondence, HistoryEntry, State, StateDecision};
@@ -50,7 +50,11 @@ pub(crate) fn count_entries(
         let runs = entry.runs.iter().filter_map(|run| numbers.get(&run.id));
         let runs: HashSet<u32> = runs.copied().collect();
         let source = LabelSource { labels, draws };
-        let facts = count_entry(entry, before, &source, &positions, &runs);
+        let change = before.zip(compare_entry(&view.entries, at));
+        let change = change
+            .as_ref()
+            .map(|(before, found)| (&*before.state, found));
+        let facts = count_entry(entry, change, &source, &positions, &runs);
         if at + 1 < view.entries.len() {
             let is_labelled = |counts: &EntryCounts| counts.agreement.total() > 0;
             if is_labelled(&facts.all) {
@@ -135,9 +139,10 @@ impl EntryTally {
     }
 }
 
+/// Counts an entry. `change` has the state before it and the difference.
 fn count_entry(
     entry: &HistoryEntry,
-    before: Option<&HistoryEntry>,
+    change: Option<(&State, &StateComparison)>,
     source: &LabelSource<'_>,
     positions: &[Option<usize>],
     runs: &HashSet<u32>,
@@ -167,10 +172,10 @@ fn count_entry(
     for (counts, agreement) in tally.evals.iter_mut().zip(agreement.evals) {
         counts.agreement = agreement;
     }
-    if let Some(before) = before {
-        count_changes(&mut tally, (&before.state, state), labels);
+    if let Some((before, found)) = change {
+        count_changes(&mut tally, (before, state), found, labels);
     }
-    add_figures(&mut tally, before, state, source);
+    add_figures(&mut tally, change.map(|(before, _)| before), state, source);
     let eval_facts = |position: &Option<usize>| {
         let position = (*position)?;
         Some(EvalFacts {
@@ -187,12 +192,11 @@ fn count_entry(
 /// Adds the interval of the agreement, and the comparison with the entry before on the same labels.
 fn add_figures(
     tally: &mut EntryTally,
-    before: Option<&HistoryEntry>,
+    before: Option<&State>,
     state: &State,
     source: &LabelSource<'_>,
 ) {
-    let older = before.map(|before| &*before.state);
-    let paired = collect_paired_labels(older, state, source.labels, source.draws);
+    let paired = collect_paired_labels(before, state, source.labels, source.draws);
     let interval = |labels: &PairedLabels| {
         let agreement = labels.agreement(Confidence::P95)?;
         Some(agreement.interval)
@@ -220,8 +224,12 @@ fn count_outcome(counts: &mut EntryCounts, decision: &StateDecision) {
     } += 1;
 }
 
-fn count_changes(tally: &mut EntryTally, (before, after): (&State, &State), labels: &Labels) {
-    let comparison = compare_states(before, after);
+fn count_changes(
+    tally: &mut EntryTally,
+    (before, after): (&State, &State),
+    comparison: &StateComparison,
+    labels: &Labels,
+) {
     for flip in &comparison.flips {
         let direction = FlipDirection::of(flip, labels);
         tally.add(flip.after.eval as usize, |counts| {

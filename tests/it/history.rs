@@ -41,7 +41,7 @@ fn history_lists_each_edit_with_its_flips_and_agreement() {
     for expected in [
         "@2 ",
         "the first state",
-        "r/names: criteria or params",
+        "r/names: params",
         "2 flips",
         "1 away from it, 1 without a label",
         "1/1 → 0/1",
@@ -56,7 +56,7 @@ fn history_lists_each_edit_with_its_flips_and_agreement() {
         (&newest["state"], &first["state"]),
         (&json!("@"), &json!("@2"))
     );
-    assert_eq!(newest["edits"][0]["kind"], "question");
+    assert_eq!(newest["edits"][0]["kind"], "params");
     assert_eq!(newest["edits"][0]["eval"], "names");
     assert_eq!(newest["flips"], 2);
     assert_eq!(newest["flips_away"], 1);

@@ -226,5 +226,5 @@ fn migration_compares_two_judges_on_the_same_labels() {
     let refused = test_dir.dicta(&["compare", "--migration"]);
     let why = text(&refused.stderr);
     assert_eq!(refused.status.code(), Some(2), "{why}");
-    assert!(why.contains("r/polite: criteria or params"), "{why}");
+    assert!(why.contains("r/polite: criteria or scoring guide"), "{why}");
 }

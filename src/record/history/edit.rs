@@ -30,8 +30,10 @@ pub enum EvalEditKind {
         /// The earlier id, with the rubric if that changed: `rubric/eval`.
         from: String,
     },
-    /// The question changed: criteria, scoring guide or another param.
+    /// The question that labels answer changed: criteria, scoring guide or scale.
     Question,
+    /// Other params changed, such as the model, examples for the judge, or the params of a code check.
+    Params,
     /// The bounds of the score changed.
     Bounds {
         /// The earlier bounds.
@@ -47,6 +49,12 @@ pub enum EvalEditKind {
     Repeat,
     /// The weight, `required` or another decision setting changed, or, for a rubric, its threshold.
     Weight,
+}
+
+/// Returns true if only params changed that are not part of the question of labels. A code check has params alone.
+fn is_same_question(old: &EvalSpec, new: &EvalSpec) -> bool {
+    let is_code = new.judge.is_none() && new.panel.is_none();
+    is_code || (new.question.is_some() && old.question == new.question)
 }
 
 /// Returns the changes from an older to a newer revision, in the order of the newer one; removed evals last.
@@ -85,7 +93,11 @@ pub fn find_edits(before: &RunHeader, after: &RunHeader) -> Vec<EvalEdit> {
             push(EvalEditKind::Renamed { from });
         }
         if old.digest != eval.digest {
-            push(EvalEditKind::Question);
+            push(if is_same_question(old, eval) {
+                EvalEditKind::Params
+            } else {
+                EvalEditKind::Question
+            });
         }
         let bounds = |eval: &EvalSpec| ScoreBounds::from_decision_settings(&eval.decision_settings);
         let (old_bounds, new_bounds) = (bounds(old), bounds(eval));

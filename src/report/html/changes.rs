@@ -14,8 +14,8 @@ use super::parts::{
 use super::writer::HtmlWriter;
 use crate::compare::statistics::PairedCounts;
 use crate::compare::{
-    FileDiff, FlipCause, FlipCounts, FlipDirection, StateChange, StateComparison,
-    compare_recorded_states, count_agreement, find_noisy_flip,
+    FileDiff, FlipCounts, FlipDirection, StateChange, StateComparison, compare_recorded_states,
+    count_agreement, find_noisy_flip,
 };
 use crate::model::{CellResult, LabelAgreement, Labels, Outcome, pluralize};
 use crate::record::{NoiseRecords, RecordedCell, State, StateDecision};
@@ -286,6 +286,12 @@ fn format_counts(found: &StateComparison, counts: FlipCounts) -> String {
     if !found.first_verdicts.is_empty() {
         parts.push(format!("{} judged first", found.first_verdicts.len()));
     }
+    if found.with_earlier_verdict > 0 {
+        let waited = found.with_earlier_verdict;
+        parts.push(format!(
+            "{waited} compared with a verdict from before an edit"
+        ));
+    }
     if found.pending > 0 {
         parts.push(format!("{} pending", found.pending));
     }
@@ -386,7 +392,7 @@ fn write_change(
     });
     html.text(&format!("{label}{}", describe_direction(direction)))?;
     if comparison.has_causes {
-        html.text(&format!(" · cause: {}", describe_cause(change.cause)))?;
+        html.text(&format!(" · cause: {}", change.cause.describe()))?;
     }
     if let Some(old) = &change.old_name {
         html.text(&format!(" · before: {old}"))?;
@@ -429,22 +435,6 @@ fn write_reason(
     html.text(" ")?;
     html.text(reason)?;
     html.close()
-}
-
-/// Describes the cause of a change in words; for other bounds, the arithmetic.
-fn describe_cause(cause: FlipCause) -> String {
-    match cause {
-        FlipCause::Text => "the question changed".to_owned(),
-        FlipCause::Bounds { .. } => {
-            let arithmetic = cause.format_arithmetic();
-            format!("the bounds changed, {}", arithmetic.unwrap_or_default())
-        }
-        FlipCause::Judge => "the judge changed".to_owned(),
-        FlipCause::Vote => "the vote changed: its judges, rule or repeats".to_owned(),
-        FlipCause::Evidence => "a tool answered the same call differently".to_owned(),
-        FlipCause::Transcript => "the transcript changed".to_owned(),
-        FlipCause::Chance => "nothing changed; dicta judged it again".to_owned(),
-    }
 }
 
 /// Writes the decisions that only one of the states has, as counts by eval.

@@ -7,7 +7,7 @@ use std::io;
 use super::parts::{format_time, write_headings, write_number};
 use super::plots::{AgreementPoint, write_agreement_line};
 use super::writer::HtmlWriter;
-use crate::compare::{FlipCounts, compare_states, count_agreement};
+use crate::compare::{FlipCounts, compare_entry, count_agreement};
 use crate::model::{LabelAgreement, Labels, format_usd};
 use crate::record::{History, HistoryEntry};
 use crate::report::describe_entry_edits;
@@ -39,14 +39,11 @@ pub(super) fn write_progress(
     let rows: Vec<ProgressRow<'_>> = (first..entries.len())
         .map(|at| {
             let entry = &entries[at];
-            let before = at.checked_sub(1).map(|before| &entries[before]);
             ProgressRow {
                 entry,
                 agreement: count_agreement(&entry.state, labels).all,
-                flips: before.map(|before| {
-                    let found = compare_states(&before.state, &entry.state);
-                    FlipCounts::count(&found.flips, labels)
-                }),
+                flips: compare_entry(entries, at)
+                    .map(|found| FlipCounts::count(&found.flips, labels)),
                 is_baseline: baseline == Some(entry.number),
             }
         })
@@ -94,7 +91,8 @@ pub(super) fn write_progress(
     html.element(
         "p",
         &[("class", "dim small")],
-        "Agreement uses the current labels for all states.",
+        "Agreement uses the current labels for all states. A state counts the labels that it has a verdict for, so two rows \
+         can count different labels.",
     )?;
     html.close()
 }

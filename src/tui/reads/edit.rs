@@ -5,13 +5,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::clock::Clock;
-use crate::compare::{StateChange, StateComparison, compare_states, unified_diff};
+use crate::compare::{StateChange, StateComparison, compare_with_earlier, unified_diff};
 use crate::event::{EventKind, RunHeader};
 use crate::handlers::EvalTypeRegistry;
 use crate::model::{CellResult, Digest, Outcome, ScoreBounds, pluralize};
 use crate::record::{
-    Correspondence, DecisionStanding, EvalEditKind, History, HistoryEntry, RecordedCell, RunStore,
-    State, StateDecision,
+    DecisionStanding, EvalEditKind, History, HistoryEntry, RecordedCell, RunStore, State,
+    StateDecision,
 };
 use crate::run;
 use crate::tui::state::cells::FlipSide;
@@ -23,8 +23,6 @@ use crate::workspace::{Env, Workspace};
 
 /// The largest number of flips whose reasons are read. A reason is read from the log of its run.
 const MAX_REASONS: usize = 500;
-/// The largest number of earlier states that are searched for a verdict before the edit.
-const MAX_EARLIER_STATES: usize = 20;
 
 /// Reads the newest edit: the newest entry of the history against the one before, or the files against the newest entry
 /// if they changed while no workbench was open. `None` if there is no edit.
@@ -41,7 +39,7 @@ pub(crate) fn read_edit(
     }
     let at = find_base(history.entries())?;
     let (base, earlier) = (&history.entries()[at], &history.entries()[..at]);
-    let compared = compare_with_earlier(earlier, base, newest);
+    let compared = compare_with_earlier(earlier, &base.state, &newest.state);
     Some(describe_entry(&history, base, newest, &compared, workspace))
 }
 
@@ -84,57 +82,6 @@ fn find_base(entries: &[HistoryEntry]) -> Option<usize> {
 fn count_pending(state: &State) -> usize {
     let pending = |one: &&StateDecision| one.standing == DecisionStanding::Pending;
     state.decisions().filter(pending).count()
-}
-
-/// Compares the newest state with the one before. A decision that is pending there is compared with its last verdict in
-/// an earlier state.
-fn compare_with_earlier(
-    earlier: &[HistoryEntry],
-    base: &HistoryEntry,
-    newest: &HistoryEntry,
-) -> StateComparison {
-    let mut compared = compare_states(&base.state, &newest.state);
-    // A base without pending decisions needs no earlier state.
-    if count_pending(&base.state) == 0 {
-        return compared;
-    }
-    let mut open = list_pending_before(&base.state, &newest.state);
-    for entry in earlier.iter().rev().take(MAX_EARLIER_STATES) {
-        if open.is_empty() {
-            break;
-        }
-        for change in compare_states(&entry.state, &newest.state).flips {
-            if open.contains(&decision_key(&change.after)) {
-                compared.flips.push(change);
-            }
-        }
-        let still_pending = list_pending_before(&entry.state, &newest.state);
-        open.retain(|key| still_pending.contains(key));
-    }
-    compared
-}
-
-/// A decision of the newest state: eval, transcript and message.
-type DecisionKey = (u32, u32, Option<u32>);
-
-fn decision_key(one: &StateDecision) -> DecisionKey {
-    (one.eval, one.transcript, one.message)
-}
-
-/// Returns the decisions with a verdict in the newer state that the older one plans and has no verdict for.
-fn list_pending_before(before: &State, after: &State) -> HashSet<DecisionKey> {
-    let same = Correspondence::find(before, after);
-    let is_pending = |one: &&StateDecision| {
-        let find = || {
-            let eval = same.evals.get(one.eval as usize).copied()??;
-            let transcript = same.transcripts.get(one.transcript as usize).copied()??;
-            before.find(eval, transcript, one.message)
-        };
-        one.passed().is_some()
-            && find().is_some_and(|one| one.standing == DecisionStanding::Pending)
-    };
-    let decisions = after.decisions().filter(is_pending);
-    decisions.map(decision_key).collect()
 }
 
 /// Describes the newest entry.

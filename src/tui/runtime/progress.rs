@@ -8,7 +8,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Runtime, run_store_for};
 use crate::compare::{
-    FileDiff, compare_recorded_states, compare_with_noise, find_noisy_flip, unified_diff,
+    FileDiff, compare_recorded_entry, compare_recorded_states, compare_with_noise, find_noisy_flip,
+    unified_diff,
 };
 use crate::event::{BlobSource as _, RunHeader};
 use crate::model::{Blob, CellName, make_visible};
@@ -94,7 +95,11 @@ impl Runtime {
                 let compared = states.map(|(before, after)| {
                     let states = (&*before.state, &*after.state);
                     let find_run = |number| view.find_run(number);
-                    let comparison = compare_recorded_states(states.0, states.1, find_run);
+                    // Next to each other, the newer state shows what its edit changed.
+                    let comparison = Some(&view.entries[..])
+                        .filter(|_| pair.before + 1 == pair.after)
+                        .and_then(|entries| compare_recorded_entry(entries, pair.before, find_run))
+                        .unwrap_or_else(|| compare_recorded_states(states.0, states.1, find_run));
                     let noise = &view.noise;
                     let find = |flip| find_noisy_flip(flip, states, noise);
                     ComparedStates {

@@ -4,6 +4,9 @@
 //! A label counts at once and is written in the background. The watcher then reads our own text. Its hash shows how
 //! recent that text is, so an old text never replaces a newer label.
 
+use std::path::PathBuf;
+use std::sync::Arc;
+
 use crate::model::{CellName, Label};
 use crate::tui::label_write::WrittenLabel;
 use crate::workspace::Workspace;
@@ -39,6 +42,15 @@ pub(crate) struct LabelEdits {
     known_texts: Vec<KnownText>,
     /// True if the user quit while a label was not written yet.
     pub(crate) quit_when_written: bool,
+    /// A reload whose labels file may be dicta's own write. It waits for the result of the write.
+    held_reload: Option<HeldReload>,
+}
+
+/// A reloaded workspace and the files that changed.
+#[derive(Debug, Clone)]
+pub(crate) struct HeldReload {
+    pub(crate) workspace: Arc<Workspace>,
+    pub(crate) changed: Vec<PathBuf>,
 }
 
 /// A text of the labels file that an order found or wrote.
@@ -75,6 +87,32 @@ impl LabelEdits {
     /// Returns true if a label is not written yet.
     pub(crate) fn has_unwritten(&self) -> bool {
         self.pending.iter().any(|edit| !edit.written)
+    }
+
+    /// Returns the reload if it can be applied now. A labels file with an unknown text waits while a label is being
+    /// written: the watcher may be faster than the result of the write.
+    pub(crate) fn admit_reload(&mut self, reload: HeldReload) -> Option<HeldReload> {
+        let earlier = self.held_reload.take();
+        let mut changed = earlier.map_or_else(Vec::new, |earlier| earlier.changed);
+        changed.retain(|path| !reload.changed.contains(path));
+        changed.extend(reload.changed);
+        let reload = HeldReload { changed, ..reload };
+        if self.may_be_own_write(&reload.workspace) {
+            self.held_reload = Some(reload);
+            return None;
+        }
+        Some(reload)
+    }
+
+    /// Returns the reload that waited for the result of a write, unless it still waits for another one.
+    pub(crate) fn release_reload(&mut self) -> Option<HeldReload> {
+        let held = self.held_reload.take()?;
+        self.admit_reload(held)
+    }
+
+    fn may_be_own_write(&self, workspace: &Workspace) -> bool {
+        let is_known = |text: u64| self.known_texts.iter().any(|known| known.hash == text);
+        self.has_unwritten() && hash_labels_file(workspace).is_some_and(|text| !is_known(text))
     }
 
     /// Stores the text hashes before and after a write.

@@ -391,10 +391,11 @@ impl ProgressScreen {
         {
             return progress;
         }
+        // Both counts are about other labels, so no arrow joins them.
         format!(
-            "{} → {} agree since {name} {reference}",
-            format_agreement(&before.unwrap_or_default()),
-            format_agreement(&now.agreement)
+            "{} agree now; {since} agrees with {} of other labels",
+            format_agreement(&now.agreement),
+            format_agreement(&before.unwrap_or_default())
         )
     }
 

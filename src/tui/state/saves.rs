@@ -85,8 +85,6 @@ pub(crate) struct SavesState {
     pub(crate) allowed: BTreeSet<Permission>,
     /// The changed files that the user did not allow, so they are not applied.
     pub(crate) refused_changes: Vec<PathBuf>,
-    /// Evals whose decision settings changed. Their stale verdicts were not decided again and may hold again.
-    pub(crate) redecided_evals: BTreeSet<EvalName>,
 }
 
 impl SavesState {

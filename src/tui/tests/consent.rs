@@ -97,6 +97,25 @@ fn save_asks_before_a_dear_cell_and_only_a_capital_letter_accepts() {
 }
 
 #[test]
+fn return_to_earlier_criteria_restores_its_verdict_without_a_call() {
+    // Each question has another verdict, so a verdict of the wrong question would be visible.
+    let server = Server::new(|asked| ServerReply::verdict(asked == 0, "judged"));
+    let mut app = asking(&server, DEAR, 120, 40);
+    go_to(&mut app, CELL);
+    app.keys("r").settle().keys("y").settle();
+    assert_eq!(super::outcome(&app, CELL), Some(Outcome::Pass));
+    save(&mut app, "friendly", "");
+    app.keys("Y").settle();
+    assert_eq!(super::outcome(&app, CELL), Some(Outcome::Fail));
+    assert_eq!(server.asked(), 2);
+    app.save("r.yaml", TONE).settle();
+    app.pass(Millis(5000)).settle();
+    assert!(!is_asking(&app), "{}", app.screen());
+    assert_eq!(super::outcome(&app, CELL), Some(Outcome::Pass));
+    assert_eq!(server.asked(), 2, "the verdict came from the cache");
+}
+
+#[test]
 fn cheap_saves_together_lead_to_a_question() {
     let server = passing();
     let mut app = asking(&server, ", prices: { input: 20, output: 60 }", 120, 40);

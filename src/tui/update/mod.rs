@@ -46,6 +46,7 @@ mod warnings;
 use super::effect::Effect;
 use super::msg::Msg;
 use super::state::App;
+use super::state::label_edits::HeldReload;
 use super::state::notices::NoticeLevel;
 
 /// Returns the effects that load what the app shows first.
@@ -127,10 +128,7 @@ pub(crate) fn update(app: &mut App, msg: Msg) -> Vec<Effect> {
         Msg::EditRead(read) => edits::handle_edit_read(app, read),
         Msg::LabelsRenamed(moved) => edits::handle_labels_renamed(app, moved),
         Msg::Reloaded { workspace, changed } => {
-            let mut effects = trust::handle_reloaded(app, workspace, changed);
-            // Labels may have changed.
-            effects.extend(progress::count_again(app));
-            effects
+            handle_reloaded(app, HeldReload { workspace, changed })
         }
         Msg::ReloadFailed { problems } => saves::handle_reload_failed(app, problems),
         Msg::WarningsFound { number, warnings } => warnings::handle_found(app, number, &warnings),
@@ -225,6 +223,9 @@ pub(crate) fn update(app: &mut App, msg: Msg) -> Vec<Effect> {
         Msg::LabelWritten { number, written } => {
             let mut effects = labels::handle_written(app, number, *written);
             effects.extend(progress::count_again(app));
+            if let Some(reload) = app.label_edits.release_reload() {
+                effects.extend(handle_reloaded(app, reload));
+            }
             effects
         }
         Msg::EditorClosed(how) => saves::handle_editor_closed(app, how),
@@ -251,6 +252,17 @@ pub(crate) fn update(app: &mut App, msg: Msg) -> Vec<Effect> {
 }
 
 /// Handles a timer: each area checks its own due times.
+/// Applies a reload, unless it waits for the result of a label's write.
+fn handle_reloaded(app: &mut App, reload: HeldReload) -> Vec<Effect> {
+    let Some(reload) = app.label_edits.admit_reload(reload) else {
+        return Vec::new();
+    };
+    let mut effects = trust::handle_reloaded(app, reload.workspace, reload.changed);
+    // Labels may have changed.
+    effects.extend(progress::count_again(app));
+    effects
+}
+
 fn handle_time_passed(app: &mut App) -> Vec<Effect> {
     let mut effects = save_runs::handle_time_passed(app);
     effects.extend(replay::handle_time_passed(app));

@@ -258,16 +258,10 @@ fn start_judging(app: &mut App, touched: &[TouchedEval], unanswered: Vec<String>
     // Checks cost nothing, so they run at once.
     let checks = names_where(|how| how == TouchKind::Check);
     effects.extend(start_eval_runs(app, &checks, CachePolicy::Use));
-    let changed = touched
-        .iter()
-        .filter(|t| t.decision_changed && t.kind != TouchKind::Check);
-    app.saves
-        .redecided_evals
-        .extend(changed.map(|t| t.name.clone()));
-    // These evals may have recorded verdicts that still hold. This run takes them from the cache and calls no judge.
+    // These evals may have recorded verdicts for their new text, for example after a return to an earlier one. This run
+    // takes them from the cache and calls no judge.
     let known = touched.iter().filter(|t| match t.kind {
-        TouchKind::Redecided => true,
-        TouchKind::Costly => app.saves.redecided_evals.contains(&t.name),
+        TouchKind::Redecided | TouchKind::Costly => true,
         TouchKind::Check | TouchKind::Free => false,
     });
     let known: Vec<EvalName> = known

@@ -5,8 +5,8 @@ use crate::diag::LoadedFile;
 use crate::workspace::label_edit::fingerprint_text;
 use crate::workspace::{Env, load};
 
-/// Returns a workspace whose labels file contains these texts in order.
-fn read(labelling: &mut LabelEdits, text: &str) -> (Vec<String>, bool) {
+/// Returns a workspace whose labels file contains this text.
+fn workspace_with_labels(text: &str) -> Workspace {
     let dir = tempfile::tempdir().expect("a folder");
     let file = |name: &str, text: &str| {
         std::fs::write(dir.path().join(name), text).expect("a file");
@@ -30,7 +30,12 @@ fn read(labelling: &mut LabelEdits, text: &str) -> (Vec<String>, bool) {
         workspace.labels_file_path(),
         workspace.root.join("labels.jsonl")
     );
-    let (names, mine) = labelling.reconcile_with_files(&workspace);
+    workspace
+}
+
+/// Reads a labels file with this text. Returns the transcripts without pending edits, and true if dicta wrote it.
+fn read(labelling: &mut LabelEdits, text: &str) -> (Vec<String>, bool) {
+    let (names, mine) = labelling.reconcile_with_files(&workspace_with_labels(text));
     let names = names.into_iter().map(|name| name.transcript);
     (names.collect(), mine)
 }
@@ -74,6 +79,31 @@ fn older_reload_keeps_newer_label_edits() {
     assert_eq!(read(&mut labelling, "one"), (vec!["a".to_owned()], true));
     assert_eq!(read(&mut labelling, "two"), (vec!["b".to_owned()], true));
     assert!(labelling.pending.is_empty() && !labelling.has_unwritten());
+}
+
+#[test]
+fn reload_with_an_unknown_text_waits_for_the_result_of_a_write() {
+    let mut labelling = two();
+    let reload = |text: &str, file: &str| HeldReload {
+        workspace: Arc::new(workspace_with_labels(text)),
+        changed: vec![file.into()],
+    };
+    // The watcher is faster than the results of both writes.
+    assert!(labelling.admit_reload(reload("one", "r.yaml")).is_none());
+    assert!(
+        labelling
+            .admit_reload(reload("two", "labels.jsonl"))
+            .is_none()
+    );
+    written(&mut labelling, 1, "", "one");
+    assert!(labelling.release_reload().is_none());
+    written(&mut labelling, 2, "one", "two");
+    let released = labelling.release_reload().expect("both are written");
+    let changed: Vec<PathBuf> = vec!["r.yaml".into(), "labels.jsonl".into()];
+    assert_eq!(released.changed, changed);
+    assert!(labelling.release_reload().is_none());
+    // Without a write, nothing waits.
+    assert!(labelling.admit_reload(reload("other", "r.yaml")).is_some());
 }
 
 #[test]

@@ -210,10 +210,7 @@ fn draw_flip(
     } else {
         format!(" · {}", flip.name.eval)
     };
-    let cause = match flip.cause.format_arithmetic() {
-        Some(arithmetic) => fit_glyphs(arithmetic, glyphs),
-        None => explain_cause(&flip.cause).to_owned(),
-    };
+    let cause = fit_glyphs(flip.cause.describe(), glyphs);
     let cursor = if selected { glyphs.cursor } else { " " };
     let head = StyledRow::new(cursor, Role::Accent)
         .with(
@@ -253,19 +250,6 @@ fn fit_glyphs(arithmetic: String, glyphs: &Glyphs) -> String {
         arithmetic.replace('≥', ">=").replace('≤', "<=")
     } else {
         arithmetic
-    }
-}
-
-/// Returns the words for a cause without arithmetic.
-fn explain_cause(cause: &FlipCause) -> &'static str {
-    match cause {
-        FlipCause::Text => "criteria changed",
-        FlipCause::Bounds { .. } => "threshold changed",
-        FlipCause::Judge => "judge changed",
-        FlipCause::Vote => "vote changed",
-        FlipCause::Evidence => "a tool answered differently",
-        FlipCause::Transcript => "transcript changed",
-        FlipCause::Chance => "nothing changed: asked again",
     }
 }
 
