@@ -55,11 +55,17 @@ fn find_mark(c: char, multiline: bool) -> Option<VisibleMark> {
 }
 
 /// Returns true for characters that terminals obey or hide, except C0 controls and DEL. These are C1, bidi controls,
-/// all default-ignorable characters, interlinear annotations, line and paragraph separators.
+/// all default-ignorable characters, interlinear annotations, line and paragraph separators, and noncharacters.
 pub fn is_invisible(c: char) -> bool {
     matches!(c,
         '\u{80}'..='\u{9F}' | '\u{2028}'..='\u{2029}' | '\u{FFF9}'..='\u{FFFB}')
         || is_default_ignorable(c)
+        || is_noncharacter(c)
+}
+
+/// Returns true for the 66 noncharacters of Unicode. A page of HTML that contains one is not valid.
+fn is_noncharacter(c: char) -> bool {
+    matches!(c, '\u{FDD0}'..='\u{FDEF}') || u32::from(c) & 0xFFFE == 0xFFFE
 }
 
 /// Returns the property `Default_Ignorable_Code_Point` of Unicode 17 (DerivedCoreProperties.txt). A test compares it
@@ -167,6 +173,16 @@ pub fn count_invisible(text: &str) -> usize {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn noncharacters_are_shown_as_code_points() {
+        let count = ('\0'..=char::MAX).filter(|c| is_noncharacter(*c)).count();
+        assert_eq!(count, 66);
+        assert_eq!(
+            make_visible("a\u{FDE9}\u{1FFFF}", false),
+            "a‹U+FDE9›‹U+1FFFF›"
+        );
+    }
 
     #[test]
     fn controls_become_visible_and_letters_stay() {

@@ -13,7 +13,7 @@ use std::io;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 
-use dicta::clock::{BoxFuture, Clock, SystemClock};
+use dicta::clock::{BoxFuture, Clock, FakeClock};
 use dicta::event::{CallCx, Emitter, EventKind, MemoryBlobs, RedactedEvent, Redactor, ToolFact};
 use dicta::model::{CallIx, CellIx, Hop, JudgeTool, Rejection, ToolResponse, TurnIx};
 use dicta::net::Resolver;
@@ -83,7 +83,8 @@ impl Fetcher {
             set: ToolSet {
                 tools: vec![Arc::new(tool)],
             },
-            clock: Arc::new(SystemClock::new()),
+            // No deadline ends a call on a slow machine. A test of deadlines moves the time.
+            clock: Arc::new(FakeClock::new()),
             cancel: CancellationToken::new(),
             seen: SeenUrls::default(),
         }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use dicta::clock::{Clock, SystemClock};
+use dicta::clock::{Clock, FakeClock};
 use dicta::diag::yaml::{self, DiagnosticCollector, MappingDecoder};
 use dicta::event::{CallCx, Emitter, EventKind, MemoryBlobs, RedactedEvent, Redactor, ToolFact};
 use dicta::model::{CallIx, CellIx, Hop, RawJson, ToolResponse, TurnIx};
@@ -49,7 +49,7 @@ fn open(
 
 fn cx() -> (CallCx, mpsc::Receiver<RedactedEvent>) {
     let (to, facts) = mpsc::channel::<RedactedEvent>(64);
-    let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+    let clock: Arc<dyn Clock> = Arc::new(FakeClock::new());
     let out = Emitter::new(
         to,
         Arc::new(MemoryBlobs::default()),

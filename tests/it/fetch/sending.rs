@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use dicta::clock::{Clock, FakeClock, SystemClock};
+use dicta::clock::{Clock, FakeClock};
 use dicta::model::Millis;
 use dicta::net::{
     AddressGuard, AddressPolicy, FetchError, FetchLimits, FetchReply, GuardRule, GuardedRequest,
@@ -14,7 +14,7 @@ use super::{LOOPBACK, Names};
 use crate::support::tls::{Hold, Response, Step, TlsServer};
 
 fn clock() -> Arc<dyn Clock> {
-    Arc::new(SystemClock::new())
+    Arc::new(FakeClock::new())
 }
 
 fn headers() -> Vec<(String, String)> {

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex};
 
-use dicta::clock::{BoxFuture, Clock, SystemClock};
+use dicta::clock::{BoxFuture, Clock, FakeClock};
 use dicta::model::Hop;
 use dicta::net::{AddressGuard, AddressPolicy, FetchError, FetchLimits, HopObserver};
 
@@ -325,7 +325,7 @@ async fn no_spelling_of_a_private_address_is_connected() {
 
     let names = Names::all_at(LOOPBACK);
     let guard = AddressGuard::new(AddressPolicy::default(), names);
-    let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+    let clock: Arc<dyn Clock> = Arc::new(FakeClock::new());
     for url in &urls {
         let recorded_hops = RecordedHops::default();
         let ended = guard
@@ -367,7 +367,7 @@ async fn private_address_is_refused_under_any_public_name() {
         let names = Names::all_at(address);
         let resolver: Arc<dyn dicta::net::Resolver> = Arc::<Names>::clone(&names);
         let guard = AddressGuard::new(AddressPolicy::default(), resolver);
-        let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+        let clock: Arc<dyn Clock> = Arc::new(FakeClock::new());
         let recorded_hops = RecordedHops::default();
         let url = "https://beam.apache.org/";
         let ended = guard
