@@ -393,7 +393,7 @@ fn page_compares_with_the_baseline_and_shows_runs_and_result_files() {
     assert_eq!(html.matches("class=\"answer").count(), 1);
     assert!(has_text(&page, "p", "the baseline (state 1) → @ (state 2)"));
     assert!(has_text(&page, "td", "1 (baseline)"));
-    assert!(has_text(&page, "td", "r/kind: params"));
+    assert!(has_text(&page, "td", "r/kind: criteria or scoring guide"));
     // The edit of the rubric.
     assert!(has_text(&page, "pre", "The answer is kind. STRICT"));
     // A third state is compared with both.
