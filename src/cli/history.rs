@@ -329,6 +329,7 @@ fn row_to_json(row: &HistoryRow<'_>) -> Value {
         "state": row.name,
         "number": entry.number,
         "revision": entry.revision,
+        "same_as": entry.same_as,
         "started": entry.started.0,
         "baseline": row.is_baseline,
         "edits": entry.edits.iter().map(edit_to_json).collect::<Vec<_>>(),

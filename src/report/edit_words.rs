@@ -20,10 +20,12 @@ pub fn describe_entry_edits(entry: &HistoryEntry) -> Vec<String> {
     if entry.number == 1 {
         return vec!["the first state".to_owned()];
     }
-    if entry.edits.is_empty() {
+    let returned = entry.same_as.map(|number| format!("as state {number}"));
+    if entry.edits.is_empty() && returned.is_none() {
         return vec!["no eval was edited".to_owned()];
     }
-    entry.edits.iter().map(describe_edit).collect()
+    let edits = entry.edits.iter().map(describe_edit);
+    returned.into_iter().chain(edits).collect()
 }
 
 /// Describes the change of one eval or rubric: `support/tone: min_score 0.75 → 0.50`.

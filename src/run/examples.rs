@@ -204,6 +204,7 @@ impl ExampleCheck {
             cancel,
             budget: prepared.budget,
             permits: prepared.permits,
+            withdrawn: Arc::default(),
             tally: RunTally::default(),
             window: MergeWindow::default(),
             cell_counter: CellCounter::default(),

@@ -64,6 +64,7 @@ pub use connection_check::{
 };
 pub use error::{RunError, RunUsageError, TranscriptSourceError, UnconfirmedSends};
 pub use examples::{ExampleCheck, ExampleCheckFilter};
+pub use execute::withdrawn::WithdrawnEvals;
 pub use inputs::catalog::{TranscriptWalk, visit_transcripts};
 pub use inputs::sample::SampleSpec;
 pub(crate) use inputs::snapshot::judge_digest;
@@ -128,6 +129,8 @@ pub struct RunOptions {
     pub trusted_root: Option<PathBuf>,
     /// The run's id; `None` for a new one.
     pub id: Option<RunId>,
+    /// The evals that the run stops judging while it runs. The owner of the options withdraws them.
+    pub withdrawn: Arc<WithdrawnEvals>,
     /// The gate at which judge traces can pause.
     pub gate: Arc<dyn Gate>,
     /// The dependencies of tools.
@@ -174,6 +177,7 @@ impl Default for RunOptions {
             has_chosen_transcripts: false,
             trusted_root: None,
             id: None,
+            withdrawn: Arc::default(),
             gate: Arc::new(OpenGate),
             tools: ToolDeps::default(),
             rules_delay: None,

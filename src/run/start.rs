@@ -72,6 +72,7 @@ pub async fn start_run(
         cancel: cancel.clone(),
         budget,
         permits,
+        withdrawn: options.withdrawn,
         tally: RunTally::default(),
         window: MergeWindow::default(),
         cell_counter: CellCounter::default(),

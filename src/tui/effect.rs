@@ -107,6 +107,11 @@ pub(crate) enum Effect {
     },
     /// End a run.
     CancelRun(RunTicket),
+    /// Leave the cells of these evals pending that a run has not started.
+    WithdrawEvals {
+        ticket: RunTicket,
+        evals: Vec<EvalName>,
+    },
     /// Estimate the cost and size of a run.
     PreviewRun(RunOrder),
     /// Read the judge trace of a recorded cell.

@@ -113,6 +113,8 @@ pub(super) struct HistoryFold {
     last_terms: Vec<EvalTerms>,
     last_plan: Option<EntryPlan>,
     identities: EvalIdentities,
+    /// The number of the newest entry of each revision.
+    numbers: HashMap<Digest, usize>,
 }
 
 /// An entry without its state.
@@ -343,9 +345,12 @@ impl HistoryFold {
             None => Vec::new(),
         };
         let started = open.runs.first().map(|run| run.started.clone());
+        let number = self.history.entries.len() + 1;
+        let same_as = self.numbers.insert(open.revision.clone(), number);
         self.history.entries.push(HistoryEntry {
-            number: self.history.entries.len() + 1,
+            number,
             revision: open.revision,
+            same_as,
             started: started.unwrap_or_else(|| header.started.clone()),
             edits,
             runs: open.runs,

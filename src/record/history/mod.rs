@@ -67,6 +67,8 @@ pub struct HistoryEntry {
     pub number: usize,
     /// The digest of the revision.
     pub revision: Digest,
+    /// The number of the newest earlier entry with the same revision, if the author returned to it.
+    pub same_as: Option<usize>,
     /// The start of its first run.
     pub started: WallTime,
     /// The edits since the entry before it; empty for the first entry.

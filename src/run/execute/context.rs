@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::merge_window::MergeWindow;
 use super::tally::RunTally;
+use super::withdrawn::WithdrawnEvals;
 use crate::clock::Clock;
 use crate::event::Emitter;
 use crate::judge::Budget;
@@ -27,6 +28,8 @@ pub(in crate::run) struct RunCx {
     pub(in crate::run) cancel: CancellationToken,
     pub(in crate::run) budget: Arc<Budget>,
     pub(in crate::run) permits: Arc<Permits>,
+    /// The evals whose remaining cells stay pending.
+    pub(in crate::run) withdrawn: Arc<WithdrawnEvals>,
     pub(in crate::run) tally: RunTally,
     pub(in crate::run) window: MergeWindow,
     pub(in crate::run) cell_counter: CellCounter,

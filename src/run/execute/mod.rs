@@ -19,6 +19,7 @@ mod file_counts;
 pub(super) mod merge_window;
 pub(super) mod schedule;
 pub(super) mod tally;
+pub(in crate::run) mod withdrawn;
 pub(super) mod worker;
 
 use std::collections::{BTreeMap, HashMap};

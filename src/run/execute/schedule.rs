@@ -13,7 +13,7 @@
 //! After several equal errors in a row from one judge, its circuit breaker opens. Its cells that have not called it stay
 //! pending, and a cascade continues with its next judge. One note in the log states this.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::thread;
@@ -113,6 +113,8 @@ struct JudgeScheduler {
     is_stopped: bool,
     /// `true` once the circuit breaker of a judge is open.
     has_stopped_judge: bool,
+    /// The withdrawn evals that the log names.
+    noted_withdrawals: HashSet<u32>,
 }
 
 /// Runs judge cells until the order queue is closed and empty.
@@ -130,6 +132,7 @@ pub(in crate::run) async fn run_scheduler(
         running: JoinSet::new(),
         is_stopped: false,
         has_stopped_judge: false,
+        noted_withdrawals: HashSet::new(),
     };
     // The loop ends when no job can arrive, no cell runs, and no cell waits.
     let mut is_feed_open = true;
@@ -251,6 +254,10 @@ impl JudgeScheduler {
             && let Some(queued) = self.judge_queue.first().copied()
         {
             let decision = queued.decision;
+            if self.is_withdrawn(decision.eval) {
+                self.leave_withdrawn_cell(&queued).await;
+                continue;
+            }
             let Some(open) = self.open.get(&queued.transcript_no) else {
                 self.judge_queue.pop_first();
                 continue;
@@ -523,6 +530,30 @@ impl JudgeScheduler {
             // The next judge may be stopped, too.
             waiting.extend(further.queued);
         }
+    }
+
+    /// Reports whether a save replaced the question of an eval since the run began.
+    fn is_withdrawn(&self, eval: u32) -> bool {
+        let (_, rubric, spec) = self.core.judge_pool.plan.eval(eval);
+        self.core.withdrawn.contains(&rubric.id, &spec.id)
+    }
+
+    /// Leaves the first cell of the queue pending, because its eval is withdrawn. Records the reason once per eval.
+    async fn leave_withdrawn_cell(&mut self, queued: &QueuedCell) {
+        self.judge_queue.remove(queued);
+        let eval = queued.decision.eval;
+        if self.noted_withdrawals.insert(eval) {
+            let (_, rubric, spec) = self.core.judge_pool.plan.eval(eval);
+            let text = format!(
+                "{}/{}: a save replaced the question, so the rest of its cells stays pending",
+                rubric.id, spec.id
+            );
+            self.core
+                .emitter
+                .send(EventKind::Note { cell: None, text })
+                .await;
+        }
+        self.leave_cell(queued);
     }
 
     /// Leaves a cell pending.

@@ -136,6 +136,32 @@ async fn cells_under_way_end_and_report_the_stop_once() {
 }
 
 #[tokio::test]
+async fn cells_of_a_withdrawn_eval_stay_pending_and_others_go_on() {
+    let held = Arc::new(Semaphore::new(0));
+    let judge = Arc::new(FunctionJudge::new(|_| Outcome::Pass).calling().held(&held));
+    let options = concurrent(2);
+    let other = Arc::clone(&judge);
+    let mut running = run_with(TWO_JUDGES, &options, transcripts(10), &judge, |core| {
+        use_judge(core, 1, &other);
+    });
+    // The first transcript's cells have started: one of each eval.
+    running
+        .until(|kind| matches!(kind, EventKind::CellStarted { cell, .. } if cell.0 == 1))
+        .await;
+    options.withdrawn.withdraw("r", "tone");
+    held.add_permits(40);
+    let (totals, log) = running.ended().await;
+    assert!(!totals.cancelled, "the run reached its end");
+    // Ten cells of the other eval, and the one that had started.
+    assert_eq!(outcomes(&totals), [(Outcome::Pass, 11)]);
+    assert_eq!((totals.pending, call_count(&judge)), (9, 11));
+    let notes = log.iter().filter(|kind| {
+        matches!(kind, EventKind::Note { text, .. } if text.starts_with("r/tone: a save replaced"))
+    });
+    assert_eq!(notes.count(), 1);
+}
+
+#[tokio::test]
 async fn verdict_in_between_begins_a_new_row() {
     let flaky = judge(|ask| match &*ask.transcript.id {
         "t4" | "t9" | "t14" => Outcome::Pass,

@@ -326,6 +326,7 @@ fn run_of(
         cancel: CancellationToken::new(),
         budget: Arc::new(Budget::default()),
         permits: Permits::new(options.concurrency.unwrap_or(2)),
+        withdrawn: Arc::clone(&options.withdrawn),
         tally: RunTally::default(),
         window: MergeWindow::default(),
         cell_counter: CellCounter::default(),

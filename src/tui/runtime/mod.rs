@@ -153,7 +153,7 @@ struct WatchedFolder {
 pub(crate) struct Runtime {
     deps: Arc<RuntimeDeps>,
     outbox: RuntimeOutbox,
-    live_runs: HashMap<RunTicket, CancellationToken>,
+    live_runs: HashMap<RunTicket, runs::LiveRun>,
     /// Cancels the outline that is being computed.
     outline_cancel: CancellationToken,
     /// Cancels the search for warnings that is running.
@@ -290,7 +290,14 @@ impl Runtime {
             // An unknown ticket belongs to a run that has ended.
             Effect::CancelRun(ticket) => {
                 if let Some(live) = self.live_runs.get(&ticket) {
-                    live.cancel();
+                    live.cancel.cancel();
+                }
+            }
+            Effect::WithdrawEvals { ticket, evals } => {
+                if let Some(live) = self.live_runs.get(&ticket) {
+                    for eval in &evals {
+                        live.withdrawn.withdraw(&eval.rubric, &eval.eval);
+                    }
                 }
             }
             Effect::PreviewRun(order) => self.preview_run(order),
@@ -576,7 +583,7 @@ impl Runtime {
         // Closing the queue ends the writer after it wrote the labels in it.
         self.label_writer = None;
         for live in self.live_runs.values() {
-            live.cancel();
+            live.cancel.cancel();
         }
         // The tracker only finishes waiting after it is closed.
         self.run_tasks.close();

@@ -12,7 +12,7 @@ use super::{
 use crate::event::{ParentCause, RunEvent, RunPurpose};
 use crate::judge::EvidenceMissPolicy;
 use crate::model::JudgeConfig;
-use crate::run::{self, DecisionFilter, RunError, RunHandle, RunOptions};
+use crate::run::{self, DecisionFilter, RunError, RunHandle, RunOptions, WithdrawnEvals};
 use crate::tui::msg::Msg;
 use crate::tui::run_order::RunOrder;
 use crate::tui::state::runs::RunTicket;
@@ -24,13 +24,26 @@ use crate::workspace::trust::{self, SendPermission};
 /// block keys.
 const EVENTS_PER_MESSAGE: usize = 64;
 
+/// The controls of a run that may be live.
+pub(super) struct LiveRun {
+    /// Cancels the run. It is cancelled once the run has ended.
+    pub(super) cancel: CancellationToken,
+    /// The evals that the run stops judging.
+    pub(super) withdrawn: Arc<WithdrawnEvals>,
+}
+
 impl Runtime {
     pub(super) fn start_run(&mut self, order: RunOrder) {
         let ticket = order.ticket;
         let cancel = CancellationToken::new();
         // Ended runs cancel their token, so the map does not grow with the session.
-        self.live_runs.retain(|_, live| !live.is_cancelled());
-        self.live_runs.insert(ticket, cancel.clone());
+        self.live_runs.retain(|_, live| !live.cancel.is_cancelled());
+        let live = LiveRun {
+            cancel: cancel.clone(),
+            withdrawn: Arc::default(),
+        };
+        let withdrawn = Arc::clone(&live.withdrawn);
+        self.live_runs.insert(ticket, live);
         let (deps, out, made) = (
             Arc::clone(&self.deps),
             self.outbox.clone(),
@@ -49,7 +62,7 @@ impl Runtime {
             let root = order.workspace.root.clone();
             // A run of no decisions only records the revision, so the user did not create it.
             let only_records = order.only.as_ref().is_some_and(|only| only.is_empty());
-            match compile_and_start(deps, order, cancel.clone()).await {
+            match compile_and_start(deps, order, cancel.clone(), withdrawn).await {
                 Ok(handle) => {
                     let run = handle.run.clone();
                     if !only_records {
@@ -141,9 +154,14 @@ async fn compile_and_start(
     deps: Arc<RuntimeDeps>,
     order: RunOrder,
     cancel: CancellationToken,
+    withdrawn: Arc<WithdrawnEvals>,
 ) -> Result<RunHandle, StartFailure> {
     let started = tokio::task::spawn_blocking(move || {
         let (workspace, options) = build_run_options(&deps, &order)?;
+        let options = RunOptions {
+            withdrawn,
+            ..options
+        };
         // Opening tools may block, for example until a server is started.
         let starting = run::start_run(
             workspace,

@@ -8,7 +8,7 @@ use super::look::rows;
 use super::looks::same;
 use super::{demo, go_to, judged, last_notice, rubric, workbench};
 use crate::event::{EvalSpec, RubricSpec, RunHeader};
-use crate::model::{CellIx, Cost, Digest, Label, Outcome, RunId, ScoreBounds, WallTime};
+use crate::model::{CellIx, Cost, Digest, Label, Millis, Outcome, RunId, ScoreBounds, WallTime};
 use crate::record::{
     DecisionStanding, EntryRun, EvalDecisions, EvalEdit, EvalEditKind, HistoryEntry, RecordedCell,
     State, StateDecision, StateTranscript,
@@ -83,6 +83,7 @@ fn entry(number: usize, min: f64, edits: Vec<EvalEdit>, state: State) -> History
     HistoryEntry {
         number,
         revision: Digest::hash_bytes(min.to_string().as_bytes()),
+        same_as: None,
         started: WallTime(format!("2026-11-22T21:{:02}:00Z", 4 + number % 50)),
         edits,
         runs: vec![run(0), run(1)],
@@ -362,6 +363,9 @@ fn rubrics_of_a_revision_are_restored_after_a_question_and_undone() {
     app.keys("t").settle();
     app.keys("y").settle();
     assert_eq!(read(&app), broken);
+    // The new row names the revision that it restores.
+    app.pass(Millis(1000)).settle();
+    assert!(app.screen().contains("as revision 1"), "{}", app.screen());
     app.keys("U").settle();
     assert_eq!(read(&app), fixed);
 }

@@ -20,7 +20,7 @@ use crate::tui::state::cells::CellsState;
 use crate::tui::state::edit_report::summarize;
 use crate::tui::state::notices::NoticeLevel;
 use crate::tui::state::pane::Pane;
-use crate::tui::state::runs::RunStage;
+use crate::tui::state::runs::{RunStage, TrackedRun};
 use crate::tui::state::saves::{EvalName, JUDGE_DEBOUNCE, PARTIAL_WRITE_WINDOW, PendingJudging};
 use crate::tui::state::{App, OpenedItem};
 use crate::tui::task_failure::TaskFailure;
@@ -113,6 +113,7 @@ pub(super) fn handle_reloaded(
     }
     // Questions and previews of an earlier save are about older rubrics.
     let unanswered = save_runs::drop_unanswered(app);
+    effects.extend(withdraw_replaced(app, &touched));
     // While automatic judging is off, a save only marks verdicts as stale.
     if app.saves.paused {
         app.saves.unjudged_saves += 1;
@@ -315,6 +316,32 @@ fn cancel_superseded(
         false
     });
     effects
+}
+
+/// Stops live runs from judging the rest of the evals whose question the save replaced. Cells that have started end.
+fn withdraw_replaced(app: &App, touched: &[TouchedEval]) -> Vec<Effect> {
+    let replaced = touched.iter().filter(|eval| match eval.kind {
+        TouchKind::Free | TouchKind::Costly => true,
+        TouchKind::Check | TouchKind::Redecided => false,
+    });
+    let replaced: Vec<EvalName> = replaced.map(|eval| eval.name.clone()).collect();
+    if replaced.is_empty() {
+        return Vec::new();
+    }
+    let is_affected = |run: &TrackedRun| {
+        // The user ordered a second opinion or noise of the question as it was.
+        run.edit.is_some()
+            && !run.measures_noise
+            && !run.only_records
+            && matches!(run.stage, RunStage::Requested | RunStage::Running)
+    };
+    let runs = app.live_session.runs.by_ticket.iter();
+    runs.filter(|(_, run)| is_affected(run))
+        .map(|(ticket, _)| Effect::WithdrawEvals {
+            ticket: *ticket,
+            evals: replaced.clone(),
+        })
+        .collect()
 }
 
 /// Returns true if an eval has verdicts that can be decided again.

@@ -210,6 +210,13 @@ fn run_without_model_call_is_superseded() {
     let old = current_workspace(&app);
     let saved = save(&mut app, workspace(&[&judged(" b")], FREE));
     let mut expected = outline_effects(&app, &old);
+    expected.push(Effect::WithdrawEvals {
+        ticket,
+        evals: vec![EvalName {
+            rubric: "beam".into(),
+            eval: "tone".into(),
+        }],
+    });
     expected.push(Effect::CancelRun(ticket));
     assert_eq!(saved, expected);
     advance_to(&mut app, 600);
@@ -231,7 +238,16 @@ fn run_without_model_call_is_superseded() {
     run.state.cells.push(cell);
     let old = current_workspace(&app);
     let saved = save(&mut app, workspace(&[&judged(" c")], FREE));
-    assert_eq!(saved, outline_effects(&app, &old));
+    // The verdicts of a run that called a model are kept. It judges no further cell of the replaced question.
+    let mut expected = outline_effects(&app, &old);
+    expected.push(Effect::WithdrawEvals {
+        ticket: newest,
+        evals: vec![EvalName {
+            rubric: "beam".into(),
+            eval: "tone".into(),
+        }],
+    });
+    assert_eq!(saved, expected);
 }
 
 #[test]
