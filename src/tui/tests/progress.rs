@@ -364,6 +364,7 @@ fn rubrics_of_a_revision_are_restored_after_a_question_and_undone() {
     app.keys("y").settle();
     assert_eq!(read(&app), broken);
     // The new row names the revision that it restores.
+    app.settle_for(|model| model.saves.number == 2);
     app.pass(Millis(1000)).settle();
     assert!(app.screen().contains("as revision 1"), "{}", app.screen());
     app.keys("U").settle();
