@@ -323,7 +323,11 @@ pub(crate) fn describe_cost(preview: &RunPreview) -> Vec<String> {
         let calls = pluralize(judge.calls_least, "call");
         // Names come from files, so control characters are escaped.
         let name = show(name);
-        lines.push(format!("{name}: at least {calls}, {cost}{time}"));
+        // The total of a single judge is its own cost.
+        lines.push(match preview.judges.len() {
+            1 => format!("{name}: at least {calls}"),
+            _ => format!("{name}: at least {calls}, {cost}{time}"),
+        });
         lines.push(format!(
             "  about {input} tokens read and {output} written, {basis}"
         ));
@@ -379,7 +383,7 @@ mod tests {
             [
                 "12 cells: 9 to 45 model calls, 3 judged before and taken from past runs",
                 "in all about $0.13 to $0.67 with all possible calls, at most $2.50",
-                "gemini: at least 9 calls, about $0.1340, $0.6700 with all possible calls ($0.1000 to $2.5000)",
+                "gemini: at least 9 calls",
                 "  about 21000 tokens read and 2700 written, estimated from sizes",
             ]
         );
@@ -388,9 +392,11 @@ mod tests {
             ..judge
         };
         preview.judges.insert("house".into(), unpriced);
+        let lines = describe_cost(&preview);
+        assert_eq!(lines[1], "in all cost unknown (no known price for house)");
         assert_eq!(
-            describe_cost(&preview)[1],
-            "in all cost unknown (no known price for house)"
+            lines[2],
+            "gemini: at least 9 calls, about $0.1340, $0.6700 with all possible calls ($0.1000 to $2.5000)"
         );
     }
 }

@@ -44,8 +44,7 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, app: &App) {
                 ..
             } => draw_judges(canvas, found.as_deref(), *selected, order.recorded_only),
             Overlay::ConfirmCost { preview, .. } => {
-                let mut lines = vec![overlay::summarize_order(preview)];
-                lines.extend(overlay::describe_cost(preview));
+                let lines = overlay::describe_cost(preview);
                 let (title, keys) = if overlay.appears_by_itself() {
                     (
                         "judge the saved cell? it costs money",
