@@ -342,7 +342,7 @@ pub(crate) const COMMANDS: &[CommandSpec] = &[
         help: "Labels the focused decision as fail." },
     CommandSpec { command: UiCommand::LabelUnsure, id: "label.unsure", title: "label: unsure", scope: CommandScope::Global, keys: &["u"], group: "Labelling", footer_rank: 0, enabled: enabled::label,
         help: "Labels the focused decision as unsure. Agreement counts exclude it." },
-    CommandSpec { command: UiCommand::LabelConfirm, id: "label.confirm", title: "confirm the label", scope: CommandScope::Global, keys: &["a"], group: "Labelling", footer_rank: 0, enabled: enabled::label_to_confirm,
+    CommandSpec { command: UiCommand::LabelConfirm, id: "label.confirm", title: "confirm the label", scope: CommandScope::Global, keys: &["a"], group: "Labelling", footer_rank: 1, enabled: enabled::label_to_confirm,
         help: "Confirms the label after its question or transcript changed. Until then, the label counts nowhere." },
     CommandSpec { command: UiCommand::LabelRemove, id: "label.remove", title: "remove the label", scope: CommandScope::Verdicts, keys: &["x"], group: "Labelling", footer_rank: 0, enabled: enabled::labelled,
         help: "Removes the label of the focused decision (in the cells and the verdict)." },
