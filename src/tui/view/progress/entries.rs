@@ -455,8 +455,9 @@ fn format_cost(entry: &HistoryEntry) -> String {
     match (entry.cost.usd > 0.0, entry.cost.unknown > 0) {
         (false, false) => "0".to_owned(),
         (false, true) => "?".to_owned(),
-        (true, false) => format_usd(entry.cost.usd),
-        (true, true) => format!("{}+?", format_usd(entry.cost.usd)),
+        (true, false) if entry.cost.usd < 0.01 => "<$0.01".to_owned(),
+        (true, false) => format!("${:.2}", entry.cost.usd),
+        (true, true) => format!("${:.2}+?", entry.cost.usd),
     }
 }
 
