@@ -19,6 +19,7 @@ use crate::diag::{Diagnostic, has_errors};
 use crate::handlers::EvalTypeRegistry;
 use crate::model::{make_visible, pluralize};
 use crate::net::{Resolver, SystemResolver};
+use crate::review::{ReviewPlace, check_review_files};
 use crate::rubric::{self, DetectedFile, NOT_CARRIED, Rubric, detect_rubric_format};
 use crate::run;
 use crate::tools::toolbox::Toolbox;
@@ -244,6 +245,11 @@ fn check_workspace(
     report.diagnose(&strays);
     let unselected = labelled.into_warnings();
     report.diagnose(&unselected);
+    let review = check_review_files(&ReviewPlace::of_workspace(workspace))
+        .map_err(|error| CommandError::usage(error.to_string()))?
+        .unwrap_or_default();
+    report.diagnose(&review.problems);
+    report.diagnose(&review.stale);
     let mut lints = observer.finish();
     lints.extend(lint::lint_same_verdict(
         &workspace.rubrics,
@@ -259,6 +265,9 @@ fn check_workspace(
         ("judges", workspace.judges.len()),
         ("labels", workspace.labels.len()),
         ("sealed_labels", workspace.count_sealed()),
+        ("notes", review.notes),
+        ("stale_notes", review.stale.len()),
+        ("modes", review.modes),
     ] {
         report.count(name, number);
     }
@@ -282,6 +291,15 @@ fn check_workspace(
             sealed => format!(" and {}", pluralize(sealed, "sealed label")),
         },
     );
+    if review.notes + review.modes > 0 {
+        let _infallible = writeln!(
+            out,
+            "{}, {} with a changed transcript, {}",
+            pluralize(review.notes as u64, "note"),
+            review.stale.len(),
+            pluralize(review.modes as u64, "mode")
+        );
+    }
     out.push_str(&all.lines());
     for rubric in &workspace.rubrics {
         out.push_str(&format_rubric(rubric));
@@ -303,15 +321,15 @@ fn check_workspace(
     out.push_str(&format_example_summary(&tried));
     let warnings =
         workspace.warnings.len() + warnings_of_files.count() + lints.len() + tried.problems.len();
-    let warnings = warnings + unselected.len();
-    let errors = strays.len() + broken_files.len();
+    let warnings = warnings + unselected.len() + review.stale.len();
+    let errors = strays.len() + broken_files.len() + review.problems.len();
     if errors == 0 {
         out.push_str(&format_conclusion(warnings, unusable));
     } else {
         let _infallible = writeln!(out, "{}", pluralize(errors, "error"));
     }
     report.print(&out);
-    // A label without a transcript and a broken file are errors, so `--strict` does not matter.
+    // A label or note without a transcript and a broken file are errors, so `--strict` does not matter.
     if errors > 0 {
         return Ok(EXIT_USAGE);
     }

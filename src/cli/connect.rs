@@ -175,11 +175,11 @@ fn connect_all(
 
 /// Checks that the calls of all judges together cost at most `max_usd`. Each judge has its own budget, which only limits
 /// its own calls.
-fn check_max_cost(calls: &PaidCalls, max_usd: f64) -> Result<(), CommandError> {
+pub(super) fn check_max_cost(calls: &PaidCalls, max_usd: f64) -> Result<(), CommandError> {
     // The check of a judge without prices reports the missing prices.
     match calls.cost {
         Some(cost) if cost.most > max_usd => Err(CommandError::usage(format!(
-            "--max-cost {max_usd}: the test may cost up to {}; raise the limit, or name one judge with --judge",
+            "--max-cost {max_usd}: the calls may cost up to {}; raise the limit, or ask one judge only",
             format_usd(cost.most)
         ))),
         _ => Ok(()),

@@ -206,11 +206,8 @@ fn make_eval(
     }
     let written = write_eval(&session, &workspace, draft, rubric).map_err(CommandError::usage)?;
     cx.streams.print(&format!(
-        "wrote {}/{} into {} with {}; `dicta run` shows its agreement\n",
-        written.rubric,
-        written.eval,
-        written.path.display(),
-        pluralize(written.labels as u64, "label")
+        "{}; `dicta run` shows its agreement\n",
+        written.describe()
     ));
     Ok(0)
 }

@@ -63,7 +63,7 @@ pub(super) enum ReviewCommand {
         /// Write the eval of this type; without it, list them
         #[arg(long = "type", value_name = "TYPE")]
         eval_type: Option<String>,
-        /// The rubric to write into; default: `review.yaml` next to the first rubric
+        /// The rubric to write into; another name creates it next to the first rubric [default: review]
         #[arg(long, value_name = "ID")]
         rubric: Option<String>,
         /// A workspace; default: the workspace in this folder or a parent

@@ -3,24 +3,26 @@
 //! Responsible for the record of suggestions and for accepting them. A suggestion changes nothing before that.
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
+use super::connect::check_max_cost;
 use super::consent::confirm_paid_calls;
 use super::error::CommandError;
 use super::review_args::SuggestArgs;
 use super::review_place::{find_place, open};
+use super::streams::Streams;
 use super::{CommandCx, build_runtime};
-use crate::handlers::EvalTypeRegistry;
 use crate::model::{make_visible, pluralize};
 use crate::review::{
-    GroupingState, ReviewNote, ReviewSession, Suggestion, append_notes, parse_suggestions,
-    read_last_suggestions, record_suggestions, render_suggestion_prompt, suggest_groups,
-    write_modes,
+    GroupingState, JudgeSuggestions, JudgeSuggestionsError, ReviewNote, ReviewSession, Suggestion,
+    SuggestionOrder, append_notes, read_last_suggestions, record_suggestions,
+    render_suggestion_prompt, suggest_groups, write_modes,
 };
-use crate::run::{AskJudgeError, PaidCalls, ask_judge, preview_connections};
-use crate::workspace::{data_dir, load_or_create_installation_secret};
+use crate::run::{AskJudgeError, ConnectionError};
+use crate::workspace::{Workspace, data_dir, load_or_create_installation_secret};
 
 /// Prints suggestions, or accepts those of the last call.
 pub(super) fn suggest(args: &SuggestArgs, cx: &CommandCx) -> Result<u8, CommandError> {
@@ -102,49 +104,66 @@ fn ask(
         return Ok(Vec::new());
     };
     let runtime = build_runtime()?;
-    let registry = EvalTypeRegistry::builtin();
-    let judges = [config];
-    let previews = preview_connections(workspace, &registry, &cx.env, &cx.clock, &judges);
-    let previews = runtime.block_on(previews);
-    let calls = PaidCalls::of_judges(previews.iter().map(|(judge, one)| (&*judge.name, one)));
     let limit_usd = workspace.limits.confirm_usd;
-    confirm_paid_calls(&calls, "question", limit_usd, &args.consent, cx)?;
-    let cancel = CancellationToken::new();
-    let texts = (prompt.system.as_str(), prompt.user.as_str());
-    let asked = || {
-        runtime.block_on(ask_judge(
-            workspace, &cx.env, &cx.clock, config, texts, &cancel,
-        ))
-    };
-    let reply = match asked() {
-        Err(AskJudgeError::Prepare(crate::run::ConnectionError::Run(error))) => {
-            super::trust::confirm_after(&error, cx)?;
-            asked()
-        }
-        other => other,
-    };
-    let mut record = json!({
-        "by": judge,
-        "model": config.model,
-        "at": cx.clock.wall_time(),
-        "system": prompt.system,
-        "user": prompt.user,
-        "notes": prompt.notes,
-        "reply": Value::Null,
-        "suggestions": [],
-        "error": Value::Null,
-    });
-    let found = reply.map_err(|error| error.to_string()).and_then(|reply| {
-        record["reply"] = json!(reply.text);
-        parse_suggestions(&reply.text, &prompt).map_err(|error| error.to_string())
-    });
-    match &found {
-        Ok(suggestions) => record["suggestions"] = json!(suggestions),
-        Err(why) => record["error"] = json!(why),
+    let mut limited = Workspace::clone(workspace);
+    if args.consent.max_cost.is_some() {
+        limited.limits.budgets.run.max_cost_usd = args.consent.max_cost;
     }
-    record_suggestions(&session.place.files, &record)
-        .map_err(|error| CommandError::usage(error.to_string()))?;
-    found.map_err(CommandError::usage)
+    let order = SuggestionOrder {
+        workspace: Arc::new(limited),
+        judge: config.clone(),
+        prompt,
+        files: session.place.files.clone(),
+    };
+    let fail = |error: AskJudgeError| CommandError::usage(error.to_string());
+    let estimate = runtime.block_on(order.estimate(&cx.env, &cx.clock));
+    let calls = estimate.map_err(fail)?;
+    confirm_paid_calls(&calls, "question", limit_usd, &args.consent, cx)?;
+    if let Some(max_usd) = args.consent.max_cost {
+        check_max_cost(&calls, max_usd)?;
+    }
+    let mut found = ask_with_progress(&runtime, &order, cx);
+    if let Err(JudgeSuggestionsError::Ask(AskJudgeError::Prepare(ConnectionError::Run(error)))) =
+        &found
+    {
+        super::trust::confirm_after(error, cx)?;
+        found = ask_with_progress(&runtime, &order, cx);
+    }
+    let found = found.map_err(|error| CommandError::usage(error.to_string()))?;
+    let effort = &found.effort;
+    cx.streams
+        .print_note(&format!("note: {judge} was asked: {effort}"));
+    Ok(found.groups)
+}
+
+/// Asks and draws a progress line. The first ctrl-c ends the question, which leaves a record.
+fn ask_with_progress(
+    runtime: &tokio::runtime::Runtime,
+    order: &SuggestionOrder,
+    cx: &CommandCx,
+) -> Result<JudgeSuggestions, JudgeSuggestionsError> {
+    let cancel = CancellationToken::new();
+    let streams = cx.streams;
+    let name = make_visible(&order.judge.name, false).into_owned();
+    let show = |phrase: String| {
+        if streams.can_show_progress() {
+            streams.draw_progress(&format!("{name}: {phrase}"));
+        }
+    };
+    let found = runtime.block_on(async {
+        let asking = order.ask(&cx.env, &cx.clock, &show, &cancel);
+        tokio::pin!(asking);
+        tokio::select! {
+            biased;
+            _ = tokio::signal::ctrl_c() => {
+                cancel.cancel();
+                asking.await
+            }
+            found = &mut asking => found,
+        }
+    });
+    Streams::clear_progress();
+    found
 }
 
 /// Groups the notes of the chosen suggestions.

@@ -340,5 +340,8 @@ impl JudgeBackend for JudgeEngine {
     }
 }
 
+mod question;
 #[cfg(test)]
 mod tests;
+
+pub use question::{ModelAnswer, ModelQuestion, QuestionError};

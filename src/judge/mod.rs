@@ -64,7 +64,9 @@ pub use cache_key::VerdictCacheKey;
 pub use citations::CitableSources;
 pub(crate) use citations::{CitationTarget as CitedPlace, parse_citation_target as cited_place};
 pub use delimiter::Delimiter;
-pub use engine::{FirstTurn, JudgeEngine, JudgeEngineDeps};
+pub use engine::{
+    FirstTurn, JudgeEngine, JudgeEngineDeps, ModelAnswer, ModelQuestion, QuestionError,
+};
 pub use evidence::{
     EvidenceKey, EvidenceLookup, EvidenceMissPolicy, EvidenceStore, LiveEvidence, NoEvidence,
     ReplayedEvidence,

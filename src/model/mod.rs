@@ -16,6 +16,7 @@ mod label;
 mod label_draw;
 mod label_split;
 mod labels;
+mod normal_words;
 mod pair_preference;
 mod panel;
 mod reason;
@@ -54,6 +55,7 @@ pub use labels::{
     CountedLabel, LabelDrift, LabelLookup, LabelQuery, LabelSeal, Labels, UNKNOWN_RATER,
     find_answer, name_rater,
 };
+pub use normal_words::normalize_words;
 pub use pair_preference::{
     PAIRWISE_EVAL_TYPE, PairAgreement, PairChoice, PairOrder, PairPreference, compares_pairs,
 };

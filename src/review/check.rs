@@ -10,12 +10,12 @@ use crate::diag::{Diagnostic, find_nearest};
 
 /// Returns the problems of notes, each with its line.
 ///
-/// `knows` returns true for a transcript that exists. A removed note is not compared with transcripts.
+/// Without `modes`, their ids are not checked: in a file that does not load, every id would be unknown. `knows` returns true for a transcript that exists. A removed note is not compared with transcripts.
 pub fn check_review(
     path: &Path,
     source: &Arc<str>,
     notes: &[NoteLine],
-    modes: &ModeList,
+    modes: Option<&ModeList>,
     knows: &dyn Fn(&NoteLine) -> bool,
 ) -> Vec<Diagnostic> {
     let mut problems = Vec::new();
@@ -56,7 +56,12 @@ pub fn check_review(
         if !is_current || note.outcome == NoteOutcome::Removed {
             continue;
         }
-        for id in note.modes.keys().filter(|id| modes.resolve(id).is_none()) {
+        let known = modes.map(|modes| (modes, note.modes.keys()));
+        let unknown = known.into_iter().flat_map(|(modes, ids)| {
+            let ids = ids.filter(|id| modes.resolve(id).is_none());
+            ids.map(move |id| (modes, id))
+        });
+        for (modes, id) in unknown {
             let ids = modes.modes.iter().map(|mode| mode.id.as_str());
             let help = find_nearest(id, ids).map_or_else(
                 || "add the mode to modes.yaml, or remove it from the note".to_owned(),

@@ -198,7 +198,7 @@ pub fn count_modes(
             mode: mode.id.clone(),
             read: of_draws.len() as u64,
             count: yes(&of_draws),
-            share: population.corrected_rate(confidence),
+            share: population.rare_share(confidence),
             missing: population.cells.iter().map(|cell| cell.missing).sum(),
             has_many_missing: population.cells_with_missing_labels().next().is_some(),
             by_hand: (by_hand.len() as u64, yes(&by_hand)),

@@ -190,6 +190,7 @@ fn common_words(texts: &[&str]) -> Vec<String> {
     let mut counts: Vec<(String, usize)> = Vec::new();
     for text in texts {
         let words: BTreeSet<String> = split_words(text)
+            .into_iter()
             .filter(|word| word.chars().count() >= 5)
             .collect();
         for word in words {
@@ -325,6 +326,12 @@ pub fn add_eval_to_rubric(
             path.display()
         ))
     }
+}
+
+/// Returns the `id` of a rubric's text; `None` if it has none, so that the file's name is the id.
+pub(super) fn read_rubric_id(text: &str, path: &Path) -> Result<Option<String>, String> {
+    let rubric = read_value(text, path)?;
+    Ok(rubric.get("id").and_then(Value::as_str).map(str::to_owned))
 }
 
 fn read_value(text: &str, path: &Path) -> Result<Value, String> {

@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::eval_draft::{EvalDraft, add_eval_to_rubric, mode_labels};
+use super::eval_draft::{EvalDraft, add_eval_to_rubric, mode_labels, read_rubric_id};
 use super::sampling::open_sets;
 use super::session::ReviewSession;
-use crate::model::{MessageRole, RecordedDraw, TranscriptPart};
+use crate::model::{MessageRole, RecordedDraw, TranscriptPart, pluralize};
+use crate::rubric::Rubric;
 use crate::run::visit_transcripts;
 use crate::workspace::Workspace;
 use crate::workspace::label_draws::add_draw;
@@ -14,7 +15,7 @@ use crate::workspace::label_edit::put_labels;
 use crate::workspace::rubric_write::{RubricFileChange, write_rubric_files};
 
 /// The rubric for evals of modes, if the user names no other one.
-const RUBRIC_FILE: &str = "review.yaml";
+const RUBRIC_NAME: &str = "review";
 /// The longest candidate for an example, in characters.
 const MAX_CANDIDATE: usize = 600;
 
@@ -27,8 +28,25 @@ pub struct WrittenEval {
     pub rubric: String,
     /// The id of the eval.
     pub eval: String,
+    /// True if the rubric existed before.
+    pub rubric_existed: bool,
     /// The number of labels.
     pub labels: usize,
+}
+
+impl WrittenEval {
+    /// Returns a sentence about what was written: `added review/price to the existing rubrics/review.yaml, with 30
+    /// labels`.
+    pub fn describe(&self) -> String {
+        let (rubric, eval) = (&self.rubric, &self.eval);
+        let path = self.path.display();
+        let labels = pluralize(self.labels as u64, "label");
+        if self.rubric_existed {
+            format!("added {rubric}/{eval} to the existing {path}, with {labels}")
+        } else {
+            format!("wrote {rubric}/{eval} into the new {path}, with {labels}")
+        }
+    }
 }
 
 /// Writes a draft into a rubric. The yes and no answers about the mode become labels with their origin. The draws of the
@@ -39,7 +57,7 @@ pub fn write_eval(
     draft: &EvalDraft,
     rubric: Option<&str>,
 ) -> Result<WrittenEval, String> {
-    let (path, id) = choose_rubric(workspace, rubric)?;
+    let TargetRubric { path, id, exists } = choose_rubric(workspace, rubric)?;
     let file = workspace.root.join(&path);
     let before = match std::fs::read_to_string(&file) {
         Ok(text) => Some(text),
@@ -66,54 +84,90 @@ pub fn write_eval(
         path,
         rubric: id,
         eval: draft.id.clone(),
+        rubric_existed: exists,
         labels: labels.len(),
     })
 }
 
-/// Returns the file and id of the rubric: the named one, else `review.yaml` next to the first rubric.
-fn choose_rubric(workspace: &Workspace, name: Option<&str>) -> Result<(PathBuf, String), String> {
-    if let Some(name) = name {
-        let named = workspace
-            .rubrics
-            .iter()
-            .find(|rubric| rubric.id == name || rubric.path.as_os_str() == name);
-        return named
-            .map(|rubric| (rubric.path.clone(), rubric.id.clone()))
-            .ok_or_else(|| {
-                let ids: Vec<&str> = workspace
-                    .rubrics
-                    .iter()
-                    .map(|one| one.id.as_str())
-                    .collect();
-                format!(
-                    "the workspace has no rubric `{name}`; it has {}",
-                    ids.join(", ")
-                )
-            });
+/// The rubric that an eval goes into.
+#[derive(Debug, PartialEq, Eq)]
+struct TargetRubric {
+    /// The file, below the workspace.
+    path: PathBuf,
+    id: String,
+    /// True if the workspace has the rubric already.
+    exists: bool,
+}
+
+impl TargetRubric {
+    fn of_existing(rubric: &Rubric) -> Self {
+        Self {
+            path: rubric.path.clone(),
+            id: rubric.id.clone(),
+            exists: true,
+        }
     }
-    let own = workspace.rubrics.iter().find(|rubric| {
-        rubric
-            .path
-            .file_name()
-            .is_some_and(|name| name == RUBRIC_FILE)
-    });
-    if let Some(rubric) = own {
-        return Ok((rubric.path.clone(), rubric.id.clone()));
+}
+
+/// Returns the id of the rubric that an eval goes into, if the user names no other one: `review`, or the id of the
+/// rubric in `review.yaml`.
+pub fn default_rubric_name(workspace: &Workspace) -> String {
+    let own = find_own_rubric(workspace);
+    own.map_or_else(|| RUBRIC_NAME.to_owned(), |rubric| rubric.id.clone())
+}
+
+fn find_own_rubric(workspace: &Workspace) -> Option<&Rubric> {
+    let is_own =
+        |rubric: &&Arc<Rubric>| rubric.path.file_stem().is_some_and(|it| it == RUBRIC_NAME);
+    workspace.rubrics.iter().find(is_own).map(|one| &**one)
+}
+
+/// Returns the rubric with this id or path; for another name, a new file next to the first rubric.
+fn choose_rubric(workspace: &Workspace, name: Option<&str>) -> Result<TargetRubric, String> {
+    let name = name.map_or_else(
+        || default_rubric_name(workspace),
+        |name| name.trim().to_owned(),
+    );
+    let has_name =
+        |rubric: &&Arc<Rubric>| rubric.id == name || rubric.path.as_os_str() == name.as_str();
+    if let Some(rubric) = workspace.rubrics.iter().find(has_name) {
+        return Ok(TargetRubric::of_existing(rubric));
     }
-    let first = workspace
-        .rubrics
-        .iter()
-        .find(|rubric| rubric.path.is_relative());
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+    if name.is_empty() || !name.chars().all(is_plain) {
+        return Err(format!(
+            "`{name}` is not the name of a rubric: use letters, digits, - and _"
+        ));
+    }
+    let mut rubrics = workspace.rubrics.iter();
+    let first = rubrics.find(|rubric| rubric.path.is_relative());
     let first = first.ok_or("the workspace has no rubric: write one into rubrics/ first")?;
-    match first
-        .path
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty())
-    {
-        Some(folder) => Ok((folder.join(RUBRIC_FILE), "review".to_owned())),
+    let folder = first.path.parent();
+    let Some(folder) = folder.filter(|folder| !folder.as_os_str().is_empty()) else {
         // Next to dicta.yaml, a new file would not be a rubric.
-        None => Ok((first.path.clone(), first.id.clone())),
-    }
+        return Err(format!(
+            "a new rubric `{name}` needs a folder of rubrics: name an existing one, such as {}",
+            first.id
+        ));
+    };
+    let path = folder.join(format!("{name}.yaml"));
+    // An eval that was just written may have created the file after the workspace was read.
+    let exists = match std::fs::read_to_string(workspace.root.join(&path)) {
+        Ok(text) if read_rubric_id(&text, &path)?.is_none_or(|id| id == name) => true,
+        Ok(_) => {
+            return Err(format!(
+                "{} exists, and its rubric has another id: name that id, or another rubric",
+                path.display()
+            ));
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => false,
+        Err(error) => return Err(format!("{}: {error}", path.display())),
+    };
+    Ok(TargetRubric {
+        path,
+        id: name,
+        exists,
+    })
 }
 
 /// Returns the texts of the messages that the notes of a mode name.

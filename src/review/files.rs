@@ -29,7 +29,7 @@ pub enum ReviewFileError {
         source: io::Error,
     },
     /// The modes changed on disk since dicta read them.
-    #[error("{}: another program changed it since: open the review again", .0.display())]
+    #[error("{}: another reader or program changed it since", .0.display())]
     Changed(PathBuf),
     /// The modes have no valid text.
     #[error("{}: {problem}", .path.display())]
@@ -103,14 +103,14 @@ pub struct ReviewText {
 }
 
 impl ReviewText {
-    /// Parses both files.
-    pub fn parse(&self, files: &ReviewFiles) -> (Vec<NoteLine>, ModeList, Vec<Diagnostic>) {
+    /// Parses both files. Returns no modes if their file does not load.
+    pub fn parse(&self, files: &ReviewFiles) -> (Vec<NoteLine>, Option<ModeList>, Vec<Diagnostic>) {
         let (notes, mut problems) = parse_notes(&files.notes(), &self.notes);
         let modes = match parse_modes(&files.modes(), &self.modes) {
-            Ok(modes) => modes,
+            Ok(modes) => Some(modes),
             Err(found) => {
                 problems.extend(found);
-                ModeList::default()
+                None
             }
         };
         (notes, modes, problems)

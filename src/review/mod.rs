@@ -1,7 +1,7 @@
 //! Reading before any rubric: notes on transcripts, failure modes, their shares, and evals that grow out of them.
 //!
 //! Responsible for the sample of transcripts to read, the two files `notes.jsonl` and `modes.yaml`, groups of notes, and
-//! the counts per mode. Does not draw a screen, does not parse a command line, and calls no model.
+//! the counts per mode. Does not draw a screen and does not parse a command line. Only [`SuggestionOrder`] calls a model.
 //!
 //! # Files
 //!
@@ -27,11 +27,13 @@ mod eval_draft;
 mod eval_write;
 mod files;
 mod grouping;
+mod judge_suggestions;
 mod mode_file;
 mod modes;
 mod note;
 mod outliers;
 mod place;
+mod read;
 mod report;
 mod report_html;
 mod report_json;
@@ -50,13 +52,15 @@ pub use counts::{ModeCounts, ModeTable, Saturation, count_modes};
 pub use eval_draft::{
     DraftHits, EvalDraft, EvalDraftKind, add_eval_to_rubric, count_hits, draft_evals, mode_labels,
 };
-pub use eval_write::{WrittenEval, write_eval};
+pub use eval_write::{WrittenEval, default_rubric_name, write_eval};
 pub use files::{ReviewFileError, ReviewFiles, ReviewText, append_notes, write_modes};
 pub use grouping::{GroupingChange, GroupingState, GroupingWrite};
+pub use judge_suggestions::{JudgeSuggestions, JudgeSuggestionsError, SuggestionOrder};
 pub use mode_file::{edit_modes_text, parse_modes};
 pub use modes::{FailureMode, FormerMode, ModeList};
 pub use note::{NoteLine, NoteOutcome, NoteSample, ReviewNote, new_note_id, parse_notes};
 pub use place::{ReviewPlace, ReviewPlaceError};
+pub use read::{ReadReviewError, ReviewFilesCheck, check_review_files};
 pub use report::{ReviewReport, render_markdown};
 pub use report_html::render_html;
 pub use report_json::render_json;

@@ -1,21 +1,19 @@
 //! A review as it is read from disk: transcripts, notes, modes and draws.
 
-use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use thiserror::Error;
 
 use super::answers::ReviewBook;
 use super::catalog::ReviewCatalog;
-use super::check::check_review;
 use super::counts::{ModeTable, Saturation, count_modes, measure_saturation};
-use super::files::{ReviewFileError, ReviewText};
-use super::note::{NoteLine, NoteSample};
+use super::note::NoteSample;
 use super::place::{ReviewPlace, ReviewPlaceError};
+use super::read::{ReadReviewError, read_review};
 use super::sampling::{HAND, ReviewQueueItem, SampleRequest, draw_sample, list_queue};
 use crate::compare::statistics::Confidence;
 use crate::diag::Diagnostic;
-use crate::model::{Digest, RecordedDraw};
+use crate::model::RecordedDraw;
 use crate::transcript::TranscriptError;
 use crate::workspace::Env;
 use crate::workspace::find_label_author;
@@ -27,15 +25,15 @@ pub enum ReviewError {
     /// The place has no transcripts.
     #[error(transparent)]
     Place(#[from] ReviewPlaceError),
-    /// A file of the review cannot be read or written.
+    /// A file of the review or the transcripts cannot be read.
     #[error(transparent)]
-    File(#[from] ReviewFileError),
-    /// The draws cannot be read or written.
-    #[error(transparent)]
-    Draws(#[from] LabelDrawsError),
+    Read(#[from] ReadReviewError),
     /// The transcripts cannot be read.
     #[error(transparent)]
     Transcripts(#[from] TranscriptError),
+    /// The draws cannot be read or written.
+    #[error(transparent)]
+    Draws(#[from] LabelDrawsError),
     /// Notes or modes have problems.
     #[error("{}", .0.first().map(ToString::to_string).unwrap_or_default())]
     Problems(Vec<Diagnostic>),
@@ -65,85 +63,24 @@ pub struct ReviewSession {
 
 /// Reads a review. Problems of notes and modes are an error with all of them.
 pub fn open_session(place: ReviewPlace, env: &Env) -> Result<ReviewSession, ReviewError> {
-    let text: ReviewText = place.files.read()?;
-    let (lines, modes, mut problems) = text.parse(&place.files);
-    let catalog = ReviewCatalog::read(&place)?;
-    if catalog.entries.is_empty() {
+    let read = read_review(&place)?;
+    if read.catalog.entries.is_empty() {
         return Err(ReviewError::NoTranscripts);
     }
-    let moved = find_moved(&catalog, &lines);
-    // The notes of a workspace may be about files that this review leaves out.
-    let others = ids_of_other_files(&place, &catalog);
-    let knows = |line: &NoteLine| {
-        let id = &line.note.transcript;
-        catalog.find(id).is_some() || moved.contains_key(id) || others.contains(id)
-    };
-    // With modes that do not load, every id would be unknown.
-    if problems.is_empty() {
-        let path = place.files.notes();
-        problems.extend(check_review(&path, &text.notes, &lines, &modes, &knows));
+    if !read.problems.is_empty() {
+        return Err(ReviewError::Problems(read.problems));
     }
-    if !problems.is_empty() {
-        return Err(ReviewError::Problems(problems));
-    }
-    let mut book = ReviewBook::new(&lines, modes);
-    book.follow_renames(|note| moved.get(&note.transcript).cloned());
-    book.mark_stale(|id| catalog.find(id).map(|entry| entry.reference.digest.clone()));
     let draws = read_draws(&place.files.notes())?;
     let reader = find_label_author(env, &place.files.folder);
     Ok(ReviewSession {
-        queue: list_queue(&catalog, &draws),
+        queue: list_queue(&read.catalog, &draws),
         place,
-        catalog,
-        book,
+        book: read.book,
+        catalog: read.catalog,
         draws,
-        modes_text: text.modes,
+        modes_text: read.text.modes,
         reader,
     })
-}
-
-/// Returns the new ids of transcripts that have another id now: those whose text exactly one transcript has.
-fn find_moved(catalog: &ReviewCatalog, lines: &[NoteLine]) -> HashMap<String, String> {
-    let mut by_digest: HashMap<&Digest, Option<&str>> = HashMap::new();
-    for entry in &catalog.entries {
-        let id = entry.reference.id.as_str();
-        by_digest
-            .entry(&entry.reference.digest)
-            // Two transcripts with one text leave open which one was read.
-            .and_modify(|only| *only = None)
-            .or_insert(Some(id));
-    }
-    let mut moved = HashMap::new();
-    for line in lines {
-        let old = &line.note.transcript;
-        let found = line
-            .note
-            .digest
-            .as_ref()
-            .and_then(|digest| by_digest.get(digest));
-        if catalog.find(old).is_none()
-            && let Some(Some(id)) = found
-        {
-            moved.insert(old.clone(), (*id).to_owned());
-        }
-    }
-    moved
-}
-
-/// Returns the ids of transcripts in files of the workspace that the review leaves out.
-fn ids_of_other_files(place: &ReviewPlace, catalog: &ReviewCatalog) -> HashSet<String> {
-    let Some(workspace) = &place.workspace else {
-        return HashSet::new();
-    };
-    if workspace.transcripts.len() == place.transcripts.len() {
-        return HashSet::new();
-    }
-    let whole = ReviewPlace::of_workspace(workspace);
-    let Ok(all) = ReviewCatalog::read(&whole) else {
-        return HashSet::new();
-    };
-    let ids = all.entries.into_iter().map(|entry| entry.reference.id);
-    ids.filter(|id| catalog.find(id).is_none()).collect()
 }
 
 impl ReviewSession {

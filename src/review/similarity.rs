@@ -96,7 +96,7 @@ fn name_group(notes: &[&ReviewNote]) -> String {
     ];
     let mut words: Vec<(String, usize)> = Vec::new();
     for note in notes {
-        let mut own: Vec<String> = split_words(note.text().unwrap_or_default()).collect();
+        let mut own = split_words(note.text().unwrap_or_default());
         let mut seen = std::collections::HashSet::new();
         own.retain(|word| !FILLERS.contains(&word.as_str()) && seen.insert(word.clone()));
         for word in own {

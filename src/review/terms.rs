@@ -1,9 +1,11 @@
 //! Texts as weighted words: TF-IDF without a list of stop words.
 //!
-//! A word has at least two letters or digits, in lower case. tf = 1 + ln count, idf = ln((1 + n) / (1 + df)) + 1. Vectors
-//! have the length 1.
+//! A word has at least two letters or digits, in the form of [`normalize_words`]. tf = 1 + ln count,
+//! idf = ln((1 + n) / (1 + df)) + 1. Vectors have the length 1.
 
 use std::collections::HashMap;
+
+use crate::model::normalize_words;
 
 /// The number of bytes of a text that are read. The rest of a very long transcript adds little to its vocabulary.
 const MAX_TEXT_BYTES: usize = 1 << 16;
@@ -31,11 +33,12 @@ impl Vocabulary {
     }
 }
 
-/// Returns the words of a text: lower case, at least two letters or digits.
-pub(super) fn split_words(text: &str) -> impl Iterator<Item = String> + '_ {
-    text.split(|c: char| !c.is_alphanumeric())
-        .map(str::to_lowercase)
-        .filter(|word| word.chars().nth(1).is_some())
+/// Returns the normalized words of a text that have at least two letters or digits.
+pub(super) fn split_words(text: &str) -> Vec<String> {
+    let normal = normalize_words(text);
+    let words = normal.split_ascii_whitespace();
+    let long = words.filter(|word| word.chars().nth(1).is_some());
+    long.map(str::to_owned).collect()
 }
 
 /// A vector of length 1, sorted by number; empty for a text without words.

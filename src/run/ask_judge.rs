@@ -1,18 +1,23 @@
-//! One question to a judge's model, outside of any eval: a prompt, and the text of the reply.
+//! One question to a judge's model, outside of any eval: its cost beforehand, and the text of the reply.
 //!
-//! Responsible for the same key, address and trust as a run. Does not record; the caller does.
+//! Responsible for the same key, address, trust, rate limiter, retries and budget as a run. Does not ask the user for
+//! consent and does not record; the caller does.
 
 use std::sync::Arc;
 
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 
-use super::connection_check::{ConnectionError, is_built_in, prepare_check};
+use super::PaidCalls;
+use super::connection_check::{ConnectionError, find_slot, is_built_in, prepare_only_judge};
+use super::judges::pool::RequestSize;
+use super::prepare::PreparedRun;
+use super::preview::{CellRequest, JudgePreview};
 use crate::clock::Clock;
-use crate::event::{CallCx, Emitter, MemoryBlobs, RedactedEvent};
+use crate::event::{CallCx, DeltaPart, Emitter, EventKind, MemoryBlobs, RedactedEvent, TurnFact};
 use crate::handlers::EvalTypeRegistry;
-use crate::model::{CellIx, HistoryBlock, HistoryItem, JudgeConfig, TokenUsage, TurnIx};
-use crate::provider::{ProviderError, ToolChoice, TurnRequest, build_provider, call_with_retries};
+use crate::judge::{JudgeEngine, ModelAnswer, ModelQuestion};
+use crate::model::{CellIx, JudgeConfig, TurnIx};
 use crate::workspace::{ApiKeyError, Env, Workspace, resolve_key};
 
 /// The reason why a judge gave no reply.
@@ -27,81 +32,158 @@ pub enum AskJudgeError {
     /// The key is missing.
     #[error(transparent)]
     Key(#[from] ApiKeyError),
-    /// The provider failed.
-    #[error(transparent)]
-    Provider(#[from] ProviderError),
+    /// The limits of the run or the provider prevented a reply. The text has no secrets.
+    #[error("{0}")]
+    NoReply(String),
     /// The reply has no text.
     #[error("the reply of `{0}` has no text")]
     Empty(String),
 }
 
-/// The reply of a judge's model.
-#[derive(Debug, Clone, PartialEq)]
-pub struct JudgeReply {
-    /// The text.
-    pub text: String,
-    /// The tokens.
-    pub usage: TokenUsage,
+impl AskJudgeError {
+    /// Returns true if a request may have been sent.
+    pub fn was_sent(&self) -> bool {
+        matches!(self, Self::NoReply(_) | Self::Empty(_))
+    }
 }
 
-/// Asks a judge's model. The system text and the user text are sent as they are.
-pub async fn ask_judge(
-    workspace: &Workspace,
-    env: &Env,
-    clock: &Arc<dyn Clock>,
-    judge: &JudgeConfig,
-    (system, user): (&str, &str),
-    cancel: &CancellationToken,
-) -> Result<JudgeReply, AskJudgeError> {
-    if is_built_in(judge) {
-        return Err(AskJudgeError::BuiltIn(judge.name.clone()));
+/// The progress of a question, as one phrase: `waits for the rate limit`, `attempt 2`, `received 1200 characters`.
+pub type AskProgress<'p> = &'p (dyn Fn(String) + Sync);
+
+/// A judge, and the services that asking it needs.
+#[derive(Clone, Copy)]
+pub struct JudgeInquiry<'a> {
+    /// The workspace. Its limits apply.
+    pub workspace: &'a Workspace,
+    /// The environment with the keys.
+    pub env: &'a Env,
+    /// The clock of waits.
+    pub clock: &'a Arc<dyn Clock>,
+    /// The judge.
+    pub judge: &'a JudgeConfig,
+    /// The question.
+    pub question: &'a ModelQuestion,
+}
+
+impl JudgeInquiry<'_> {
+    /// Estimates the cost of the question. Sends nothing.
+    pub async fn estimate(&self) -> Result<PaidCalls, AskJudgeError> {
+        // Without a key there is nothing to allow, and the estimate below accepts a missing one.
+        resolve_key(self.judge, self.env)?;
+        let (_, engine) = self.prepare(false).await?;
+        let body = engine.question_request(self.question);
+        let body = body.map_err(|error| AskJudgeError::NoReply(error.to_string()))?;
+        let size = RequestSize {
+            bytes: body.pieces.iter().map(|piece| piece.len() as u64).sum(),
+            turns: 1,
+        };
+        let request = CellRequest {
+            size: Some(size),
+            model: None,
+        };
+        let mut preview = JudgePreview::default();
+        preview.add_cell(self.judge, request, None);
+        // Without recorded usage there is no duration, so the concurrency does not matter.
+        preview.finish(self.judge, 1);
+        Ok(PaidCalls::of_judges([(&*self.judge.name, &preview)]))
     }
-    // Tools of the judge take no part.
-    let judge = JudgeConfig {
-        tools: Vec::default(),
-        ..judge.clone()
-    };
-    let registry = EvalTypeRegistry::builtin();
-    // Security: this checks that the user allows the key to go to the judge's address.
-    let prepared = prepare_check(workspace, &registry, env, clock, &judge, true).await?;
-    let key = resolve_key(&judge, env)?;
-    let provider = build_provider(&judge, key.as_deref(), Arc::clone(clock))?;
-    let history = [HistoryItem::User(vec![
-        HistoryBlock::System(system.to_owned()),
-        HistoryBlock::Text(user.to_owned()),
-    ])];
-    let body = provider.build_body(&TurnRequest {
-        history: &history,
-        tools: &[],
-        tool_choice: ToolChoice::NoTools,
-    })?;
-    let (to, mut facts) = tokio::sync::mpsc::channel::<RedactedEvent>(256);
-    let cx = CallCx {
-        out: Emitter::new(
-            to,
-            Arc::new(MemoryBlobs::default()),
-            Arc::new(prepared.redactor),
-        ),
-        clock: Arc::clone(clock),
-        cancel: cancel.child_token(),
-        cell: CellIx(0),
-        turn: TurnIx(0),
-    };
-    let asking = async {
-        let reply = call_with_retries(&*provider, &body, &cx).await;
-        // The channel closes when its last sender is dropped.
-        drop(cx);
-        reply
-    };
-    // The channel is bounded, so its facts are read, and no one needs them.
-    let draining = async { while facts.recv().await.is_some() {} };
-    let (reply, ()) = tokio::join!(asking, draining);
-    let (_, completed) = reply?;
-    if completed.reply.text.trim().is_empty() {
-        return Err(AskJudgeError::Empty(judge.name));
+
+    /// Asks the judge's model.
+    pub async fn ask(
+        &self,
+        progress: AskProgress<'_>,
+        cancel: &CancellationToken,
+    ) -> Result<ModelAnswer, AskJudgeError> {
+        // Security: this checks that the user allows the key to go to the judge's address.
+        let (prepared, engine) = self.prepare(true).await?;
+        let redactor = Arc::new(prepared.redactor);
+        let (to, mut facts) = tokio::sync::mpsc::channel::<RedactedEvent>(256);
+        let cx = CallCx {
+            out: Emitter::new(to, Arc::new(MemoryBlobs::default()), Arc::clone(&redactor)),
+            clock: Arc::clone(self.clock),
+            cancel: cancel.child_token(),
+            cell: CellIx(0),
+            turn: TurnIx(0),
+        };
+        let asking = async {
+            let reply = engine.answer_question(self.question, &cx).await;
+            // The channel closes when its last sender is dropped.
+            drop(cx);
+            reply
+        };
+        // The channel is bounded, so the facts are read while the question runs.
+        let watching = async {
+            let mut received = 0;
+            while let Some(event) = facts.recv().await {
+                if let EventKind::Turn { fact, .. } = &event.kind
+                    && let Some(phrase) = describe_progress(fact, &mut received)
+                {
+                    progress(phrase);
+                }
+            }
+        };
+        let (reply, ()) = tokio::join!(asking, watching);
+        let reply = reply.map_err(|error| {
+            // A server's error can quote a key, and the caller records the text.
+            let text = error.to_string();
+            AskJudgeError::NoReply(redactor.redact(&text).unwrap_or(text))
+        })?;
+        if reply.text.trim().is_empty() {
+            return Err(AskJudgeError::Empty(self.judge.name.clone()));
+        }
+        Ok(reply)
     }
-    Ok(JudgeReply {
-        text: completed.reply.text,
-        usage: completed.usage,
+
+    async fn prepare(&self, sends: bool) -> Result<(PreparedRun, Arc<JudgeEngine>), AskJudgeError> {
+        let built_in = || AskJudgeError::BuiltIn(self.judge.name.clone());
+        if is_built_in(self.judge) {
+            return Err(built_in());
+        }
+        // Tools of the judge take no part.
+        let judge = JudgeConfig {
+            tools: Vec::default(),
+            ..self.judge.clone()
+        };
+        let registry = EvalTypeRegistry::builtin();
+        let prepared = prepare_only_judge(
+            self.workspace,
+            &registry,
+            self.env,
+            self.clock,
+            judge,
+            sends,
+        )
+        .await?;
+        let engine = find_slot(&prepared.judge_pool)?.engine.clone();
+        Ok((prepared, engine.ok_or_else(built_in)?))
+    }
+}
+
+/// Returns a phrase for a fact; `None` if it shows no progress.
+fn describe_progress(fact: &TurnFact, received: &mut usize) -> Option<String> {
+    Some(match fact {
+        TurnFact::Held { about: None, .. } => "waits for the rate limit".to_owned(),
+        TurnFact::Held {
+            about: Some(wait), ..
+        } => format!("waits {wait} for the rate limit"),
+        TurnFact::AttemptStarted { attempt } => {
+            *received = 0;
+            format!("attempt {attempt}")
+        }
+        TurnFact::Delta {
+            part: DeltaPart::Text,
+            text,
+            ..
+        } => {
+            *received += text.chars().count();
+            format!("received {received} characters")
+        }
+        TurnFact::Delta { .. } => "reasons".to_owned(),
+        TurnFact::AttemptFailed {
+            why,
+            retry_in: Some(wait),
+            ..
+        } => format!("{why}; again in {wait}"),
+        _ => return None,
     })
 }

@@ -179,7 +179,7 @@ async fn preview_connection(
 }
 
 /// Prepares a run of the built-in question by one judge. With `sending: false`, the key may be missing.
-pub(super) async fn prepare_check(
+async fn prepare_check(
     workspace: &Workspace,
     registry: &EvalTypeRegistry,
     env: &Env,
@@ -193,8 +193,21 @@ pub(super) async fn prepare_check(
         max_attempts: Some(judge.max_attempts.unwrap_or(MAX_ATTEMPTS).min(MAX_ATTEMPTS)),
         ..judge.clone()
     };
+    prepare_only_judge(workspace, registry, env, clock, config, sending).await
+}
+
+/// Prepares a run with one judge and the built-in question as its only eval. No rubric and no transcript of the
+/// workspace takes part, and its limits apply.
+pub(super) async fn prepare_only_judge(
+    workspace: &Workspace,
+    registry: &EvalTypeRegistry,
+    env: &Env,
+    clock: &Arc<dyn Clock>,
+    config: JudgeConfig,
+    sending: bool,
+) -> Result<PreparedRun, ConnectionError> {
     let tools = !config.tools.is_empty();
-    // A workspace with only the test question, so that no eval or transcript of the user takes part.
+    let name = config.name.clone();
     let mut test_workspace = Workspace {
         rubrics: vec![Arc::new(build_test_rubric(tools, registry)?)],
         transcripts: Vec::new(),
@@ -204,10 +217,10 @@ pub(super) async fn prepare_check(
         warnings: Vec::new(),
         ..workspace.clone()
     };
-    test_workspace.judges.insert(config.name.clone(), config);
+    test_workspace.judges.insert(name.clone(), config);
     // A cached verdict would prove nothing about the connection, so the cache is off.
     let options = RunOptions {
-        judge: Some(judge.name.clone()),
+        judge: Some(name),
         cache: CachePolicy::Off,
         tools: ToolDeps {
             stub_tool: Some(Arc::new(EchoTool(echo_tool_decl()))),
@@ -220,7 +233,7 @@ pub(super) async fn prepare_check(
 }
 
 /// Returns the judge of the check.
-fn find_slot(judge_pool: &JudgePool) -> Result<&JudgeSlot, ConnectionError> {
+pub(super) fn find_slot(judge_pool: &JudgePool) -> Result<&JudgeSlot, ConnectionError> {
     let slot = judge_pool.slot(0);
     slot.ok_or(ConnectionError::Unassigned)
 }

@@ -57,7 +57,7 @@ use tokio_util::sync::CancellationToken;
 
 pub(crate) use inputs::ids::{TranscriptIds, collect_transcript_ids};
 
-pub use ask_judge::{AskJudgeError, JudgeReply, ask_judge};
+pub use ask_judge::{AskJudgeError, AskProgress, JudgeInquiry};
 pub use connection_check::{
     ConnectionCheck, ConnectionError, ConnectionReport, check_connections, is_built_in,
     preview_connections,

@@ -17,9 +17,11 @@ use super::state::readable_request::RequestKey;
 use super::state::runs::RunTicket;
 use crate::compare::{QueueEval, StratumProperty};
 use crate::event::RecordedRequest;
-use crate::model::{Blob, CellName, RunId, TranscriptRef};
+use crate::model::{Blob, CellName, JudgeConfig, RunId, TranscriptRef};
 use crate::record::RecordedCell;
-use crate::review::{EvalDraft, ModeList, ReviewFiles, ReviewNote, ReviewPlace, ReviewSession};
+use crate::review::{
+    EvalDraft, ModeList, ReviewFiles, ReviewNote, ReviewPlace, ReviewSession, SuggestionOrder,
+};
 use crate::theme::CodeLanguage;
 use crate::transcript::FieldMapping;
 use crate::workspace::Workspace;
@@ -261,7 +263,27 @@ pub(crate) enum Effect {
     WriteEval {
         session: Shared<ReviewSession>,
         draft: EvalDraft,
+        rubric: String,
     },
+    /// Group notes by similar words.
+    SuggestGroups {
+        number: u64,
+        notes: Vec<ReviewNote>,
+        cut: f64,
+    },
+    /// Estimate the cost of a question to a judge about groups.
+    EstimateSuggestions {
+        number: u64,
+        session: Shared<ReviewSession>,
+        judge: Box<JudgeConfig>,
+    },
+    /// Ask a judge for groups.
+    AskForSuggestions {
+        number: u64,
+        order: Shared<SuggestionOrder>,
+    },
+    /// Stop the question to a judge.
+    StopSuggestions,
     /// Write a label to the file of labels. The runtime carries these orders out one after the other.
     WriteLabel(LabelWriteOrder),
     /// Open an editor at a position. The editor has the screen until it ends.

@@ -30,7 +30,9 @@ use crate::event::RunEvent;
 use crate::handlers::TranscriptSpan;
 use crate::model::{Blob, RecordedDraw, RunId, TranscriptRef, WallTime};
 use crate::record::{LogIntegrity, NewestVerdicts, NoiseRecords, RecordedCell as HistoryCell};
-use crate::review::{DraftHits, ReviewNote, ReviewSession};
+use crate::review::{
+    DraftHits, JudgeSuggestions, NoteGroup, ReviewNote, ReviewSession, SuggestionOrder,
+};
 use crate::run::{OutlineBatch, PaidCalls, RunPreview};
 use crate::theme::StyledSpan;
 use crate::workspace::Workspace;
@@ -81,6 +83,23 @@ pub(crate) enum Msg {
     DraftHitsCounted {
         mode: String,
         hits: Vec<Result<Option<DraftHits>, String>>,
+    },
+    /// The notes without a mode are grouped by similar words.
+    GroupsSuggested {
+        number: u64,
+        groups: Result<Vec<NoteGroup>, TaskFailure>,
+    },
+    /// The cost of a question to a judge about groups is estimated.
+    SuggestionsEstimated {
+        number: u64,
+        estimated: Result<(Shared<SuggestionOrder>, PaidCalls), TaskFailure>,
+    },
+    /// A question to a judge goes on.
+    SuggestionProgress { number: u64, phrase: String },
+    /// A judge suggests groups.
+    SuggestionsMade {
+        number: u64,
+        made: Result<JudgeSuggestions, TaskFailure>,
     },
     /// An eval was written, with a sentence about it.
     ReviewEvalWritten(Result<String, TaskFailure>),

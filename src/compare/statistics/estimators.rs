@@ -8,7 +8,7 @@ use super::cells::{SampledPopulation, SamplingCell};
 use super::interval::{Confidence, Figure, Interval, Undefined};
 use super::mover::{Limits, Part, mover_share, mover_sum};
 use super::plan::smoothed_share;
-use super::proportion::finite_wilson_interval;
+use super::proportion::{finite_continuous_interval, finite_wilson_interval};
 use super::stratified::{StratifiedMean, StratumMoments, stratified_mean};
 
 /// The share of an empty cell inside an interval. The interval of such a cell contains all shares.
@@ -78,11 +78,27 @@ impl SampledPopulation {
     }
 
     /// Returns the share of items whose label is a pass: the judged pass rate corrected by the labels.
-    ///
-    /// With one cell per draw, it is also the share of items with a failure mode that labels record as pass.
     pub fn corrected_rate(&self, confidence: Confidence) -> Estimate {
         let parts = self.cells.iter();
         let limits = mover_sum(parts.map(|cell| self.class_part(cell, true, confidence)));
+        self.estimate(self.difference_estimate(), limits.interval)
+    }
+
+    /// Returns the share of items whose label is a pass, for a label that is often rare, such as a failure mode.
+    ///
+    /// The intervals of the cells have a continuity correction. Without it, the interval of a share such as 35 of 1,000
+    /// covers less than 93%.
+    pub fn rare_share(&self, confidence: Confidence) -> Estimate {
+        let parts = self.cells.iter().map(|cell| Part {
+            interval: finite_continuous_interval(
+                cell.label_passes,
+                cell.labels,
+                cell.population,
+                confidence,
+            ),
+            ..self.class_part(cell, true, confidence)
+        });
+        let limits = mover_sum(parts);
         self.estimate(self.difference_estimate(), limits.interval)
     }
 

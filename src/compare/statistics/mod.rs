@@ -66,7 +66,8 @@ pub use presentation::{BoundCheck, FigurePresentation, check_lower_bound};
 pub use prevalence::{RoganGladen, rogan_gladen, shows_rogan_gladen};
 pub use probability::{area_under_roc, brier_score, expected_calibration_error};
 pub use proportion::{
-    clopper_pearson_interval, finite_wilson_interval, jeffreys_interval, wilson_interval,
+    clopper_pearson_interval, continuous_wilson_interval, finite_continuous_interval,
+    finite_wilson_interval, jeffreys_interval, wilson_interval,
 };
 pub use raters::{AlphaMetric, fleiss_kappa, krippendorff_alpha, randolph_kappa};
 pub use sampling::{

@@ -17,6 +17,26 @@ pub fn wilson_interval(share: f64, n: f64, confidence: Confidence) -> Interval {
         .clamped(Interval::SHARES)
 }
 
+/// Returns Wilson's score interval with continuity correction (Newcombe 1998, method 4). It holds for rare events, at
+/// the price of more width.
+pub fn continuous_wilson_interval(share: f64, n: f64, confidence: Confidence) -> Interval {
+    if n <= 0.0 {
+        return Interval::SHARES;
+    }
+    let z = confidence.z();
+    let (z2, rest) = (z * z, 1.0 - share);
+    let limit = |sign: f64| {
+        let spread = z2 + sign * 2.0 - 1.0 / n + 4.0 * share * (n * rest - sign);
+        let numerator = 2.0 * n * share + z2 + sign * (1.0 + z * spread.max(0.0).sqrt());
+        numerator / (2.0 * (n + z2))
+    };
+    let lower = if share <= 0.0 { 0.0 } else { limit(-1.0) };
+    let upper = if share >= 1.0 { 1.0 } else { limit(1.0) };
+    Interval::new(lower, upper)
+        .including(share)
+        .clamped(Interval::SHARES)
+}
+
 /// Returns Wilson's interval of a share of a population of known size, of which `labels` were drawn by chance.
 ///
 /// If everything is labelled, the interval has no width. If nothing is labelled, it contains all shares.
@@ -26,6 +46,30 @@ pub fn finite_wilson_interval(
     population: u64,
     confidence: Confidence,
 ) -> Interval {
+    finite_interval(passes, labels, population, |share, n| {
+        wilson_interval(share, n, confidence)
+    })
+}
+
+/// As [`finite_wilson_interval`], with continuity correction.
+pub fn finite_continuous_interval(
+    passes: u64,
+    labels: u64,
+    population: u64,
+    confidence: Confidence,
+) -> Interval {
+    finite_interval(passes, labels, population, |share, n| {
+        continuous_wilson_interval(share, n, confidence)
+    })
+}
+
+/// Returns an interval with the effective number n·(N − 1)/(N − n) of labels.
+fn finite_interval(
+    passes: u64,
+    labels: u64,
+    population: u64,
+    interval: impl Fn(f64, f64) -> Interval,
+) -> Interval {
     if labels == 0 {
         return Interval::SHARES;
     }
@@ -34,7 +78,7 @@ pub fn finite_wilson_interval(
         return Interval::exact(share);
     }
     let correction = (population - 1) as f64 / (population - labels) as f64;
-    wilson_interval(share, labels as f64 * correction, confidence)
+    interval(share, labels as f64 * correction)
 }
 
 /// Returns the interval of Clopper and Pearson (1934), which covers at least its confidence. All shares if `n` is 0.

@@ -102,7 +102,8 @@ fn count_covered(planted: &Planted, mixes: &[&str], trials: u64) -> [u64; 6] {
 
 #[test]
 fn printed_intervals_cover_the_planted_rates() {
-    // `cargo bench --bench statistics -- review` does the same with 2,000 draws.
+    // `cargo bench --bench statistics -- review` does the same with 2,000 draws, and a test of the statistics sums
+    // over all draws of one random plan.
     const TRIALS: u64 = 40;
     let planted = plant(7);
     for mixes in [

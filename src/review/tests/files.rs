@@ -46,7 +46,7 @@ fn problems(text: &str, modes: &ModeList, ids: &[&str]) -> Vec<String> {
     let source: Arc<str> = text.into();
     let (lines, mut found) = parse_notes(path, &source);
     let knows = |line: &crate::review::NoteLine| ids.contains(&line.note.transcript.as_str());
-    found.extend(check_review(path, &source, &lines, modes, &knows));
+    found.extend(check_review(path, &source, &lines, Some(modes), &knows));
     found.iter().map(ToString::to_string).collect()
 }
 
@@ -228,7 +228,11 @@ fn modes_that_changed_on_disk_are_not_overwritten() {
     let text = write_modes(&files, &"".into(), &modes(&["a"])).expect("written");
     std::fs::write(files.modes(), "- id: b\n").expect("written");
     let refused = write_modes(&files, &text, &modes(&["a", "c"])).expect_err("changed");
-    assert!(refused.to_string().contains("another program changed it"));
+    assert!(
+        refused
+            .to_string()
+            .contains("another reader or program changed it")
+    );
     assert_eq!(
         std::fs::read_to_string(files.modes()).expect("read"),
         "- id: b\n"

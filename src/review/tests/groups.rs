@@ -58,6 +58,21 @@ fn similar_notes_are_grouped_in_any_order_and_a_lone_note_stays_out() {
 }
 
 #[test]
+fn notes_in_other_forms_of_the_same_letters_are_one_group() {
+    let notes = [
+        failure("a", "wrong ﬁgure in the café"),
+        failure("b", "ＷＲＯＮＧ figure in the cafe\u{301}"),
+        failure("c", "crashes"),
+    ];
+    let sorted: Vec<&ReviewNote> = notes.iter().collect();
+    // Without one form, the two notes share only the fillers.
+    let groups = suggest_groups(&sorted, 0.05);
+    assert_eq!(groups.len(), 1, "{groups:?}");
+    assert_eq!(groups[0].notes, ["a", "b"]);
+    assert_eq!(groups[0].name, "wrong figure café");
+}
+
+#[test]
 fn merge_keeps_the_ids_and_undo_restores_both_modes() {
     let mut one = failure("a", "x");
     one.modes.insert("old".to_owned(), true);

@@ -5,9 +5,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use unicode_normalization::UnicodeNormalization as _;
-
-use crate::model::{Transcript, TranscriptMessage, TranscriptPart};
+use crate::model::{Transcript, TranscriptMessage, TranscriptPart, normalize_words};
 
 /// The length of the long grams. Longer texts that share most of them are copies with few changes.
 const LONG_GRAM: usize = 13;
@@ -76,14 +74,10 @@ impl ComparedText {
         Self::new(&text)
     }
 
-    /// Prepares a text: NFKC, lower case, and words of letters and digits.
+    /// Prepares a text.
     pub(super) fn new(text: &str) -> Self {
-        let normal: String = text.nfkc().flat_map(char::to_lowercase).collect();
-        let words: Vec<u64> = normal
-            .split(|c: char| !c.is_alphanumeric())
-            .filter(|word| !word.is_empty())
-            .map(hash_word)
-            .collect();
+        let normal = normalize_words(text);
+        let words: Vec<u64> = normal.split_ascii_whitespace().map(hash_word).collect();
         Self {
             long_grams: hash_grams(&words, LONG_GRAM),
             short_grams: hash_grams(&words, SHORT_GRAM),

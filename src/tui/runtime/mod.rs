@@ -11,6 +11,7 @@ mod labels;
 mod newest_first;
 mod progress;
 mod review;
+mod review_suggestions;
 mod runs;
 mod warnings;
 mod workspaces;
@@ -160,6 +161,8 @@ pub(crate) struct Runtime {
     warnings_cancel: CancellationToken,
     /// Cancels the example check that is running.
     examples_cancel: CancellationToken,
+    /// Cancels the question to a judge about groups of notes.
+    suggestions_cancel: CancellationToken,
     /// Cancelled when the examples that code decides are checked. Runs wait for it.
     examples_tried: CancellationToken,
     trace_reads: NewestFirstQueue,
@@ -201,6 +204,7 @@ impl Runtime {
             outline_cancel: CancellationToken::new(),
             warnings_cancel: CancellationToken::new(),
             examples_cancel: CancellationToken::new(),
+            suggestions_cancel: CancellationToken::new(),
             // No example check runs yet, so the first run must not wait.
             examples_tried: examples::cancelled_token(),
             trace_reads: NewestFirstQueue::new(MAX_PENDING_READS),
@@ -540,7 +544,19 @@ impl Runtime {
                 session,
                 drafts,
             } => self.count_draft_hits(mode, session, drafts),
-            Effect::WriteEval { session, draft } => self.write_review_eval(session, draft),
+            Effect::WriteEval {
+                session,
+                draft,
+                rubric,
+            } => self.write_review_eval(session, draft, rubric),
+            Effect::SuggestGroups { number, notes, cut } => self.group_notes(number, notes, cut),
+            Effect::EstimateSuggestions {
+                number,
+                session,
+                judge,
+            } => self.estimate_suggestions(number, session, *judge),
+            Effect::AskForSuggestions { number, order } => self.ask_for_suggestions(number, order),
+            Effect::StopSuggestions => self.suggestions_cancel.cancel(),
             Effect::ListTranscripts { file, after } => self.list_transcripts(file, after),
             Effect::MakeWorkspace { file } => self.make_workspace(file),
             // The event loop owns the terminal, so it carries these out.
@@ -578,6 +594,7 @@ impl Runtime {
         self.outline_cancel.cancel();
         self.warnings_cancel.cancel();
         self.examples_cancel.cancel();
+        self.suggestions_cancel.cancel();
         self.history_cancel.cancel();
         self.watched = None;
         // Closing the queue ends the writer after it wrote the labels in it.

@@ -80,22 +80,19 @@ impl Runtime {
     }
 
     /// Writes an eval into a rubric of the review's workspace.
-    pub(super) fn write_review_eval(&self, session: Shared<ReviewSession>, draft: EvalDraft) {
+    pub(super) fn write_review_eval(
+        &self,
+        session: Shared<ReviewSession>,
+        draft: EvalDraft,
+        rubric: String,
+    ) {
         self.spawn_blocking(
             move || {
                 let workspace = session.place.workspace.as_ref();
                 let written = workspace
                     .ok_or_else(|| "no workspace is open".to_owned())
-                    .and_then(|workspace| write_eval(&session, workspace, &draft, None));
-                let written = written.map(|written| {
-                    format!(
-                        "wrote {}/{} into {} with {} labels: R runs it",
-                        written.rubric,
-                        written.eval,
-                        written.path.display(),
-                        written.labels
-                    )
-                });
+                    .and_then(|workspace| write_eval(&session, workspace, &draft, Some(&rubric)));
+                let written = written.map(|written| format!("{}: R runs it", written.describe()));
                 Msg::ReviewEvalWritten(written.map_err(TaskFailure::new))
             },
             |why| Msg::ReviewEvalWritten(Err(why)),

@@ -10,10 +10,11 @@ use super::queue_options::QueueOption;
 use super::saves::EvalName;
 use super::transcript_source::SourceOverlay;
 use crate::model::{JudgeConfig, make_visible, pluralize};
+use crate::review::SuggestionOrder;
 use crate::run::{JudgePreview, PaidCalls, RunPreview};
 use crate::theme::{Role, Theme};
 use crate::tui::command::{COMMANDS, CommandSpec};
-use crate::tui::history_view::RestorePlan;
+use crate::tui::history_view::{RestorePlan, Shared};
 use crate::tui::run_order::RunOrder;
 use crate::tui::widget::flow::{ScrollState, TextBlock};
 use crate::tui::widget::line_input::LineInput;
@@ -50,6 +51,11 @@ pub(crate) enum Overlay {
     },
     /// Asks before judges that may cost money judge examples. The default answer is "no".
     ConfirmExamples(ExamplesQuestion),
+    /// Asks before a question to a judge about groups of notes.
+    ConfirmSuggestion {
+        order: Shared<SuggestionOrder>,
+        calls: PaidCalls,
+    },
     /// Asks before the workspace does something new.
     ConfirmTrust {
         question: TrustQuestion,

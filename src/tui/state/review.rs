@@ -7,8 +7,8 @@ use std::collections::{BTreeSet, VecDeque};
 use super::document::DocumentState;
 use crate::model::WallTime;
 use crate::review::{
-    DEFAULT_CUT, DraftHits, EvalDraft, GroupingState, NoteGroup, ReviewNote, ReviewPlace,
-    ReviewQueueItem, ReviewSession, Saturation,
+    DEFAULT_CUT, DraftHits, EvalDraft, GroupingState, JudgeSuggestions, NoteGroup, ReviewNote,
+    ReviewPlace, ReviewQueueItem, ReviewSession, Saturation, Suggestion,
 };
 use crate::tui::key_chord::KeyChord;
 use crate::tui::widget::flow::ScrollState;
@@ -50,6 +50,10 @@ pub(crate) enum ReviewText {
     Define(String),
     /// The name of the mode that the chosen notes of a mode become.
     Split(String),
+    /// The name of the judge that suggests groups.
+    AskJudge,
+    /// The rubric that the selected draft of an eval goes into.
+    EvalRubric,
 }
 
 impl ReviewText {
@@ -61,6 +65,8 @@ impl ReviewText {
             Self::Rename(_) => " name: ",
             Self::Define(_) => " occurs when: ",
             Self::Split(_) => " split off as: ",
+            Self::AskJudge => " judge: ",
+            Self::EvalRubric => " into the rubric: ",
         }
     }
 }
@@ -75,6 +81,17 @@ pub(crate) struct DraftList {
     pub(crate) selected: usize,
 }
 
+impl SuggestedGroup<'_> {
+    /// Returns the group as a suggestion that the user can accept.
+    pub(crate) fn to_suggestion(self) -> Suggestion {
+        Suggestion {
+            name: self.name.to_owned(),
+            definition: self.definition.to_owned(),
+            notes: self.notes.to_vec(),
+        }
+    }
+}
+
 /// The view of modes.
 #[derive(Debug, Clone)]
 pub(crate) struct ModesView {
@@ -87,10 +104,43 @@ pub(crate) struct ModesView {
     pub(crate) opened: Option<String>,
     /// The mode that the next selected mode takes in.
     pub(crate) merges: Option<String>,
+    /// The groups of similar words.
     pub(crate) groups: Vec<NoteGroup>,
+    /// Increases with each order to group by words. Older results are ignored.
+    pub(crate) groups_number: u64,
+    /// The eval that was written last. The notices of the saved files would hide it at once.
+    pub(crate) written: Option<String>,
+    /// True while a background task groups notes by words.
+    pub(crate) is_grouping: bool,
     /// The distance up to which notes are grouped.
     pub(crate) cut: f64,
     pub(crate) changes: GroupingState,
+}
+
+/// The question to a judge about groups.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct JudgeGroups {
+    /// Increases with each question. Older answers are ignored.
+    pub(crate) number: u64,
+    /// The judge and the progress of a question under way.
+    pub(crate) asking: Option<(String, String)>,
+    /// The answer.
+    pub(crate) answer: Option<JudgeSuggestions>,
+    /// The discarded groups: the number of changes that could be undone then, the position, and the group.
+    pub(crate) discarded: Vec<(usize, usize, Suggestion)>,
+}
+
+/// A suggested group of notes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SuggestedGroup<'a> {
+    /// The number on the screen, from 0.
+    pub(crate) number: usize,
+    pub(crate) name: &'a str,
+    /// The definition; empty for a group of similar words.
+    pub(crate) definition: &'a str,
+    pub(crate) notes: &'a [String],
+    /// The judge that suggests it; `None` for a group of similar words.
+    pub(crate) judge: Option<&'a str>,
 }
 
 impl Default for ModesView {
@@ -103,6 +153,9 @@ impl Default for ModesView {
             opened: None,
             merges: None,
             groups: Vec::new(),
+            groups_number: 0,
+            written: None,
+            is_grouping: false,
             cut: DEFAULT_CUT,
             changes: GroupingState::default(),
         }
@@ -157,6 +210,8 @@ pub(crate) struct ReviewScreen {
     /// Increases with each order to read. Older results are ignored.
     pub(crate) number: u64,
     pub(crate) loading: ReviewLoading,
+    /// The number of the last write when dicta began to read the files again for the same view.
+    pub(crate) rereads_since: Option<u64>,
     pub(crate) session: Option<Box<ReviewSession>>,
     /// The time at which the review was read.
     pub(crate) opened_at: Option<WallTime>,
@@ -178,6 +233,7 @@ pub(crate) struct ReviewScreen {
     pub(crate) visited: usize,
     pub(crate) saturation: Saturation,
     pub(crate) modes: ModesView,
+    pub(crate) judged: JudgeGroups,
     pub(crate) drafts: DraftList,
     /// The open questions, and the position in them.
     pub(crate) questions: Vec<(String, String)>,
@@ -221,7 +277,8 @@ impl ReviewScreen {
         if let Some(mode) = &self.modes.opened {
             return book.notes_of_mode(mode);
         }
-        let grouped = self.modes.groups.iter().flat_map(|group| &group.notes);
+        let groups = self.suggested_groups();
+        let grouped = groups.iter().flat_map(|group| group.notes);
         let mut notes: Vec<&ReviewNote> = grouped
             .filter_map(|id| book.find(id))
             .filter(|note| note.is_ungrouped())
@@ -235,10 +292,59 @@ impl ReviewScreen {
         notes
     }
 
+    /// Returns the suggested groups with notes that have no mode: those of the judge, else those of similar words.
+    pub(crate) fn suggested_groups(&self) -> Vec<SuggestedGroup<'_>> {
+        let Some(session) = &self.session else {
+            return Vec::new();
+        };
+        let is_open = |id: &String| {
+            let note = session.book.find(id);
+            note.is_some_and(ReviewNote::is_ungrouped)
+        };
+        if let Some(answer) = &self.judged.answer {
+            let groups = answer.groups.iter().enumerate();
+            let groups: Vec<SuggestedGroup<'_>> = groups
+                .filter(|(_, group)| group.notes.iter().any(is_open))
+                .map(|(number, group)| SuggestedGroup {
+                    number,
+                    name: &group.name,
+                    definition: &group.definition,
+                    notes: &group.notes,
+                    judge: Some(&answer.judge),
+                })
+                .collect();
+            // Once all groups of the judge are accepted or discarded, similar words take over.
+            if !groups.is_empty() {
+                return groups;
+            }
+        }
+        let groups = self.modes.groups.iter().enumerate();
+        let groups = groups.map(|(number, group)| SuggestedGroup {
+            number,
+            name: &group.name,
+            definition: "",
+            notes: &group.notes,
+            judge: None,
+        });
+        groups.collect()
+    }
+
     /// Returns the suggested group of a note.
-    pub(crate) fn group_of(&self, note: &str) -> Option<(usize, &NoteGroup)> {
-        let mut groups = self.modes.groups.iter().enumerate();
-        groups.find(|(_, group)| group.notes.iter().any(|id| id == note))
+    pub(crate) fn group_of(&self, note: &str) -> Option<SuggestedGroup<'_>> {
+        let groups = self.suggested_groups().into_iter();
+        let mut of_note = groups.filter(|group| group.notes.iter().any(|id| id == note));
+        of_note.next()
+    }
+
+    /// Returns the suggested group of the selected note.
+    pub(crate) fn selected_group(&self) -> Option<SuggestedGroup<'_>> {
+        if self.modes.opened.is_some() {
+            return None;
+        }
+        let listed = self.listed_notes();
+        let note = listed.get(self.modes.selected_note)?;
+        let id = note.id.clone();
+        self.group_of(&id)
     }
 
     /// Returns the id of the selected mode.

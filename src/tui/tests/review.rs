@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use ratatui::layout::Size;
 use tempfile::TempDir;
 
+use super::last_notice;
+use super::server::{Server, ServerReply};
 use crate::tui::state::OpenedItem;
 use crate::tui::testing::TestWorkbench;
 use crate::workspace::Env;
@@ -95,7 +97,7 @@ fn notes_advance_once_they_are_on_disk_and_undo_takes_them_back() {
 fn groups_and_answers_are_made_with_keys_and_undone() {
     let (mut driven, file) = opened(6, Size::new(120, 40));
     read_all(&mut driven, 6);
-    driven.keys("m");
+    driven.keys("m").settle();
     let screen = driven.screen();
     assert!(screen.contains("notes without a mode (3)"), "{screen}");
     assert!(screen.contains("suggested group 1"), "{screen}");
@@ -130,10 +132,11 @@ fn questions_about_other_modes_are_asked_and_answered() {
     let (mut driven, _) = opened(6, Size::new(120, 40));
     read_all(&mut driven, 6);
     // Two modes: one note in the first, two in the second.
-    driven.keys("m space c");
+    driven.keys("m").settle();
+    driven.keys("space c ctrl-u");
     driven.type_in("first");
     driven.keys("enter").settle();
-    driven.keys("k space space c");
+    driven.keys("k space space c ctrl-u");
     driven.type_in("second");
     driven.keys("enter").settle();
     assert!(
@@ -159,14 +162,22 @@ fn questions_about_other_modes_are_asked_and_answered() {
 fn eval_of_a_mode_is_written_with_its_hits_and_labels() {
     let (mut driven, file) = opened(6, Size::new(120, 40));
     read_all(&mut driven, 6);
-    driven.keys("m c enter").settle();
+    driven.keys("m").settle();
+    driven.keys("c enter").settle();
     driven.keys("esc esc W").settle();
     driven.keys("V").settle();
     driven.keys("m E").settle();
     let screen = driven.screen();
     assert!(screen.contains("llm_judge_session"), "{screen}");
     assert!(screen.contains("fails 0 of 6 transcripts"), "{screen}");
-    driven.keys("enter").settle();
+    assert!(screen.contains("the rubrics that exist: "), "{screen}");
+    // The line offers `review`, which does not exist yet.
+    driven.keys("enter enter").settle();
+    let screen = driven.screen();
+    assert!(
+        screen.contains("into the new rubrics/review.yaml"),
+        "{screen}"
+    );
     let folder = file.with_file_name("chats-rubrics");
     let rubric = std::fs::read_to_string(folder.join("rubrics/review.yaml")).expect("a rubric");
     assert!(rubric.contains("type: llm_judge_session"), "{rubric}");
@@ -176,4 +187,172 @@ fn eval_of_a_mode_is_written_with_its_hits_and_labels() {
     );
     let labels = std::fs::read_to_string(folder.join("labels.jsonl")).expect("labels");
     assert_eq!(labels.lines().count(), 6, "{labels}");
+}
+
+#[test]
+fn eval_goes_into_the_rubric_that_the_user_names() {
+    let (mut driven, file) = opened(6, Size::new(120, 40));
+    read_all(&mut driven, 6);
+    driven.keys("m").settle();
+    driven.keys("c enter").settle();
+    driven.keys("esc esc W").settle();
+    driven.keys("V").settle();
+    let folder = file.with_file_name("chats-rubrics");
+    let name = |driven: &mut TestWorkbench, name: &str| {
+        driven.keys("m E").settle();
+        driven.keys("enter ctrl-u");
+        driven.type_in(name);
+        driven.keys("enter").settle();
+    };
+    name(&mut driven, "../elsewhere");
+    assert!(last_notice(&driven).contains("is not the name of a rubric"));
+    driven.keys("esc esc").settle();
+    name(&mut driven, "prices");
+    let screen = driven.screen();
+    assert!(
+        screen.contains("into the new rubrics/prices.yaml"),
+        "{screen}"
+    );
+    assert!(folder.join("rubrics/prices.yaml").is_file());
+    assert!(!folder.join("rubrics/review.yaml").exists());
+    // The same eval again: the rubric exists and has it.
+    name(&mut driven, "prices");
+    let notice = last_notice(&driven);
+    assert!(notice.contains("already has an eval"), "{notice}");
+}
+
+#[test]
+fn modes_of_another_reader_appear_and_are_never_overwritten() {
+    let (mut driven, file) = opened(6, Size::new(120, 40));
+    read_all(&mut driven, 6);
+    driven.keys("m").settle();
+    let folder = file.with_file_name("chats-rubrics");
+    // Another reader adds a mode and a note while the screen is open.
+    std::fs::write(folder.join("modes.yaml"), "- id: slow\n  name: Too slow\n").expect("written");
+    let notes = folder.join("notes.jsonl");
+    let before = std::fs::read_to_string(&notes).expect("the notes");
+    let theirs = r#"{"id":"x","transcript":"t1","outcome":"failure","note":"waits","by":"ben","modes":["slow"]}"#;
+    std::fs::write(&notes, format!("{before}{theirs}\n")).expect("written");
+    driven.keys("c enter").settle();
+    let modes = std::fs::read_to_string(folder.join("modes.yaml")).expect("the modes");
+    assert_eq!(modes, "- id: slow\n  name: Too slow\n");
+    assert!(last_notice(&driven).contains("the files are read again"));
+    assert!(driven.screen().contains("Too slow"), "{}", driven.screen());
+    driven.keys("c enter").settle();
+    let modes = std::fs::read_to_string(folder.join("modes.yaml")).expect("the modes");
+    assert!(
+        modes.starts_with("- id: slow\n  name: Too slow\n- id: "),
+        "{modes}"
+    );
+    assert!(driven.screen().contains("modes (2)"), "{}", driven.screen());
+}
+
+const GROUPS: &str = r#"{"groups":[{"name":"Free of charge","definition":"Says that it is free.","notes":[1,2]},{"name":"Other","definition":"","notes":[3]}]}"#;
+
+/// The grouping screen of a workspace with three notes, and a judge with these settings.
+fn grouping_with_judge(server: &Server, settings: &str) -> (TestWorkbench, PathBuf) {
+    let mut lines = String::new();
+    let mut notes = String::new();
+    for at in 0..3 {
+        let line = serde_json::json!({"id": format!("t{at}"), "messages": [
+            {"role": "assistant", "content": "It is free of charge."},
+        ]});
+        let note = serde_json::json!({"id": format!("n{at}"), "transcript": format!("t{at}"),
+            "outcome": "failure", "note": format!("says that it is free {at}"), "by": "ana"});
+        writeln!(lines, "{line}").expect("written to memory");
+        writeln!(notes, "{note}").expect("written to memory");
+    }
+    let config = format!(
+        "transcripts: [t.jsonl]\nrubrics: [r.yaml]\nruns: runs\njudge: m\njudges:\n  m: {}\n",
+        server.judge(settings)
+    );
+    let rubric = "id: r\nevals:\n  - { id: one, type: contains, params: { patterns: [EUR] } }\n";
+    let mut driven = super::workbench(
+        120,
+        40,
+        &[
+            ("dicta.yaml", &config),
+            ("r.yaml", rubric),
+            ("t.jsonl", &lines),
+            ("notes.jsonl", &notes),
+        ],
+    );
+    driven.settle();
+    driven.keys("V").settle();
+    driven.keys("m").settle();
+    let root = driven.root.clone();
+    (driven, root)
+}
+
+#[test]
+fn judge_suggests_groups_that_are_accepted_discarded_and_undone() {
+    let server = Server::new(|_| ServerReply::Text(GROUPS.to_owned()));
+    let (mut driven, folder) = grouping_with_judge(&server, "");
+    let modes = || std::fs::read_to_string(folder.join("modes.yaml")).unwrap_or_default();
+    driven.keys("J enter").settle();
+    let screen = driven.screen();
+    assert!(
+        screen.contains("m suggests group 1 (a, D, c): Free of charge (2 notes)"),
+        "{screen}"
+    );
+    assert_eq!((server.asked(), modes()), (1, String::new()));
+    let record = std::fs::read_to_string(folder.join("notes.suggestions.jsonl")).expect("a record");
+    assert!(
+        record.contains("\"by\":\"m\"") && record.contains("says that it is free"),
+        "{record}"
+    );
+    // The other group is discarded, taken back, and discarded again.
+    driven.keys("j j D").settle();
+    assert!(
+        !driven.screen().contains("m suggests group 2"),
+        "{}",
+        driven.screen()
+    );
+    driven.keys("U").settle();
+    assert!(
+        driven.screen().contains("m suggests group 2"),
+        "{}",
+        driven.screen()
+    );
+    driven.keys("D k k a").settle();
+    assert!(
+        modes().contains("definition: Says that it is free."),
+        "{}",
+        modes()
+    );
+    assert!(
+        driven.screen().contains("notes without a mode (1)"),
+        "{}",
+        driven.screen()
+    );
+    driven.keys("U").settle();
+    assert!(!modes().contains("Free of charge"), "{}", modes());
+    let screen = driven.screen();
+    assert!(screen.contains("notes without a mode (3)"), "{screen}");
+    assert!(screen.contains("m suggests group 1"), "{screen}");
+}
+
+#[test]
+fn judge_is_asked_for_groups_only_after_consent_to_its_cost() {
+    let server = Server::new(|_| ServerReply::Text("I refuse.".to_owned()));
+    let prices = ", prices: { input: 1000, output: 1000 }";
+    let (mut driven, folder) = grouping_with_judge(&server, prices);
+    driven.keys("J enter").settle();
+    let screen = driven.screen();
+    assert!(screen.contains("this question costs money"), "{screen}");
+    assert!(
+        screen.contains("1 question by m, 1 model call, about $"),
+        "{screen}"
+    );
+    driven.keys("n").settle();
+    assert!(last_notice(&driven).contains("no judge was asked"));
+    assert_eq!(server.asked(), 0);
+    assert!(!folder.join("notes.suggestions.jsonl").exists());
+    driven.keys("J enter").settle();
+    driven.keys("y").settle();
+    let notice = last_notice(&driven);
+    assert!(notice.contains("is not the JSON object"), "{notice}");
+    assert_eq!(server.asked(), 1);
+    let record = std::fs::read_to_string(folder.join("notes.suggestions.jsonl")).expect("a record");
+    assert!(record.contains("I refuse."), "{record}");
 }

@@ -145,6 +145,9 @@ fn dispatch_command(app: &mut App, command: UiCommand) -> Vec<Effect> {
         | UiCommand::ModesUndo
         | UiCommand::ModesNearer
         | UiCommand::ModesFurther
+        | UiCommand::ModesAskJudge
+        | UiCommand::ModesAccept
+        | UiCommand::ModesDiscard
         | UiCommand::ModesAnswers
         | UiCommand::ModesEval
         | UiCommand::DraftWrite

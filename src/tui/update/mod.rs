@@ -32,6 +32,7 @@ mod replay;
 mod replayed_evidence;
 mod review;
 mod review_modes;
+mod review_suggest;
 mod review_write;
 mod runs;
 mod save_runs;
@@ -114,6 +115,16 @@ pub(crate) fn update(app: &mut App, msg: Msg) -> Vec<Effect> {
             effects
         }
         Msg::DraftHitsCounted { mode, hits } => review_modes::handle_hits(app, &mode, hits),
+        Msg::GroupsSuggested { number, groups } => {
+            review_suggest::handle_groups(app, number, groups)
+        }
+        Msg::SuggestionsEstimated { number, estimated } => {
+            review_suggest::handle_estimated(app, number, estimated)
+        }
+        Msg::SuggestionProgress { number, phrase } => {
+            review_suggest::handle_progress(app, number, phrase)
+        }
+        Msg::SuggestionsMade { number, made } => review_suggest::handle_made(app, number, made),
         Msg::ReviewEvalWritten(written) => review_modes::handle_eval_written(app, written),
         Msg::OutlineExtended { generation, batch } => runs::handle_outlined(app, generation, batch),
         Msg::OutlineEnded {

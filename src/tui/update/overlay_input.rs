@@ -7,8 +7,8 @@ use ratatui::layout::Size;
 
 use super::notices::push_info;
 use super::{
-    commands, cost_consent, label_notes, label_queues, progress, quit, repeats, replay, runs,
-    state_export, trust,
+    commands, cost_consent, label_notes, label_queues, progress, quit, repeats, replay,
+    review_suggest, runs, state_export, trust,
 };
 use crate::model::DisagreementCause;
 use crate::theme::{self, Theme};
@@ -107,6 +107,7 @@ pub(super) fn handle_key(app: &mut App, chord: KeyChord) -> Vec<Effect> {
         },
         Overlay::ConfirmCost { .. }
         | Overlay::ConfirmExamples(_)
+        | Overlay::ConfirmSuggestion { .. }
         | Overlay::ConfirmRestore(_)
         | Overlay::QuitWhileRunning => {
             let accepts_quit = key == "q" && matches!(top, Overlay::QuitWhileRunning);
@@ -192,6 +193,7 @@ pub(super) fn handle_click(app: &mut App, line: usize) -> Vec<Effect> {
         // Line 0 is the answer yes, line 1 the answer no.
         Overlay::ConfirmCost { .. }
         | Overlay::ConfirmExamples(_)
+        | Overlay::ConfirmSuggestion { .. }
         | Overlay::ConfirmRestore(_)
         | Overlay::QuitWhileRunning => {
             if line == 0 {
@@ -280,6 +282,7 @@ fn move_selection(app: &mut App, top: &mut Overlay, steps: i64) {
         }
         Overlay::ConfirmCost { .. }
         | Overlay::ConfirmExamples(_)
+        | Overlay::ConfirmSuggestion { .. }
         | Overlay::ConfirmRestore(_)
         | Overlay::QuitWhileRunning
         | Overlay::SeekTo(_)
@@ -315,6 +318,7 @@ fn close(app: &mut App, top: Overlay) {
         Overlay::ConfirmCost { .. } | Overlay::ConfirmExamples(_) => {
             cost_consent::decline(app, &top);
         }
+        Overlay::ConfirmSuggestion { .. } => review_suggest::decline(app),
         _ => {}
     }
 }
@@ -407,6 +411,7 @@ fn accept_selection(app: &mut App, top: Overlay) -> Vec<Effect> {
         }
         question @ (Overlay::ConfirmCost { .. }
         | Overlay::ConfirmExamples(_)
+        | Overlay::ConfirmSuggestion { .. }
         | Overlay::ConfirmRestore(_)) => {
             app.overlays.push(question);
             Vec::new()
@@ -435,6 +440,7 @@ fn accept_question(app: &mut App, top: Overlay) -> Vec<Effect> {
     match top {
         Overlay::ConfirmCost { order, preview } => cost_consent::accept_run(app, order, &preview),
         Overlay::ConfirmExamples(question) => cost_consent::accept_examples(app, question),
+        Overlay::ConfirmSuggestion { order, .. } => review_suggest::send(app, order),
         Overlay::ConfirmRestore(plan) => progress::accept_restore(app, plan),
         Overlay::QuitWhileRunning => quit::quit_with_code(app, 0),
         _ => Vec::new(),

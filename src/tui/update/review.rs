@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use super::notices::push_info;
 use super::review_modes as modes;
-use super::review_write::{step, type_text, write_files};
+use super::review_suggest as suggest;
+use super::review_write::{change_groups, read_again, step, type_text, update_groups, write_files};
 use crate::model::WallTime;
 use crate::review::{
     GroupingChange, GroupingWrite, NoteOutcome, ReviewNote, ReviewPlace, ReviewSession,
@@ -65,6 +66,7 @@ pub(super) fn open(app: &mut App, more: Option<usize>) -> Vec<Effect> {
     screen.open = true;
     screen.number += 1;
     screen.loading = ReviewLoading::Reading;
+    screen.rereads_since = None;
     vec![Effect::OpenReview {
         number: screen.number,
         place: place.into(),
@@ -93,6 +95,15 @@ pub(super) fn handle_opened(
     screen.loading = ReviewLoading::Idle;
     screen.opened_at = Some(at);
     let session = Arc::try_unwrap(session.0).unwrap_or_else(|shared| (*shared).clone());
+    if let Some(since) = screen.rereads_since.take() {
+        // A note that was written meanwhile may be missing in what was read.
+        if screen.writing.is_some() || screen.last_write != since {
+            return read_again(app);
+        }
+        screen.session = Some(Box::new(session));
+        update_progress(screen);
+        return update_groups(app);
+    }
     screen.at = session.first_unread().unwrap_or(0);
     screen.session = Some(Box::new(session));
     screen.view = ReviewView::Reading;
@@ -288,8 +299,11 @@ pub(super) fn run_command(app: &mut App, command: UiCommand) -> Vec<Effect> {
         UiCommand::ModesSplit => modes::split(app),
         UiCommand::ModesUngroup => modes::ungroup(app),
         UiCommand::ModesUndo => modes::undo_groups(app),
-        UiCommand::ModesNearer => modes::change_cut(app, false),
-        UiCommand::ModesFurther => modes::change_cut(app, true),
+        UiCommand::ModesNearer => suggest::change_cut(app, false),
+        UiCommand::ModesFurther => suggest::change_cut(app, true),
+        UiCommand::ModesAskJudge => suggest::open_judge_line(app),
+        UiCommand::ModesAccept => suggest::accept_group(app),
+        UiCommand::ModesDiscard => suggest::discard_group(app),
         UiCommand::ModesAnswers => modes::open_answers(app),
         UiCommand::ModesEval => modes::open_drafts(app),
         UiCommand::DraftWrite => modes::write_draft(app),
@@ -323,12 +337,12 @@ pub(super) fn accept_text(app: &mut App, purpose: ReviewText, text: &str) -> Vec
                 definition: String::new(),
                 notes,
             };
-            modes::change_groups(app, &change)
+            change_groups(app, &change)
         }
         ReviewText::Rename(mode) => {
-            modes::change_groups(app, &GroupingChange::Rename { mode, name: text })
+            change_groups(app, &GroupingChange::Rename { mode, name: text })
         }
-        ReviewText::Define(mode) => modes::change_groups(
+        ReviewText::Define(mode) => change_groups(
             app,
             &GroupingChange::Define {
                 mode,
@@ -342,8 +356,10 @@ pub(super) fn accept_text(app: &mut App, purpose: ReviewText, text: &str) -> Vec
                 notes,
                 name: text,
             };
-            modes::change_groups(app, &change)
+            change_groups(app, &change)
         }
+        ReviewText::AskJudge => suggest::ask_judge(app, &text),
+        ReviewText::EvalRubric => modes::write_draft_into(app, text),
     }
 }
 
@@ -431,6 +447,11 @@ pub(super) fn handle_written(
             }
             // Keys that were meant for the next transcript must not reach this one.
             app.review.held.clear();
+            if matches!(kind, ReviewWriteKind::Groups | ReviewWriteKind::UndoGroups) {
+                let text = format!("nothing was changed: {why}; the files are read again");
+                app.notices.push(app.now, NoticeLevel::Error, text);
+                return read_again(app);
+            }
             let text = format!("the note is not saved: {why}");
             app.notices.push(app.now, NoticeLevel::Error, text);
             return Vec::new();
@@ -439,6 +460,11 @@ pub(super) fn handle_written(
     let screen = &mut app.review;
     if let Some(session) = &mut screen.session {
         if let (Some(text), Some(modes)) = (modes_text, order.modes) {
+            // The notes that follow usually belong to the new mode, so it is selected.
+            if kind == ReviewWriteKind::Groups && modes.modes.len() > session.book.modes.modes.len()
+            {
+                screen.modes.selected_mode = modes.modes.len() - 1;
+            }
             session.modes_text = text;
             session.book.modes = modes;
         }

@@ -1,22 +1,25 @@
 //! The reading screen: groups of notes, questions about modes, and drafts of evals.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
 use super::notices::push_info;
-use super::review_write::{step, type_text, write_files};
+use super::review_suggest::undo_discard;
+use super::review_write::{
+    change_groups, read_again, step, type_text, update_groups, without_times, write_files,
+};
 use crate::model::pluralize;
 use crate::review::{
-    GroupingChange, GroupingWrite, NoteOutcome, ReviewNote, draft_evals, suggest_groups,
+    GroupingChange, GroupingWrite, NoteOutcome, ReviewNote, default_rubric_name, draft_evals,
 };
 use crate::tui::effect::Effect;
 use crate::tui::history_view::Shared;
 use crate::tui::state::App;
 use crate::tui::state::notices::NoticeLevel;
 use crate::tui::state::review::{
-    DraftList, ModesSide, NoteUndo, ReviewText, ReviewView, ReviewWriteKind,
+    DraftList, ModesSide, NoteUndo, ReviewText, ReviewView, ReviewWriteKind, SuggestedGroup,
 };
 use crate::tui::task_failure::TaskFailure;
-
-/// The step of the cut between groups.
-const CUT_STEP: f64 = 0.05;
 
 pub(super) fn move_selection(app: &mut App, rows: i64) {
     let notes = app.review.listed_notes().len();
@@ -29,28 +32,12 @@ pub(super) fn move_selection(app: &mut App, rows: i64) {
     }
 }
 
-/// `m`: opens the view of modes with suggested groups.
+/// `m`: opens the view of modes with suggested groups, and reads what another reader wrote meanwhile.
 pub(super) fn open_modes(app: &mut App) -> Vec<Effect> {
     app.review.view = ReviewView::Modes;
-    update_groups(app);
-    Vec::new()
-}
-
-pub(super) fn update_groups(app: &mut App) {
-    let screen = &mut app.review;
-    if let Some(session) = &screen.session {
-        screen.modes.groups = suggest_groups(&session.book.ungrouped(), screen.modes.cut);
-    }
-}
-
-/// `<` and `>`: suggests smaller or larger groups.
-pub(super) fn change_cut(app: &mut App, is_larger: bool) -> Vec<Effect> {
-    let by = if is_larger { CUT_STEP } else { -CUT_STEP };
-    let cut = (app.review.modes.cut + by).clamp(CUT_STEP, 1.0);
-    app.review.modes.cut = cut;
-    update_groups(app);
-    let groups = pluralize(app.review.modes.groups.len() as u64, "group");
-    push_info(app, format!("{groups} with a distance up to {cut:.2}"))
+    let mut effects = update_groups(app);
+    effects.extend(read_again(app));
+    effects
 }
 
 pub(super) fn mark_note(app: &mut App) -> Vec<Effect> {
@@ -69,8 +56,7 @@ pub(super) fn mark_note(app: &mut App) -> Vec<Effect> {
     Vec::new()
 }
 
-/// `a` marks the suggested group of the selected note; `enter` on a note adds the chosen notes to the selected mode, on
-/// a mode lists its notes.
+/// `enter`: on a note, adds the chosen notes to the selected mode; on a mode, lists its notes.
 pub(super) fn assign_or_open(app: &mut App) -> Vec<Effect> {
     let Some(mode) = app.review.selected_mode().map(str::to_owned) else {
         return push_info(
@@ -100,19 +86,34 @@ pub(super) fn assign_or_open(app: &mut App) -> Vec<Effect> {
 /// Returns the name of the group that the selected note belongs to; marks the group.
 pub(super) fn suggested_name(app: &mut App) -> String {
     let screen = &mut app.review;
-    if !screen.modes.marked.is_empty() || screen.modes.opened.is_some() {
-        return String::new();
+    let marked = &screen.modes.marked;
+    if !marked.is_empty() {
+        let listed: Vec<&str> = screen.listed_notes().iter().map(|note| &*note.id).collect();
+        let groups = screen.suggested_groups();
+        // The marks of a write that failed are those of a whole group, and its name is offered again.
+        let is_marked = |group: &SuggestedGroup<'_>| {
+            let open = group
+                .notes
+                .iter()
+                .filter(|id| listed.contains(&id.as_str()));
+            let open: BTreeSet<&String> = open.collect();
+            open == marked.iter().collect()
+        };
+        let of_marked = groups.iter().find(|group| is_marked(group));
+        return of_marked.map_or_else(String::new, |group| group.name.to_owned());
     }
-    let listed = screen.listed_notes();
-    let note = listed
-        .get(screen.modes.selected_note)
-        .map(|note| note.id.clone());
-    let group = note.and_then(|id| screen.group_of(&id).map(|(_, group)| group.clone()));
-    let Some(group) = group else {
+    let Some(group) = screen.selected_group() else {
         return String::new();
     };
-    screen.modes.marked.extend(group.notes);
-    group.name
+    let open: Vec<String> = screen
+        .listed_notes()
+        .into_iter()
+        .map(|note| note.id.clone())
+        .filter(|id| group.notes.contains(id))
+        .collect();
+    let name = group.name.to_owned();
+    screen.modes.marked.extend(open);
+    name
 }
 
 pub(super) fn edit_mode(app: &mut App, defines: bool) -> Vec<Effect> {
@@ -165,19 +166,10 @@ pub(super) fn ungroup(app: &mut App) -> Vec<Effect> {
     }
 }
 
-pub(super) fn change_groups(app: &mut App, change: &GroupingChange) -> Vec<Effect> {
-    let screen = &mut app.review;
-    let (Some(session), Some(at)) = (&screen.session, &screen.opened_at) else {
-        return Vec::new();
-    };
-    let write = screen.modes.changes.apply(&session.book, change, at);
-    match write {
-        Some(write) => write_files(app, without_times(write), ReviewWriteKind::Groups),
-        None => push_info(app, "this changes nothing"),
-    }
-}
-
 pub(super) fn undo_groups(app: &mut App) -> Vec<Effect> {
+    if undo_discard(app) {
+        return push_info(app, "the discarded group is back");
+    }
     let Some(at) = app.review.opened_at.clone() else {
         return Vec::new();
     };
@@ -185,14 +177,6 @@ pub(super) fn undo_groups(app: &mut App) -> Vec<Effect> {
         Some(write) => write_files(app, without_times(write), ReviewWriteKind::UndoGroups),
         None => push_info(app, "there is nothing to undo"),
     }
-}
-
-/// The runtime knows the time of the write.
-pub(super) fn without_times(mut write: GroupingWrite) -> GroupingWrite {
-    for note in &mut write.notes {
-        note.at = None;
-    }
-    write
 }
 
 /// `A`: asks yes or no for every transcript and mode without an answer.
@@ -304,21 +288,39 @@ pub(super) fn handle_hits(
     Vec::new()
 }
 
+/// `enter` on a draft: asks for the rubric that it goes into.
 pub(super) fn write_draft(app: &mut App) -> Vec<Effect> {
-    let screen = &mut app.review;
+    let screen = &app.review;
     let list = &screen.drafts;
-    let Some(draft) = list.drafts.get(list.selected).cloned() else {
+    if list.drafts.is_empty() {
         return Vec::new();
-    };
+    }
     if list.hits.get(list.selected).is_none_or(Option::is_none) {
         return push_info(app, "dicta still counts the hits of this check");
     }
-    let Some(session) = &screen.session else {
+    let name = app
+        .workspace()
+        .map(|workspace| default_rubric_name(workspace));
+    type_text(app, ReviewText::EvalRubric, name.unwrap_or_default())
+}
+
+/// Writes the selected draft into a rubric.
+pub(super) fn write_draft_into(app: &mut App, rubric: String) -> Vec<Effect> {
+    let screen = &app.review;
+    let list = &screen.drafts;
+    let draft = list.drafts.get(list.selected).cloned();
+    let (Some(draft), Some(session)) = (draft, &screen.session) else {
         return Vec::new();
     };
+    let mut session = (**session).clone();
+    // An eval that was written before changed the workspace, and the review keeps the one that it was opened with.
+    if let Some(workspace) = app.workspace() {
+        session.place.workspace = Some(Arc::clone(workspace));
+    }
     vec![Effect::WriteEval {
-        session: Shared::from((**session).clone()),
+        session: Shared::from(session),
         draft,
+        rubric,
     }]
 }
 
@@ -330,6 +332,7 @@ pub(super) fn handle_eval_written(
     match written {
         Ok(text) => {
             app.review.view = ReviewView::Modes;
+            app.review.modes.written = Some(text.clone());
             app.notices.push(app.now, NoticeLevel::Info, text);
             // Draws and labels are new files, which no save announces.
             vec![Effect::RescanFiles]

@@ -64,6 +64,14 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, app: &App) {
                     "Y judges them  n, esc cancels",
                 );
             }
+            Overlay::ConfirmSuggestion { calls, .. } => {
+                let lines = [
+                    calls.describe("question"),
+                    "the judge reads the notes without a mode, and suggests groups".to_owned(),
+                ];
+                let keys = "y asks the judge  n, esc cancels";
+                draw_question(canvas, "this question costs money", &lines, keys);
+            }
             Overlay::ConfirmTrust { question, scroll } => {
                 draw_trust_question(canvas, question, scroll);
             }

@@ -238,6 +238,7 @@ fn draw_notes(canvas: &mut Canvas<'_>, area: Rect, screen: &ReviewScreen) {
     let title = StyledRow::new(title, Role::Title);
     let inside = canvas.draw_frame(area, &title, focused, ClickTarget::Nothing);
     let top = first_visible(view.selected_note, inside.height);
+    let groups = screen.suggested_groups();
     let rows = notes.iter().enumerate().skip(top);
     for (at, note) in rows.take(usize::from(inside.height)) {
         let mark = if view.marked.contains(&note.id) {
@@ -245,8 +246,13 @@ fn draw_notes(canvas: &mut Canvas<'_>, area: Rect, screen: &ReviewScreen) {
         } else {
             " "
         };
-        let group = match screen.group_of(&note.id) {
-            Some((number, _)) if view.opened.is_none() => format!("{:>2} ", number + 1),
+        let mut of_note = groups.iter().filter(|group| group.notes.contains(&note.id));
+        let group = match of_note.next() {
+            // A judge's group is marked, so that no one takes it for similar words.
+            Some(group) if view.opened.is_none() => {
+                let mark = if group.judge.is_some() { "?" } else { " " };
+                format!("{:>2}{mark}", group.number + 1)
+            }
             _ => "   ".to_owned(),
         };
         let text = make_visible(note.text().unwrap_or_default(), false).into_owned();
@@ -310,6 +316,9 @@ fn draw_selected(canvas: &mut Canvas<'_>, area: Rect, screen: &ReviewScreen) {
     let notes = screen.listed_notes();
     let line = row_of(area, usize::from(area.height.saturating_sub(2)));
     let second = row_of(area, usize::from(area.height.saturating_sub(1)));
+    let text = describe_suggestion(screen);
+    let row = StyledRow::new(text, Role::Muted);
+    styled_row::draw_row(canvas, second, &row, None);
     let Some(note) = notes.get(screen.modes.selected_note) else {
         return;
     };
@@ -320,18 +329,34 @@ fn draw_selected(canvas: &mut Canvas<'_>, area: Rect, screen: &ReviewScreen) {
     let text = make_visible(note.text().unwrap_or_default(), false).into_owned();
     let row = StyledRow::new(head, Role::Muted).with(text, Role::Text);
     styled_row::draw_row(canvas, line, &row, None);
-    if let Some((number, group)) = screen.group_of(&note.id)
-        && screen.modes.opened.is_none()
-    {
-        let text = format!(
-            " suggested group {}: {} ({}); c creates it, after you confirm the name",
-            number + 1,
-            make_visible(&group.name, false),
-            pluralize(group.notes.len() as u64, "note")
-        );
-        let row = StyledRow::new(text, Role::Muted);
-        styled_row::draw_row(canvas, second, &row, None);
+}
+
+/// Returns the progress of a question to a judge, else the suggested group of the selected note.
+fn describe_suggestion(screen: &ReviewScreen) -> String {
+    let show = |text: &str| make_visible(text, false).into_owned();
+    if let Some((judge, progress)) = &screen.judged.asking {
+        return format!(" {}: {}; J stops it", show(judge), show(progress));
     }
+    if let Some(group) = screen.selected_group() {
+        let (number, name) = (group.number + 1, show(group.name));
+        let notes = pluralize(group.notes.len() as u64, "note");
+        return match group.judge {
+            Some(judge) => {
+                let judge = show(judge);
+                let definition = match group.definition {
+                    "" => String::new(),
+                    text => format!(": {}", show(text)),
+                };
+                format!(" {judge} suggests group {number} (a, D, c): {name} ({notes}){definition}")
+            }
+            None => format!(" suggested group {number}: {name} ({notes}); c names and creates it"),
+        };
+    }
+    if screen.modes.is_grouping {
+        return " grouping similar notes …".to_owned();
+    }
+    let written = screen.modes.written.as_deref();
+    written.map_or_else(String::new, |text| format!(" {}", show(text)))
 }
 
 fn draw_drafts(canvas: &mut Canvas<'_>, area: Rect, app: &App) {
@@ -364,7 +389,21 @@ fn draw_drafts(canvas: &mut Canvas<'_>, area: Rect, app: &App) {
         styled_row::draw_row(canvas, row_of(inside, at + 1), &row, None);
         at += 2;
     }
-    let text = " enter writes the selected eval, with the yes and no answers as its labels; e edits it later";
-    let row = StyledRow::new(text, Role::Muted);
-    styled_row::draw_row(canvas, row_of(inside, at + 1), &row, None);
+    let rubrics = app.workspace().into_iter().flat_map(|one| &one.rubrics);
+    let names: Vec<String> = rubrics
+        .map(|rubric| make_visible(&rubric.id, false).into_owned())
+        .collect();
+    for (line, text) in [
+        " enter writes the selected eval, with the yes and no answers as its labels".to_owned(),
+        format!(
+            " the rubrics that exist: {}; another name creates one",
+            names.join(", ")
+        ),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let row = StyledRow::new(text, Role::Muted);
+        styled_row::draw_row(canvas, row_of(inside, at + 1 + line), &row, None);
+    }
 }

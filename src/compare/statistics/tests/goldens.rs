@@ -102,6 +102,25 @@ fn wilson_and_clopper_pearson_have_their_golden_limits() {
 }
 
 #[test]
+fn continuity_corrected_wilson_has_the_limits_of_newcombe() {
+    // Newcombe 1998, table I, method 4, with four places.
+    for (hits, n, expected) in [
+        (81.0, 263.0, [0.2535, 0.3682]),
+        (15.0, 148.0, [0.0598, 0.1644]),
+        (0.0, 20.0, [0.0, 0.2005]),
+        (1.0, 29.0, [0.0018, 0.1963]),
+        (20.0, 20.0, [0.7995, 1.0]),
+    ] {
+        let found = limits(continuous_wilson_interval(hits / n, n, P95));
+        let differs = found
+            .iter()
+            .zip(expected)
+            .any(|(a, b)| (a - b).abs() > 5e-5);
+        assert!(!differs, "{hits} of {n}: {found:?} is not {expected:?}");
+    }
+}
+
+#[test]
 fn scores_of_case_b_have_their_golden_figures() {
     let human = [1, 2, 3, 3, 4, 5, 2, 1, 4, 5, 3, 2].map(f64::from);
     let judge = [1, 2, 3, 4, 4, 4, 2, 2, 5, 5, 3, 1].map(f64::from);

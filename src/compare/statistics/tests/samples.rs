@@ -537,3 +537,65 @@ fn paired_items_become_strata_of_the_class() {
     };
     assert_eq!(paired_counts(items, None), counts);
 }
+
+/// Returns ln(n!) for 0 to `most`.
+fn ln_factorials(most: usize) -> Vec<f64> {
+    let mut all = vec![0.0];
+    for n in 1..=most {
+        all.push(all[n - 1] + (n as f64).ln());
+    }
+    all
+}
+
+/// Returns the exact coverage of an interval of the share `hits / population` in a random draw of `labels`.
+fn exact_coverage(
+    (hits, labels, population): (usize, usize, usize),
+    intervals: &[Interval],
+    ln_factorials: &[f64],
+) -> f64 {
+    let choose = |n: usize, k: usize| ln_factorials[n] - ln_factorials[k] - ln_factorials[n - k];
+    let share = hits as f64 / population as f64;
+    let others = population - hits;
+    let drawn = labels.saturating_sub(others)..=labels.min(hits);
+    let covering = drawn.filter(|found| intervals[*found].contains(share));
+    let ways = covering.map(|found| {
+        choose(hits, found) + choose(others, labels - found) - choose(population, labels)
+    });
+    ways.map(f64::exp).sum()
+}
+
+#[test]
+fn interval_of_a_rare_share_covers_every_share_of_a_random_draw() {
+    let ln_factorials = ln_factorials(1000);
+    // The random part of a review, also next to take-all sets of 50, which leave 950 transcripts.
+    for (labels, population) in [
+        (50, 1000),
+        (100, 1000),
+        (200, 1000),
+        (400, 1000),
+        (50, 950),
+        (200, 950),
+    ] {
+        let intervals = |interval: fn(u64, u64, u64, Confidence) -> Interval| -> Vec<Interval> {
+            let found = 0..=labels as u64;
+            found
+                .map(|found| interval(found, labels as u64, population as u64, P95))
+                .collect()
+        };
+        let corrected = intervals(finite_continuous_interval);
+        let plain = intervals(finite_wilson_interval);
+        let lowest = |intervals: &[Interval]| {
+            let counts = 1..population;
+            counts
+                .map(|hits| exact_coverage((hits, labels, population), intervals, &ln_factorials))
+                .fold(1.0, f64::min)
+        };
+        assert!(
+            lowest(&corrected) >= 0.94,
+            "{labels}: {}",
+            lowest(&corrected)
+        );
+        // The correction is needed: without it, some share is covered less often.
+        assert!(lowest(&plain) < 0.93, "{labels}: {}", lowest(&plain));
+    }
+}
