@@ -62,7 +62,9 @@
 //! | part | the side of a split to which a transcript belongs: `train`, `dev` or `test` | [`model`] | – |
 //! | unsealing | one recorded look at the sealed labels | [`workspace`] | – |
 //! | shot | a labelled transcript of the part `train` that the prompt shows as an example (elsewhere: few-shot example) | [`run`] | demonstration |
-//! | variant | a named change of a judged eval that `dicta variants` measures on the dev labels | [`cli`] | – |
+//! | variant | a named change of a judged eval that `dicta variants` measures on the dev labels | [`workspace`] | – |
+//! | proposal | a change of an eval that a model suggests; `dicta improve` measures it as a variant | [`run`] | suggestion |
+//! | clause | a part of criteria that can be judged by itself | [`judge`] | atom |
 //! | reference | an eval that code decides, whose verdicts serve as labels of a judged eval | [`rubric`] | – |
 //! | question | what a label answers: the criteria, scoring guide and scale of a judged eval, or the type and params of a check | [`rubric`] | – |
 //!

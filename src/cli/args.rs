@@ -15,7 +15,8 @@ use super::format::{
 use super::label_args::{LabelArgs, LabelsCommand};
 use super::review_args::ReviewArgs;
 use super::state_args::{
-    BranchArgs, CompareArgs, ExportArgs, HistoryArgs, MigrateArgs, NoiseArgs, VariantsArgs,
+    BranchArgs, CompareArgs, ExportArgs, HistoryArgs, ImproveArgs, MigrateArgs, NoiseArgs,
+    VariantsArgs,
 };
 pub(super) use super::workspace_args::WorkspaceArgs;
 use super::workspace_args::{ConsentArgs, WorkbenchArgs};
@@ -140,6 +141,8 @@ pub(super) enum CliCommand {
     Branch(BranchArgs),
     /// Compare variants of a judged eval on the dev labels, or write one into the rubric
     Variants(VariantsArgs),
+    /// Ask a model for better criteria or shots of an eval, measure each proposal on the dev labels, and show it as a diff
+    Improve(ImproveArgs),
     /// Judge the same decisions with an old and a new judge, and report if the new one can replace it
     Migrate(MigrateArgs),
     /// List recorded runs, newest first; delete old ones, or keep some

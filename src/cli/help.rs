@@ -22,6 +22,7 @@ pub(super) const GROUPS: &[(&str, &[&str])] = &[
             "run",
             "compare",
             "variants",
+            "improve",
             "migrate",
             "noise",
             "robustness",
@@ -110,6 +111,13 @@ pub(super) const EXAMPLES: &[(&str, [&str; 2])] = &[
         ],
     ),
     (
+        "improve",
+        [
+            "dicta improve support/tone --judge gemini --dry-run",
+            "dicta improve support/tone --take 2",
+        ],
+    ),
+    (
         "migrate",
         [
             "dicta migrate --from old --to new --dry-run",
@@ -120,7 +128,7 @@ pub(super) const EXAMPLES: &[(&str, [&str; 2])] = &[
         "variants",
         [
             "dicta variants variants.yaml --dry-run",
-            "dicta variants variants.yaml --take strict",
+            "dicta variants --split support/tone",
         ],
     ),
     (

@@ -11,6 +11,7 @@ mod args;
 mod branch;
 mod check;
 mod check_report;
+mod clause_split;
 mod compare;
 mod compare_figures;
 mod compare_report;
@@ -32,6 +33,8 @@ mod github_place;
 mod help;
 mod history;
 mod import;
+mod improve;
+mod improve_report;
 mod init;
 mod judged_examples;
 mod label_args;
@@ -80,8 +83,8 @@ mod tools;
 mod transcript_file;
 mod transcript_report;
 mod trust;
-mod variant_file;
 mod variant_report;
+mod variant_runs;
 mod variants;
 mod workspace;
 mod workspace_args;
@@ -250,6 +253,7 @@ fn dispatch(cli: Cli, cx: &CommandCx) -> Result<u8, CommandError> {
         Some(CliCommand::Branch(args)) => branch::branch(&args, cx),
         Some(CliCommand::Noise(args)) => noise::noise(&args, cx),
         Some(CliCommand::Variants(args)) => variants::variants(&args, cx),
+        Some(CliCommand::Improve(args)) => improve::improve(&args, cx),
         Some(CliCommand::Migrate(args)) => migrate::migrate(&args, cx),
         Some(CliCommand::Runs {
             command: Some(command),

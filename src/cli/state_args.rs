@@ -1,5 +1,5 @@
 //! The arguments of the commands about states: `dicta history`, `dicta compare`, `dicta noise`, `dicta branch`,
-//! `dicta variants`, `dicta migrate` and `dicta export`.
+//! `dicta variants`, `dicta improve`, `dicta migrate` and `dicta export`.
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -146,14 +146,42 @@ pub(super) struct BranchArgs {
 #[derive(Debug, Clone, Args)]
 pub(super) struct VariantsArgs {
     /// The file with `eval` and `variants`
-    pub(super) file: PathBuf,
-    /// Write the change of this variant into the rubric, and run nothing
+    #[arg(required_unless_present = "split", conflicts_with = "split")]
+    pub(super) file: Option<PathBuf>,
+    /// Judge each clause of the criteria of EVAL by itself, and report which of them explains the disagreements
+    #[arg(long, value_name = "EVAL")]
+    pub(super) split: Option<String>,
+    /// Write the change of this variant into the rubric, and run nothing. With --split, `clauses` makes each clause a
+    /// criterion of its own
     #[arg(long, value_name = "NAME", conflicts_with = "dry_run")]
     pub(super) take: Option<String>,
     #[command(flatten)]
     pub(super) calls: CallArgs,
     /// The output format
     #[arg(long, value_name = "FORMAT", value_parser = accept(DOCUMENTED_FORMATS), default_value = "human")]
+    pub(super) format: Format,
+    #[command(flatten)]
+    pub(super) place: WorkspaceArgs,
+}
+
+/// The arguments of `dicta improve`.
+#[derive(Debug, Clone, Args)]
+pub(super) struct ImproveArgs {
+    /// The eval: `rubric/eval`, or `eval` if only one rubric has it
+    pub(super) eval: String,
+    /// Ask this judge's model for proposals
+    #[arg(long, value_name = "NAME", required_unless_present = "take")]
+    pub(super) judge: Option<String>,
+    /// Ask for up to N proposals
+    #[arg(short = 'n', long, value_name = "N", default_value = "3", value_parser = clap::value_parser!(u32).range(1..=10))]
+    pub(super) proposals: u32,
+    /// Write proposal N of the last call into the rubric, and ask nothing
+    #[arg(long, value_name = "N", conflicts_with_all = ["judge", "dry_run"])]
+    pub(super) take: Option<u32>,
+    #[command(flatten)]
+    pub(super) calls: CallArgs,
+    /// The output format
+    #[arg(long, value_name = "FORMAT", value_parser = accept(LIST_FORMATS), default_value = "human")]
     pub(super) format: Format,
     #[command(flatten)]
     pub(super) place: WorkspaceArgs,

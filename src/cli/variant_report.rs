@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 
 use super::format::{Format, format_document};
-use crate::compare::{PairedVariant, ShareFigure, VariantFigures, VariantTable, WinnerLuck};
+use crate::compare::{ClauseTable, PairedVariant, ShareFigure, VariantFigures, VariantTable};
 use crate::model::{format_usd, make_visible, pluralize};
 use crate::report::format_p_value;
 
@@ -28,6 +28,8 @@ pub(super) struct VariantReport {
     pub(super) table: VariantTable,
     pub(super) label_passes: u64,
     pub(super) label_fails: u64,
+    /// The texts of the clauses and their figures, with `--split`.
+    pub(super) clauses: Option<(Vec<String>, ClauseTable)>,
 }
 
 impl VariantReport {
@@ -38,6 +40,14 @@ impl VariantReport {
             Format::Markdown => self.format_markdown(),
             format => format_document(format, &self.to_json()),
         }
+    }
+
+    /// Returns true if some label has a verdict.
+    pub(super) fn is_measured(&self) -> bool {
+        self.table
+            .variants
+            .iter()
+            .any(|one| one.agreement.labels > 0)
     }
 
     fn rows(&self) -> Vec<[String; 9]> {
@@ -92,6 +102,9 @@ impl VariantReport {
 
     fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
+        if let Some((texts, table)) = &self.clauses {
+            notes.push(describe_clauses(texts, table));
+        }
         let without: u64 = self
             .table
             .variants
@@ -109,19 +122,27 @@ impl VariantReport {
              adjusted by Holm for all variants"
                 .to_owned(),
         );
+        if self.table.variants.iter().any(|one| one.on_front.is_none()) {
+            notes.push(
+                "`?` in the column front: a cost is unknown, so another variant may be better at a lower cost"
+                    .to_owned(),
+            );
+        }
         if let Some(winner) = &self.table.winner {
-            notes.push(describe_luck(winner));
+            notes.push(winner.to_string());
         }
         notes
     }
 
-    fn to_json(&self) -> Value {
+    /// Returns the report as JSON.
+    pub(super) fn to_json(&self) -> Value {
         let variants = self.table.variants.iter().map(variant_to_json);
         json!({
             "type": "variants",
             "eval": self.eval,
             "labels": {"pass": self.label_passes, "fail": self.label_fails},
             "variants": variants.collect::<Vec<_>>(),
+            "clauses": self.clauses.as_ref().map(|(texts, table)| clauses_to_json(texts, table)),
             "winner": self.table.winner.as_ref().map(|winner| json!({
                 "name": self.table.variants.get(winner.position).map(|one| &one.name),
                 "variants": winner.variants,
@@ -133,30 +154,66 @@ impl VariantReport {
     }
 }
 
-/// Returns the warning about the winner: `Best of 6 on 40 labels: its 92% includes 3 to 7 points of luck. Expect about
-/// 85–89% on test.`
-fn describe_luck(winner: &WinnerLuck) -> String {
-    let percent = |share: f64| (share * 100.0).round().clamp(0.0, 100.0);
-    let [lower, upper] = [winner.optimism.lower, winner.optimism.upper];
-    format!(
-        "Best of {} on {}: its {}% includes {} to {} points of luck. Expect about {}–{}% on test.",
-        winner.variants,
-        pluralize(winner.labels, "label"),
-        percent(winner.agreement),
-        percent(lower),
-        percent(upper),
-        percent(winner.agreement - upper),
-        percent(winner.agreement - lower)
-    )
+/// Describes which clauses explain the disagreements of the whole.
+fn describe_clauses(texts: &[String], table: &ClauseTable) -> String {
+    let mut out = format!(
+        "the whole differs from {}",
+        pluralize(table.disagreements, "label")
+    );
+    let best = table.clauses.iter().map(|one| one.explained).max();
+    for ((number, text), figures) in (1..).zip(texts).zip(&table.clauses) {
+        let mark = if figures.explained > 0 && best == Some(figures.explained) {
+            "*"
+        } else {
+            " "
+        };
+        let _infallible = write!(
+            out,
+            "\n{mark} clause {number}: {}\n    explains {} ({} alone); fails {} of {} label passes and {} of {} label fails",
+            make_visible(text, false),
+            figures.explained,
+            figures.explained_alone,
+            figures.failed_label_passes,
+            figures.label_passes,
+            figures.failed_label_fails,
+            figures.label_fails,
+        );
+    }
+    let _infallible = write!(
+        out,
+        "\n  no clause explains {}; a clause explains a wrong fail in which it fails, and a wrong pass that it would fail; \
+         labels are about the whole",
+        table.unexplained
+    );
+    out
+}
+
+fn clauses_to_json(texts: &[String], table: &ClauseTable) -> Value {
+    let clauses = texts.iter().zip(&table.clauses).map(|(text, one)| {
+        json!({
+            "text": text,
+            "explained": one.explained,
+            "explained_alone": one.explained_alone,
+            "label_passes": one.label_passes,
+            "failed_label_passes": one.failed_label_passes,
+            "label_fails": one.label_fails,
+            "failed_label_fails": one.failed_label_fails,
+        })
+    });
+    json!({
+        "disagreements": table.disagreements,
+        "unexplained": table.unexplained,
+        "clauses": clauses.collect::<Vec<_>>(),
+    })
 }
 
 fn format_row(variant: &VariantFigures) -> [String; 9] {
     let percent = |share: f64| format!("{:.0}%", share * 100.0);
     [
         make_visible(&variant.name, false).into_owned(),
-        format_share(variant.tpr),
-        format_share(variant.tnr),
-        format_share(variant.agreement),
+        variant.tpr.to_string(),
+        variant.tnr.to_string(),
+        variant.agreement.to_string(),
         variant
             .self_flip
             .map_or_else(|| "–".to_owned(), |flips| percent(flips.rate)),
@@ -165,26 +222,15 @@ fn format_row(variant: &VariantFigures) -> [String; 9] {
             .map_or_else(|| "unknown".to_owned(), format_usd),
         variant
             .median
-            .map_or_else(|| "cached".to_owned(), |median| median.to_string()),
+            .map_or_else(|| "unknown".to_owned(), |median| median.to_string()),
         variant.paired.map_or_else(|| "–".to_owned(), format_paired),
-        if variant.is_on_front { "*" } else { "" }.to_owned(),
+        match variant.on_front {
+            Some(true) => "*",
+            Some(false) => "",
+            None => "?",
+        }
+        .to_owned(),
     ]
-}
-
-/// Formats a share: `0.92 [0.80–0.97] of 40`. Few labels show no bare number.
-fn format_share(share: ShareFigure) -> String {
-    const FEW: u64 = 5;
-    match (share.share(), share.interval) {
-        (Some(_), Some(interval)) if share.labels < FEW => format!(
-            "{} of {} [{:.2}–{:.2}]",
-            share.hits, share.labels, interval.lower, interval.upper
-        ),
-        (Some(point), Some(interval)) => format!(
-            "{point:.2} [{:.2}–{:.2}] of {}",
-            interval.lower, interval.upper, share.labels
-        ),
-        _ => "no label".to_owned(),
-    }
 }
 
 fn format_paired(paired: PairedVariant) -> String {
@@ -227,30 +273,6 @@ fn variant_to_json(variant: &VariantFigures) -> Value {
             "p": paired.p_value,
             "p_holm": paired.p_holm,
         })),
-        "on_front": variant.is_on_front,
+        "on_front": variant.on_front,
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::compare::statistics::OptimismRange;
-
-    #[test]
-    fn warning_states_the_luck_of_the_winner() {
-        let winner = WinnerLuck {
-            position: 1,
-            variants: 6,
-            labels: 40,
-            agreement: 0.92,
-            optimism: OptimismRange {
-                lower: 0.03,
-                upper: 0.07,
-            },
-        };
-        assert_eq!(
-            describe_luck(&winner),
-            "Best of 6 on 40 labels: its 92% includes 3 to 7 points of luck. Expect about 85–89% on test."
-        );
-    }
 }

@@ -5,6 +5,7 @@
 //! statistics do. Tests check that `diff(a, a)` is empty.
 
 mod changed_answers;
+mod clause_figures;
 mod earlier_verdicts;
 mod file_diffs;
 mod flips;
@@ -21,6 +22,7 @@ pub mod statistics;
 mod threshold_preview;
 mod thresholds;
 mod variant_figures;
+mod variant_verdicts;
 
 use std::hash::Hash;
 use std::path::{Path, PathBuf};
@@ -32,6 +34,7 @@ use crate::event::{BlobSource, CellKey, RunHeader, RunState};
 use crate::model::{CellName, CellResult, Decision, Outcome};
 
 pub use changed_answers::compare_recorded_states;
+pub use clause_figures::{ClauseFigures, ClauseTable, explain_by_clauses, join_clauses};
 pub use earlier_verdicts::{compare_entry, compare_recorded_entry, compare_with_earlier};
 pub use file_diffs::diff_question_files;
 pub use flips::{FlipCounts, FlipDirection};
@@ -66,6 +69,7 @@ pub use variant_figures::{
     PairedVariant, ShareFigure, VariantFigures, VariantTable, VariantVerdicts, WinnerLuck,
     compare_variants,
 };
+pub use variant_verdicts::read_variant_verdicts;
 
 /// The number of equal lines around a changed place of a diff.
 const DIFF_CONTEXT_LINES: usize = 3;

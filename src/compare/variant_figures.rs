@@ -7,7 +7,7 @@ use super::statistics::{
     Confidence, Interval, OptimismRange, PairedCounts, RepeatedCell, SelfFlipRate, adjust_holm,
     optimism_range, self_flip_rate, wilson_interval,
 };
-use crate::model::Millis;
+use crate::model::{Millis, pluralize};
 
 /// The verdicts of one variant.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -18,7 +18,7 @@ pub struct VariantVerdicts {
     pub verdicts: Vec<Option<bool>>,
     /// The repeats of each decision.
     pub repeats: Vec<RepeatedCell>,
-    /// The cost of one decision in USD; `None` if it is unknown.
+    /// The cost of asking for one decision in USD, also if the verdict is cached; `None` if it is unknown.
     pub cost_usd: Option<f64>,
     /// The durations of the calls.
     pub durations: Vec<Millis>,
@@ -57,6 +57,23 @@ impl ShareFigure {
     }
 }
 
+/// Writes `0.92 [0.80–0.97] of 40`. Few labels show no bare number.
+impl std::fmt::Display for ShareFigure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        const FEW: u64 = 5;
+        let (labels, hits) = (self.labels, self.hits);
+        match (self.share(), self.interval) {
+            (Some(_), Some(Interval { lower, upper, .. })) if labels < FEW => {
+                write!(f, "{hits} of {labels} [{lower:.2}–{upper:.2}]")
+            }
+            (Some(point), Some(Interval { lower, upper, .. })) => {
+                write!(f, "{point:.2} [{lower:.2}–{upper:.2}] of {labels}")
+            }
+            _ => f.write_str("no label"),
+        }
+    }
+}
+
 /// The figures of one variant.
 #[derive(Debug, Clone, PartialEq)]
 pub struct VariantFigures {
@@ -78,8 +95,9 @@ pub struct VariantFigures {
     pub median: Option<Millis>,
     /// The comparison with the first variant; `None` for the first one.
     pub paired: Option<PairedVariant>,
-    /// True if no variant is better in agreement or cost without being worse in the other.
-    pub is_on_front: bool,
+    /// True if no variant is better in agreement or cost without being worse in the other. `None` if an unknown cost
+    /// leaves it open.
+    pub on_front: Option<bool>,
 }
 
 /// The comparison of a variant with the first one.
@@ -115,6 +133,25 @@ pub struct WinnerLuck {
     pub agreement: f64,
     /// The part of the agreement that is luck.
     pub optimism: OptimismRange,
+}
+
+/// Writes the warning: `Best of 6 on 40 labels: its 92% includes 3 to 7 points of luck. Expect about 85–89% on test.`
+impl std::fmt::Display for WinnerLuck {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let percent = |share: f64| (share * 100.0).round().clamp(0.0, 100.0);
+        let [lower, upper] = [self.optimism.lower, self.optimism.upper];
+        write!(
+            f,
+            "Best of {} on {}: its {}% includes {} to {} points of luck. Expect about {}–{}% on test.",
+            self.variants,
+            pluralize(self.labels, "label"),
+            percent(self.agreement),
+            percent(lower),
+            percent(upper),
+            percent(self.agreement - upper),
+            percent(self.agreement - lower)
+        )
+    }
 }
 
 /// Compares variants on the same labels.
@@ -186,25 +223,37 @@ fn figures_of(
         cost_per_1000: variant.cost_usd.map(|usd| usd * 1000.0),
         median: durations.get(durations.len() / 2).copied(),
         paired: None,
-        is_on_front: false,
+        on_front: None,
     }
 }
 
-/// Marks the variants that no other one dominates. A variant of unknown cost counts as the most expensive.
+/// Marks the variants that no other one dominates. An unknown cost is neither 0 nor high: it leaves the mark open.
 fn mark_front(rows: &mut [VariantFigures]) {
-    let points: Vec<Option<(f64, f64)>> = rows
+    let points: Vec<Option<(f64, Option<f64>)>> = rows
         .iter()
-        .map(|row| {
-            let share = row.agreement.share()?;
-            Some((share, row.cost_per_1000.unwrap_or(f64::INFINITY)))
-        })
+        .map(|row| Some((row.agreement.share()?, row.cost_per_1000)))
         .collect();
-    for (row, own) in rows.iter_mut().zip(&points) {
-        let Some((share, cost)) = own else { continue };
-        let is_dominated = points.iter().flatten().any(|(other, price)| {
-            other >= share && price <= cost && (other > share || price < cost)
+    for (at, row) in rows.iter_mut().enumerate() {
+        let Some((share, cost)) = points[at] else {
+            row.on_front = Some(false);
+            continue;
+        };
+        let others = || {
+            let others = points.iter().enumerate().filter(|(other, _)| *other != at);
+            others.filter_map(|(_, point)| *point)
+        };
+        let is_dominated = others().any(|(other, price)| {
+            price.zip(cost).is_some_and(|(price, cost)| {
+                other >= share && price <= cost && (other > share || price < cost)
+            })
         });
-        row.is_on_front = !is_dominated;
+        let may_be_dominated =
+            others().any(|(other, price)| other >= share && (price.is_none() || cost.is_none()));
+        row.on_front = match (is_dominated, may_be_dominated) {
+            (true, _) => Some(false),
+            (false, true) => None,
+            (false, false) => Some(true),
+        };
     }
 }
 
@@ -284,8 +333,8 @@ mod tests {
         assert!((paired.p_value - 0.5).abs() < 1e-12 && (paired.p_holm - 1.0).abs() < 1e-12);
         assert_eq!(base.paired, None);
         assert_eq!(
-            [base, better, worse].map(|one| one.is_on_front),
-            [true, true, false]
+            [base, better, worse].map(|one| one.on_front),
+            [Some(true), Some(true), Some(false)]
         );
         assert_eq!(base.cost_per_1000, Some(1.0));
         let winner = table.winner.expect("a winner");
@@ -297,9 +346,59 @@ mod tests {
         let labels = [true, false];
         let same = [variant("a", "pf", 0.1), variant("b", "pf", 0.1)];
         let table = compare_variants(&labels, &same);
-        assert!(table.variants.iter().all(|one| one.is_on_front));
+        assert!(table.variants.iter().all(|one| one.on_front == Some(true)));
         assert_eq!(table.winner.map(|winner| winner.position), Some(0));
         assert_eq!(compare_variants(&labels, &same[..1]).winner, None);
         assert_eq!(compare_variants(&[], &[]).variants, []);
+    }
+
+    #[test]
+    fn unknown_cost_is_neither_free_nor_expensive_on_the_front() {
+        let labels = [true, true, false, false];
+        let unknown = |name: &str, verdicts: &str| VariantVerdicts {
+            cost_usd: None,
+            ..variant(name, verdicts, 0.0)
+        };
+        let fronts = |variants: &[VariantVerdicts]| -> Vec<Option<bool>> {
+            let table = compare_variants(&labels, variants);
+            table.variants.iter().map(|one| one.on_front).collect()
+        };
+        // The unknown one agrees less often: if it were free, it would be on the front.
+        let best = variant("best", "ppff", 0.1);
+        assert_eq!(
+            fronts(&[best.clone(), unknown("worse", "pfff")]),
+            [Some(true), None]
+        );
+        // It agrees more often, so it is on the front at any cost; the other one may be cheaper, or not.
+        assert_eq!(
+            fronts(&[variant("cheap", "pfff", 0.1), unknown("best", "ppff")]),
+            [None, Some(true)]
+        );
+        assert_eq!(
+            fronts(&[unknown("a", "ppff"), unknown("b", "ppff")]),
+            [None, None]
+        );
+        assert_eq!(
+            fronts(&[best, variant("none", "----", 0.1)]),
+            [Some(true), Some(false)]
+        );
+    }
+
+    #[test]
+    fn warning_states_the_luck_of_the_winner() {
+        let winner = WinnerLuck {
+            position: 1,
+            variants: 6,
+            labels: 40,
+            agreement: 0.92,
+            optimism: OptimismRange {
+                lower: 0.03,
+                upper: 0.07,
+            },
+        };
+        assert_eq!(
+            winner.to_string(),
+            "Best of 6 on 40 labels: its 92% includes 3 to 7 points of luck. Expect about 85–89% on test."
+        );
     }
 }

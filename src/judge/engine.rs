@@ -93,6 +93,11 @@ impl JudgeEngine {
         self
     }
 
+    /// Returns the provider of the judge's own model.
+    pub fn provider(&self) -> Arc<dyn Provider> {
+        Arc::clone(&self.provider)
+    }
+
     /// Returns whether its calls count against a budget.
     pub fn is_limited(&self) -> bool {
         is_limited(&self.config)

@@ -17,6 +17,7 @@ mod label_draw;
 mod label_split;
 mod labels;
 mod normal_words;
+mod other_model;
 mod pair_preference;
 mod panel;
 mod reason;
@@ -56,6 +57,7 @@ pub use labels::{
     find_answer, name_rater,
 };
 pub use normal_words::normalize_words;
+pub use other_model::OtherModel;
 pub use pair_preference::{
     PAIRWISE_EVAL_TYPE, PairAgreement, PairChoice, PairOrder, PairPreference, compares_pairs,
 };

@@ -268,6 +268,12 @@ pub struct CellResult {
     /// The run that dicta took this result from, if it is cached.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cached: Option<RunId>,
+    /// The cost in USD of the calls that gave a cached result; `None` if it is unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_cost_usd: Option<f64>,
+    /// The duration of the calls that gave a cached result; `None` if it is unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_duration_ms: Option<Millis>,
     /// The causes that the judge's calls are: refused, repaired or failed ones.
     #[serde(default, skip_serializing_if = "CauseSet::is_empty")]
     pub tool_causes: CauseSet,
@@ -298,8 +304,19 @@ impl CellResult {
             bill: None,
             duration_ms: Millis(0),
             cached: None,
+            first_cost_usd: None,
+            first_duration_ms: None,
             tool_causes: CauseSet::default(),
             by_human: false,
+        }
+    }
+
+    /// Returns the cost in USD and the duration of asking the judge, also for a cached result; `None` if it is unknown.
+    pub fn asking(&self) -> (Option<f64>, Option<Millis>) {
+        if self.cached.is_some() {
+            (self.first_cost_usd, self.first_duration_ms)
+        } else {
+            (self.cost_usd, Some(self.duration_ms))
         }
     }
 

@@ -9,12 +9,14 @@ mod posting_auth;
 
 use std::collections::HashMap;
 use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::FutureExt as _;
 
 use super::foreign_text::{self, ForeignText};
 use super::google_auth::GoogleTokens;
+use super::reply_model::ReplyModel;
 use super::retry::{self, CAPPED, OVERDUE};
 use super::server_error::{self, OmittableSetting};
 use super::sse::{SseFrame, SseFrameError, SseParser};
@@ -24,10 +26,10 @@ use super::{
     TurnRequest,
 };
 use crate::clock::BoxFuture;
-use crate::event::{CallCx, DeltaCoalescer, DeltaPart, DroppedSetting, Redactor};
+use crate::event::{CallCx, DeltaCoalescer, DeltaPart, DroppedSetting, EventKind, Redactor};
 use crate::model::surrogates::replace_lone_halves;
 use crate::model::{
-    ApiKeySource, CellIx, JudgeConfig, Millis, TokenUsage, TurnIx, is_loopback_url,
+    ApiKeySource, CellIx, JudgeConfig, Millis, OtherModel, TokenUsage, TurnIx, is_loopback_url,
 };
 use crate::net::{LlmClient, LlmResponse, NetError};
 
@@ -193,6 +195,10 @@ pub(super) struct ProviderClient {
     tokens: Option<Arc<GoogleTokens>>,
     http: LlmClient,
     learned: Mutex<LearnedSettings>,
+    /// The name of the judge, and the model of its requests.
+    judge_model: (String, String),
+    /// True after a note about replies of another model.
+    noted_other_model: AtomicBool,
     max_attempts: u8,
     /// The last exchange of each cell, until its reader discards it.
     exchanges: Mutex<HashMap<CellIx, ExchangeInfo>>,
@@ -258,6 +264,8 @@ impl ProviderClient {
             headers,
             http,
             learned: Mutex::default(),
+            judge_model: (config.name.clone(), config.model.clone()),
+            noted_other_model: AtomicBool::new(false),
         }
     }
 
@@ -287,10 +295,11 @@ impl ProviderClient {
     ) -> Result<CompletedReply, ProviderError> {
         let mut exchange_info = ExchangeInfo::default();
         let mut reader = self.dialect.new_reply_reader(cx.turn);
+        let mut model = ReplyModel::default();
         let read = tokio::select! {
             // A reply that is complete in time wins over the deadline.
             biased;
-            read = self.request_reply(body, &mut *reader, &mut exchange_info, cx, deltas) => read,
+            read = self.request_reply(body, (&mut *reader, &mut model), &mut exchange_info, cx, deltas) => read,
             () = cx.clock.sleep(WHOLE) => Err(truncated_error(format!("{OVERDUE}{WHOLE}"))),
         };
         // Take the counts before `finish` consumes the reader.
@@ -308,13 +317,30 @@ impl ProviderClient {
             Err(error) => error.may_be_billed() && billed.is_none(),
         };
         self.exchanges().insert(cx.cell, exchange_info);
+        if done.is_ok() {
+            self.note_other_model(&model, cx).await;
+        }
         done
+    }
+
+    /// Records once that replies name another model than the one that dicta asked for.
+    async fn note_other_model(&self, model: &ReplyModel, cx: &CallCx) {
+        let (judge, requested) = &self.judge_model;
+        let replied = model.name().unwrap_or_default();
+        let Some(other) = OtherModel::find(judge, requested, replied) else {
+            return;
+        };
+        if self.noted_other_model.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let text = other.to_note();
+        cx.out.send(EventKind::Note { cell: None, text }).await;
     }
 
     async fn request_reply(
         &self,
         body: &RequestBody,
-        reader: &mut dyn ReplyReader,
+        (reader, model): (&mut dyn ReplyReader, &mut ReplyModel),
         exchange_info: &mut ExchangeInfo,
         cx: &CallCx,
         deltas: &mut DeltaCoalescer<'_>,
@@ -337,10 +363,10 @@ impl ProviderClient {
                 )));
             }
             if self.stream {
-                self.stream(&mut response, reader, exchange_info, cx, deltas)
+                self.stream(&mut response, (reader, model), exchange_info, cx, deltas)
                     .await?;
             } else {
-                self.read_document(&mut response, reader, exchange_info, cx, deltas)
+                self.read_document(&mut response, (reader, model), exchange_info, cx, deltas)
                     .await?;
             }
             // Only Gemini ends a reply in the middle; the reader then asks for the rest.
@@ -360,7 +386,7 @@ impl ProviderClient {
     async fn stream(
         &self,
         response: &mut LlmResponse,
-        reader: &mut dyn ReplyReader,
+        (reader, model): (&mut dyn ReplyReader, &mut ReplyModel),
         exchange_info: &mut ExchangeInfo,
         cx: &CallCx,
         deltas: &mut DeltaCoalescer<'_>,
@@ -370,6 +396,10 @@ impl ProviderClient {
             // Frames before a fault are read first: they can contain the token counts, or an error that
             // explains it.
             let pushed = decoder.push(&chunk, &mut frames);
+            for frame in &frames {
+                let (SseFrame::Event { data: text, .. } | SseFrame::Stray { text, .. }) = frame;
+                model.read(text);
+            }
             if read_frames(&mut frames, reader, deltas).await? == StreamProgress::Done {
                 // The end of the body is usually in the same packet; reading it frees the connection for
                 // reuse.
@@ -388,7 +418,7 @@ impl ProviderClient {
     async fn read_document(
         &self,
         response: &mut LlmResponse,
-        reader: &mut dyn ReplyReader,
+        (reader, model): (&mut dyn ReplyReader, &mut ReplyModel),
         exchange_info: &mut ExchangeInfo,
         cx: &CallCx,
         deltas: &mut DeltaCoalescer<'_>,
@@ -398,6 +428,7 @@ impl ProviderClient {
             bytes.extend_from_slice(&chunk);
         }
         let text = String::from_utf8(bytes).map_err(|_| framing_error(SseFrameError::NotUtf8))?;
+        model.read(&text);
         let mut new = NewDeltas::new();
         let done = reader.read_document(&replace_lone_halves(&text), &mut new);
         for NewDelta { part, text } in new {

@@ -26,6 +26,7 @@ mod openai_chat;
 mod openai_responses;
 mod readable_body;
 mod reply_bytes;
+mod reply_model;
 mod request_body;
 mod retirements;
 pub mod retry;

@@ -445,6 +445,10 @@ impl<'w> HumanReportWriter<'w> {
                 run_letters(&summary.run)
             );
         }
+        for other in &summary.other_models {
+            let other = make_visible(&other.to_string(), false).into_owned();
+            let _infallible = write!(text, "\nanother model: {other}");
+        }
         if let Some(as_of) = &summary.prices_as_of {
             let _infallible = write!(
                 text,

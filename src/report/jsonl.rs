@@ -349,6 +349,7 @@ struct SummaryLine<'a> {
     prices_as_of: Option<&'a str>,
     budgets: Vec<BudgetLine<'a>>,
     stopped_judges: Vec<StoppedJudgeLine<'a>>,
+    other_models: Vec<OtherModelLine<'a>>,
     duration_ms: u64,
     /// The runs whose recorded tool responses replaced live calls; null if all calls were live.
     frozen: Option<&'a [RunId]>,
@@ -366,6 +367,13 @@ struct BudgetLine<'a> {
     hard: bool,
     max: Option<f64>,
     spent: Option<f64>,
+}
+
+#[derive(Serialize)]
+struct OtherModelLine<'a> {
+    judge: &'a str,
+    requested: &'a str,
+    replied: &'a str,
 }
 
 #[derive(Serialize)]
@@ -435,6 +443,15 @@ impl<'a> SummaryLine<'a> {
                     model: stopped.model.as_deref(),
                     errors: stopped.errors,
                     error: &stopped.error,
+                })
+                .collect(),
+            other_models: summary
+                .other_models
+                .iter()
+                .map(|other| OtherModelLine {
+                    judge: &other.judge,
+                    requested: &other.requested,
+                    replied: &other.replied,
                 })
                 .collect(),
             duration_ms: summary.duration_ms,

@@ -453,6 +453,11 @@ fn summary_keys() -> Vec<LineKey> {
         ("errors", "The equal errors in a row.", count()),
         ("error", "The last of them.", text()),
     ]);
+    let other_model = mapping(vec![
+        ("judge", "The judge.", text()),
+        ("requested", "The model that dicta asked for.", text()),
+        ("replied", "The model that the replies name.", text()),
+    ]);
     let budget = mapping(vec![
         ("limit", "The limit.", text()),
         ("hard", "Whether it ended the run.", flag()),
@@ -544,6 +549,11 @@ fn summary_keys() -> Vec<LineKey> {
             "stopped_judges",
             "The judges that the run stopped calling after equal errors.",
             list(&stopped),
+        ),
+        (
+            "other_models",
+            "The judges whose replies name another model than the one that dicta asked for.",
+            list(&other_model),
         ),
         ("duration_ms", "The duration in milliseconds.", count()),
         (

@@ -180,6 +180,10 @@ impl ReportWriter for MarkdownReportWriter<'_> {
                         "\nStopped calling a judge: {stopped}. Its other cells are pending. Try again with `dicta run --resume {run}`."
                     )?;
                 }
+                for other in &summary.other_models {
+                    let other = format_as_code(&other.to_string());
+                    writeln!(self.out, "\nAnother model: {other}.")?;
+                }
                 // The agreement with labels, and the statistics.
                 for (at, line) in format_label_lines(summary).iter().enumerate() {
                     let gap = if at == 0 { "\nAgainst labels:\n\n" } else { "" };

@@ -23,8 +23,8 @@ use crate::event::{
     RunPurpose, RunStats, ToolCallKey, ToolFact, ToolResponseSource,
 };
 use crate::model::{
-    CellIx, CellName, CellNameRef, CellResult, Cost, Decision, Digest, ExitReason, Labels, Outcome,
-    RunId, ScoreBounds, StoppedJudge, TokenUsage, TranscriptRef,
+    CellIx, CellName, CellNameRef, CellResult, Cost, Decision, Digest, ExitReason, Labels,
+    OtherModel, Outcome, RunId, ScoreBounds, StoppedJudge, TokenUsage, TranscriptRef,
 };
 
 pub use decided::{DecidedRow, DecisionOrder};
@@ -144,6 +144,8 @@ pub struct RunSummary {
     pub budgets: Vec<BudgetStop>,
     /// The judges that the run stopped calling, in order.
     pub stopped_judges: Vec<StoppedJudge>,
+    /// The judges whose replies name another model than the one that dicta asked for.
+    pub other_models: Vec<OtherModel>,
     /// Milliseconds from the first to the last event.
     pub duration_ms: u64,
     /// The number of transcripts with rows.
@@ -373,6 +375,9 @@ impl RowBuilder {
                 self.summary
                     .stopped_judges
                     .extend(StoppedJudge::from_note(text));
+                self.summary
+                    .other_models
+                    .extend(OtherModel::from_note(text));
             }
             EventKind::RunFinished(totals) => {
                 self.summary.interrupted = totals.cancelled;

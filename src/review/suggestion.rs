@@ -14,7 +14,7 @@ use super::answers::ReviewBook;
 use super::files::{ReviewFileError, ReviewFiles, append_record};
 use super::grouping::GroupingChange;
 use super::note::ReviewNote;
-use crate::judge::Delimiter;
+use crate::judge::{Delimiter, strip_reply_frame};
 use crate::model::InstallationSecret;
 
 /// The largest number of notes in a prompt.
@@ -128,7 +128,7 @@ pub fn parse_suggestions(
         definition: String,
         notes: Vec<u64>,
     }
-    let text = strip_frame(reply);
+    let text = strip_reply_frame(reply);
     let read: Reply =
         serde_json::from_str(text).map_err(|error| SuggestionError::Syntax(error.to_string()))?;
     if read.groups.len() > MAX_GROUPS {
@@ -160,24 +160,6 @@ pub fn parse_suggestions(
         return Err(SuggestionError::Empty);
     }
     Ok(suggestions)
-}
-
-/// Returns the reply without one leading block of thoughts and without its only code fence.
-fn strip_frame(reply: &str) -> &str {
-    let mut text = reply.trim();
-    if let Some(rest) = text.strip_prefix("<think>")
-        && let Some((_, after)) = rest.split_once("</think>")
-    {
-        text = after.trim();
-    }
-    let Some(rest) = text.strip_prefix("```") else {
-        return text;
-    };
-    let body = rest.split_once('\n').map_or("", |(_, body)| body);
-    match body.trim_end().strip_suffix("```") {
-        Some(inside) if !inside.contains("```") => inside.trim(),
-        _ => text,
-    }
 }
 
 /// Returns a text on one line, without control characters, cut to a length.

@@ -8,6 +8,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use thiserror::Error;
 
@@ -15,7 +16,7 @@ use super::edit_target::{EditTarget, EditTargetError, read_file};
 use crate::diag::yaml::YamlDoc;
 
 /// A value of an eval.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EvalValue {
     /// True for an entry of `params`, false for a key of the eval itself.
     pub is_param: bool,

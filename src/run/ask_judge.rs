@@ -17,7 +17,7 @@ use crate::clock::Clock;
 use crate::event::{CallCx, DeltaPart, Emitter, EventKind, MemoryBlobs, RedactedEvent, TurnFact};
 use crate::handlers::EvalTypeRegistry;
 use crate::judge::{JudgeEngine, ModelAnswer, ModelQuestion};
-use crate::model::{CellIx, JudgeConfig, TurnIx};
+use crate::model::{CellIx, JudgeConfig, TokenUsage, TurnIx};
 use crate::workspace::{ApiKeyError, Env, Workspace, resolve_key};
 
 /// The reason why a judge gave no reply.
@@ -36,15 +36,33 @@ pub enum AskJudgeError {
     #[error("{0}")]
     NoReply(String),
     /// The reply has no text.
-    #[error("the reply of `{0}` has no text")]
-    Empty(String),
+    #[error("the reply of `{judge}` has no text")]
+    Empty {
+        /// The judge.
+        judge: String,
+        /// The tokens, which cost money without a text too.
+        usage: TokenUsage,
+    },
 }
 
 impl AskJudgeError {
     /// Returns true if a request may have been sent.
     pub fn was_sent(&self) -> bool {
-        matches!(self, Self::NoReply(_) | Self::Empty(_))
+        matches!(self, Self::NoReply(_) | Self::Empty { .. })
     }
+}
+
+/// Estimates one question of this many bytes to a judge's model. Sends nothing.
+pub fn preview_question(judge: &JudgeConfig, bytes: u64) -> JudgePreview {
+    let mut preview = JudgePreview::default();
+    let request = CellRequest {
+        size: Some(RequestSize { bytes, turns: 1 }),
+        model: None,
+    };
+    preview.add_cell(judge, request, None);
+    // Without recorded usage there is no duration, so the concurrency does not matter.
+    preview.finish(judge, 1);
+    preview
 }
 
 /// The progress of a question, as one phrase: `waits for the rate limit`, `attempt 2`, `received 1200 characters`.
@@ -73,18 +91,8 @@ impl JudgeInquiry<'_> {
         let (_, engine) = self.prepare(false).await?;
         let body = engine.question_request(self.question);
         let body = body.map_err(|error| AskJudgeError::NoReply(error.to_string()))?;
-        let size = RequestSize {
-            bytes: body.pieces.iter().map(|piece| piece.len() as u64).sum(),
-            turns: 1,
-        };
-        let request = CellRequest {
-            size: Some(size),
-            model: None,
-        };
-        let mut preview = JudgePreview::default();
-        preview.add_cell(self.judge, request, None);
-        // Without recorded usage there is no duration, so the concurrency does not matter.
-        preview.finish(self.judge, 1);
+        let bytes = body.pieces.iter().map(|piece| piece.len() as u64).sum();
+        let preview = preview_question(self.judge, bytes);
         Ok(PaidCalls::of_judges([(&*self.judge.name, &preview)]))
     }
 
@@ -129,7 +137,10 @@ impl JudgeInquiry<'_> {
             AskJudgeError::NoReply(redactor.redact(&text).unwrap_or(text))
         })?;
         if reply.text.trim().is_empty() {
-            return Err(AskJudgeError::Empty(self.judge.name.clone()));
+            return Err(AskJudgeError::Empty {
+                judge: self.judge.name.clone(),
+                usage: reply.usage,
+            });
         }
         Ok(reply)
     }

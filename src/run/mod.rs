@@ -41,10 +41,12 @@ mod plan;
 mod prepare;
 mod preview;
 mod prompts;
+mod proposals;
 mod record_key;
 pub mod robustness;
 mod shots;
 mod start;
+mod variants;
 
 #[cfg(test)]
 mod tests;
@@ -57,7 +59,7 @@ use tokio_util::sync::CancellationToken;
 
 pub(crate) use inputs::ids::{TranscriptIds, collect_transcript_ids};
 
-pub use ask_judge::{AskJudgeError, AskProgress, JudgeInquiry};
+pub use ask_judge::{AskJudgeError, AskProgress, JudgeInquiry, preview_question};
 pub use connection_check::{
     ConnectionCheck, ConnectionError, ConnectionReport, check_connections, is_built_in,
     preview_connections,
@@ -80,8 +82,15 @@ pub(crate) use plan::filter::{FilterWord, split_words};
 pub use prepare::check_sends;
 pub use preview::{CostRange, JudgePreview, RunPreview, TokenEstimate, preview_run};
 pub use prompts::{RenderedPrompt, RenderedShot, render_prompts};
+pub use proposals::{
+    MAX_PROPOSAL_PROMPT_BYTES, MAX_PROPOSALS, Proposal, ProposalCase, ProposalError,
+    ProposalPrompt, collect_case_messages, parse_proposals, render_proposal_prompt,
+};
 pub use record_key::find_record_key;
 pub use start::start_run;
+pub use variants::{
+    PartLabel, PreparedVariant, list_part_labels, prepare_variant, read_cached_state,
+};
 
 use crate::event::{ParentRun, RunPurpose, RunTotals};
 use crate::judge::{EvidenceMissPolicy, Gate, OpenGate};

@@ -15,6 +15,7 @@ use super::state::finding_marks::{FindingMarksKey, RubricEval};
 use super::state::judge_trace::CellRef;
 use super::state::readable_request::RequestKey;
 use super::state::runs::RunTicket;
+use super::state::variants::VariantListing;
 use crate::compare::{QueueEval, StratumProperty};
 use crate::event::RecordedRequest;
 use crate::model::{Blob, CellName, JudgeConfig, RunId, TranscriptRef};
@@ -244,6 +245,17 @@ pub(crate) enum Effect {
         eval: u32,
         version: u64,
         input: Shared<FiguresInput>,
+    },
+    /// List the variants of the workspace's files.
+    ListVariants {
+        number: u64,
+        workspace: Arc<Workspace>,
+    },
+    /// Judge a variant on its dev labels.
+    JudgeVariant {
+        number: u64,
+        listing: Shared<VariantListing>,
+        position: usize,
     },
     /// Read a review. `more` extends its sample.
     OpenReview {

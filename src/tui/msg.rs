@@ -23,6 +23,7 @@ use super::state::overlay::AvailableJudge;
 use super::state::readable_request::{ReadableRequest, RequestKey};
 use super::state::runs::RunTicket;
 use super::state::transcript_source::TranscriptSourceText;
+use super::state::variants::VariantListing;
 use super::task_failure::TaskFailure;
 use super::widget::canvas::HitMap;
 use crate::diag::Diagnostic;
@@ -291,6 +292,17 @@ pub(crate) enum Msg {
         eval: u32,
         version: u64,
         figures: Result<Shared<ScreenFigures>, TaskFailure>,
+    },
+    /// The variants of the workspace's files were listed.
+    VariantsListed {
+        number: u64,
+        listed: Result<Shared<VariantListing>, TaskFailure>,
+    },
+    /// The run of a variant ended.
+    VariantJudged {
+        number: u64,
+        name: String,
+        done: Result<(), TaskFailure>,
     },
     /// The search for available judges ended.
     JudgesFound {

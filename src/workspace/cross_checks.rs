@@ -178,3 +178,47 @@ pub(super) fn find_retiring_models(
         })
         .collect()
 }
+
+/// Returns a warning for each eval that names a model (`params.model`) whose provider announced its end. `default_judge` is
+/// the judge of dicta.yaml.
+pub(super) fn find_retiring_eval_models(
+    rubrics: &[Arc<Rubric>],
+    judges: &IndexMap<String, JudgeConfig>,
+    default_judge: Option<&str>,
+) -> Vec<Diagnostic> {
+    let mut problems: Vec<Diagnostic> = Vec::new();
+    for rubric in rubrics {
+        for eval in &rubric.evals {
+            let Some(model) = eval.params.get("model").and_then(|model| model.as_str()) else {
+                continue;
+            };
+            let named = list_named_judges(eval.judge.as_ref(), eval.panel.as_ref(), "");
+            let of_rubric = || list_named_judges(rubric.judge.as_ref(), rubric.panel.as_ref(), "");
+            let named = if named.is_empty() { of_rubric() } else { named };
+            let mut names: Vec<&str> = named.iter().map(|(name, _)| name.as_str()).collect();
+            if names.is_empty() {
+                names.extend(default_judge);
+            }
+            let configs = names.iter().filter_map(|name| judges.get(*name));
+            let ends = configs.filter_map(|judge| {
+                find_retirement(&JudgeConfig {
+                    model: model.to_owned(),
+                    ..judge.clone()
+                })
+            });
+            // The judges of a panel would repeat the warning.
+            for end in ends.take(1) {
+                let message = format!(
+                    "eval {}: the provider retires {model} on {}, as a copy of {} states (copy of {RETIREMENTS_READ} or before; \
+                     check the page); `dicta variants` compares another `model` with it",
+                    eval.id, end.date, end.source
+                );
+                // The parts of an eval repeat its params.
+                if problems.iter().all(|problem| problem.message != message) {
+                    problems.push(Diagnostic::warning(RETIRING_MODEL, &rubric.path, message));
+                }
+            }
+        }
+    }
+    problems
+}

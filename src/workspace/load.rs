@@ -300,6 +300,9 @@ impl WorkspaceLoader<'_> {
             self.problems.extend(found);
             let retiring = cross_checks::find_retiring_models(&judges, doc);
             self.problems.extend(retiring);
+            let retiring =
+                cross_checks::find_retiring_eval_models(&rubrics, &judges, judge.as_deref());
+            self.problems.extend(retiring);
         }
         if !has_errors(&self.problems) {
             labels::upgrade_earlier_ids(&mut found, &transcripts.files);

@@ -29,6 +29,7 @@ pub mod lint;
 mod load;
 mod model_config;
 pub mod paths;
+pub mod proposal_log;
 mod rubric_files;
 mod rubric_text;
 pub mod rubric_write;
@@ -39,6 +40,7 @@ mod source_judges;
 mod tools_files;
 pub mod trust;
 pub mod variables;
+pub mod variant_file;
 pub mod watch;
 
 use std::collections::{BTreeSet, HashMap};

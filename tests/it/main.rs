@@ -21,6 +21,7 @@ mod fetch;
 mod files;
 mod history;
 mod imported_openai;
+mod improve;
 mod judge_wire;
 mod labels;
 mod made;

@@ -212,6 +212,7 @@ const COMMANDS: &[&[&str]] = &[
     &["noise", "a/*", "--repeat", "2"],
     &["branch", "@", "a/r/e", "--at", "1.prompt"],
     &["variants", "variants.yaml", "--dry-run"],
+    &["improve", "judged", "--judge", "rules", "--dry-run"],
     &["migrate", "--from", "rules", "--to", "rules"],
     &[
         "import",
@@ -261,7 +262,7 @@ const COMMANDS: &[&[&str]] = &[
 /// Subcommands that need pairs of transcripts, which this workspace lacks.
 const NEED_PAIRS: [&str; 2] = ["pairs", "choose"];
 /// Commands that fail in this workspace or without a terminal.
-const FAILING: [&str; 5] = ["open", "prompt", "variants", "migrate", "branch"];
+const FAILING: [&str; 6] = ["open", "prompt", "variants", "improve", "migrate", "branch"];
 
 #[test]
 fn every_command_resolves_relative_paths_in_the_named_folder() {

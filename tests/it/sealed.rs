@@ -98,6 +98,7 @@ const COVERED: &[&[&str]] = &[
     &["compare", "@", "@"],
     &["robustness", "rules", "--dry-run"],
     &["variants", "v.yaml", "--dry-run"],
+    &["improve", "judged", "--judge", "other", "--dry-run"],
     &[
         "migrate", "--from", "rules", "--to", "other", "--format", "json",
     ],

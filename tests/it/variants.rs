@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 use crate::cli::{TestDir, judged_by, text};
 use crate::support::wire::{Dialect, Reply, WireServer};
 
-const COUNT: usize = 30;
-const RUBRIC: &str = "id: r\nevals:\n  - id: colour # ours\n    type: llm_judge\n    params:\n      # the question\n      criteria: Has the right colour.\n";
+pub(crate) const COUNT: usize = 30;
+pub(crate) const RUBRIC: &str = "id: r\nevals:\n  - id: colour # ours\n    type: llm_judge\n    params:\n      # the question\n      criteria: Has the right colour.\n";
 const VARIANTS: &str = "eval: r/colour\nvariants:\n  - { name: base }\n  - { name: taught, shots: { pass: 1, fail: 1, pick: random } }\n  - { name: thrice, repeat: 3 }\n";
 
 /// Returns the colour of a text.
-fn colour(text: &str) -> &'static str {
+pub(crate) fn colour(text: &str) -> &'static str {
     if text.contains("reddish") {
         "reddish"
     } else {
@@ -39,7 +39,7 @@ fn pupil() -> WireServer {
 }
 
 /// A workspace whose people pass reddish answers and fail bluish ones.
-fn workspace(server: &WireServer) -> TestDir {
+pub(crate) fn workspace(server: &WireServer) -> TestDir {
     let test_dir = TestDir::new();
     let prices = "prices: { input: 1, output: 1 }";
     let judge = judged_by(server).replace("model: m }", &format!("model: m, {prices} }}"));
@@ -65,7 +65,7 @@ fn workspace(server: &WireServer) -> TestDir {
     test_dir
 }
 
-fn json_of(test_dir: &TestDir, args: &[&str]) -> Value {
+pub(crate) fn json_of(test_dir: &TestDir, args: &[&str]) -> Value {
     let output = test_dir.dicta(args);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     serde_json::from_slice(&output.stdout).expect("JSON")
@@ -99,7 +99,19 @@ fn right_shots_flip_the_wrong_cells_and_the_table_shows_it() {
         (&json!(false), &json!(true))
     );
     let usd = |one: &Value| one["cost_usd_per_1000"].as_f64().expect("a cost");
-    assert!(usd(taught) > 0.0 && usd(thrice) >= 0.0);
+    assert!(usd(taught) > 0.0 && usd(thrice) > 2.0 * usd(base));
+    // A second time every verdict is cached, and the table still says what asking costs.
+    let asked = server.requests().len();
+    let again = json_of(&test_dir, &args);
+    assert_eq!(server.requests().len(), asked);
+    for at in 0..3 {
+        for key in ["cost_usd_per_1000", "on_front"] {
+            assert_eq!(
+                again["variants"][at][key], found["variants"][at][key],
+                "{again}"
+            );
+        }
+    }
     // The measured verdicts are no state of the history, and no request contains a test transcript.
     let history = test_dir.dicta(&["history", "--format", "jsonl"]);
     assert_eq!(text(&history.stdout), "", "{}", text(&history.stderr));
@@ -303,4 +315,133 @@ fn configured_model_with_a_known_end_is_a_warning_with_its_source() {
     ] {
         assert!(all.contains(expected), "{expected}: {all}");
     }
+}
+
+#[test]
+fn retiring_model_of_an_eval_and_a_reply_of_another_model_are_warnings() {
+    let test_dir = TestDir::new();
+    test_dir.workspace(
+        "judge: m\njudges:\n  m: { provider: openai, model: gpt-5.1 }\n",
+        "  - { id: polite, type: llm_judge, params: { criteria: Polite., model: o3-mini } }\n",
+    );
+    let checked = test_dir.dicta(&["check"]);
+    let all = text(&checked.stdout) + &text(&checked.stderr);
+    assert!(
+        all.contains("eval polite: the provider retires o3-mini on 2026-10-23"),
+        "{all}"
+    );
+    for (dialect, provider) in [
+        (Dialect::Openai, "openai"),
+        (Dialect::Responses, "openai-responses"),
+        (Dialect::Anthropic, "anthropic"),
+        (Dialect::Gemini, "gemini"),
+    ] {
+        let verdict = json!({"citations": [], "reasoning": "So.", "passed": true, "score": 1});
+        let server = WireServer::answering(dialect, move |_| {
+            Reply::verdict(verdict.clone()).named("another-model")
+        });
+        let test_dir = TestDir::new();
+        test_dir.workspace(
+            &judged_by(&server).replace("provider: openai", &format!("provider: {provider}")),
+            "  - { id: polite, type: llm_judge, params: { criteria: Polite. } }\n",
+        );
+        let line = |id: &str| {
+            let messages = json!([{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello."}]);
+            json!({"id": id, "messages": messages}).to_string() + "\n"
+        };
+        test_dir.write("t.jsonl", &(line("a") + &line("b")));
+        let run = test_dir.dicta(&["run", "--yes"]);
+        let notes = text(&run.stderr);
+        let warning = "judge `m` asked for model `m`, and the reply names `another-model`";
+        assert_eq!(notes.matches(warning).count(), 1, "{dialect:?}: {notes}");
+        assert!(
+            text(&run.stdout)
+                .contains("another model: judge m asked for m, and the replies name another-model"),
+            "{dialect:?}: {}",
+            text(&run.stdout)
+        );
+        let again = test_dir.dicta(&["run", "--yes", "--refresh", "-q", "--format", "json"]);
+        let rows = text(&again.stdout);
+        assert!(
+            rows.contains("\"replied\":\"another-model\"")
+                || rows.contains("\"replied\": \"another-model\""),
+            "{rows}"
+        );
+    }
+}
+
+#[test]
+fn split_judges_each_clause_and_names_the_one_that_explains_the_disagreements() {
+    // The judge holds every clause except the one about the length, which it never sees fulfilled.
+    let server = WireServer::answering(Dialect::Openai, |request| {
+        let body = &request.body;
+        let judged = colour(body.rsplit("begin transcript").next().unwrap_or_default());
+        let passed = (!body.contains("at most 3 words"))
+            && (!body.contains("reddish colour") || judged == "reddish");
+        let verdict =
+            json!({"citations": [], "reasoning": "As scripted.", "passed": passed, "score": 0.5});
+        Reply::text(verdict.to_string())
+    });
+    let test_dir = workspace(&server);
+    let both = RUBRIC.replace(
+        "Has the right colour.",
+        "The answer has a reddish colour. It has at most 3 words.",
+    );
+    test_dir.write("r.yaml", &both);
+    let dry = test_dir.dicta(&["variants", "--split", "colour", "--dry-run"]);
+    let dry = text(&dry.stdout);
+    assert!(
+        dry.contains("whole: ") && dry.contains("clause 2: "),
+        "{dry}"
+    );
+    let args = ["variants", "--split", "colour", "--yes", "--format", "json"];
+    let found = json_of(&test_dir, &args);
+    let passes = found["labels"]["pass"].as_u64().expect("a count");
+    let fails = found["labels"]["fail"].as_u64().expect("a count");
+    let clauses = &found["clauses"];
+    assert_eq!(clauses["disagreements"], passes, "{found}");
+    assert_eq!(clauses["unexplained"], 0);
+    let [colour, length] = [0, 1].map(|at| &clauses["clauses"][at]);
+    assert_eq!(length["text"], "It has at most 3 words");
+    assert_eq!(
+        (&length["explained"], &length["explained_alone"]),
+        (&json!(passes), &json!(passes))
+    );
+    assert_eq!(
+        (&colour["explained"], &colour["failed_label_fails"]),
+        (&json!(0), &json!(fails))
+    );
+    assert_eq!(found["variants"][1]["name"], "all clauses");
+    let people = text(&test_dir.dicta(&args[..4]).stdout);
+    assert!(
+        people.contains("* clause 2: It has at most 3 words"),
+        "{people}"
+    );
+    // One text has no place for several criteria.
+    let taken = test_dir.dicta(&["variants", "--split", "colour", "--take", "clauses"]);
+    assert!(
+        text(&taken.stderr).contains("binary_rubric"),
+        "{}",
+        text(&taken.stderr)
+    );
+    let list = RUBRIC.replace("llm_judge", "binary_rubric").replace(
+        "criteria: Has the right colour.",
+        "criteria: [Names a colour. Asks nothing.]",
+    );
+    test_dir.write("r.yaml", &list);
+    let taken = test_dir.dicta(&["variants", "--split", "colour", "--take", "clauses"]);
+    assert_eq!(taken.status.code(), Some(0), "{}", text(&taken.stderr));
+    let rubric = std::fs::read_to_string(test_dir.path().join("r.yaml")).expect("text");
+    assert!(
+        rubric.contains("\"Names a colour\"")
+            && rubric.contains("\"Asks nothing\"")
+            && rubric.contains("# ours"),
+        "{rubric}"
+    );
+    let again = test_dir.dicta(&["variants", "--split", "colour", "--take", "clauses"]);
+    assert!(
+        text(&again.stdout).contains("changes nothing"),
+        "{}",
+        text(&again.stdout)
+    );
 }

@@ -162,6 +162,41 @@ def holm(case):
     check_list("holm", "adjusted", case["adjusted"], multipletests(case["values"], method="holm")[1], case)
 
 
+def variants(case):
+    """Computes a whole table of `dicta variants` again, from labels and verdicts."""
+    labels = case["labels"]
+    first = case["variants"][0]["verdicts"]
+    p_values = []
+    for at, row in enumerate(case["variants"]):
+        pairs = [(y, a) for y, a in zip(labels, row["verdicts"]) if a is not None]
+        label, verdict = zip(*pairs)
+        shares = {
+            "tpr": (metrics.recall_score(label, verdict), [a for y, a in pairs if y]),
+            "tnr": (metrics.recall_score(label, verdict, pos_label=False), [not a for y, a in pairs if not y]),
+            "agreement": (metrics.accuracy_score(label, verdict), [y == a for y, a in pairs]),
+        }
+        for name, (value, hits) in shares.items():
+            ours = row[name]
+            check("variants", name, ours["value"], float(value), case)
+            check("variants", f"{name} labels", ours["labels"], len(hits), case)
+            interval = proportion_confint(sum(hits), len(hits), method="wilson")
+            check_list("variants", f"{name} interval", ours["interval"], interval, case)
+        if at == 0:
+            assert row["p"] is None and row["p_holm"] is None
+            continue
+        table = np.zeros((2, 2), dtype=int)
+        for y, old, new in zip(labels, first, row["verdicts"]):
+            if old is not None and new is not None:
+                table[int(old == y), int(new == y)] += 1
+        check("variants", "lost", row["lost"], int(table[1, 0]), case)
+        check("variants", "gained", row["gained"], int(table[0, 1]), case)
+        p_value = mcnemar(table, exact=True).pvalue
+        check("variants", "p", row["p"], float(p_value), case)
+        p_values.append(min(1.0, float(p_value)))
+    adjusted = multipletests(p_values, method="holm")[1]
+    check_list("variants", "p_holm", [row["p_holm"] for row in case["variants"][1:]], adjusted, case)
+
+
 def probabilities(case):
     probability, label = zip(*case["pairs"])
     check_figures("probabilities", case, {
@@ -192,6 +227,7 @@ def main():
         "shares": shares,
         "pairs": pairs,
         "holm": holm,
+        "variants": variants,
         "probabilities": probabilities,
         "flips": flips,
     }

@@ -10,6 +10,7 @@ use dicta::compare::statistics::{
     jeffreys_interval, kendall_tau_b, krippendorff_alpha, mean_absolute_error, randolph_kappa,
     spearman_rho, weighted_kappa, wilson_interval,
 };
+use dicta::compare::{ShareFigure, VariantVerdicts, compare_variants};
 use fastrand::Rng;
 use serde_json::{Map, Value, json};
 
@@ -86,6 +87,7 @@ fn cases() -> Value {
     add("shares", &mut shares);
     add("pairs", &mut pairs);
     add("holm", &mut holm);
+    add("variants", &mut variants);
     add("probabilities", &mut probabilities);
     add("flips", &mut flips);
     Value::Object(all)
@@ -264,6 +266,49 @@ fn holm(random: &mut Rng) -> Value {
         .map(|_| random.f64().powi(3))
         .collect();
     json!({ "values": values, "adjusted": adjust_holm(&values) })
+}
+
+/// A table of variants on the same labels. Some verdicts are missing.
+fn variants(random: &mut Rng) -> Value {
+    let mut labels: Vec<bool> = (0..random.usize(8..120)).map(|_| random.bool()).collect();
+    // Both classes occur.
+    (labels[0], labels[1]) = (true, false);
+    let variants: Vec<VariantVerdicts> = (0..random.usize(2..7))
+        .map(|at| {
+            let right = 0.55 + 0.4 * random.f64();
+            let verdicts = labels.iter().enumerate().map(|(place, label)| {
+                let is_right = random.f64() < right;
+                // The first two labels always have a verdict, so that no class is empty.
+                (place < 2 || random.f64() < 0.95).then_some(*label == is_right)
+            });
+            VariantVerdicts {
+                name: format!("v{at}"),
+                verdicts: verdicts.collect(),
+                ..VariantVerdicts::default()
+            }
+        })
+        .collect();
+    let table = compare_variants(&labels, &variants);
+    let share = |one: ShareFigure| {
+        json!({
+            "value": one.share(),
+            "labels": one.labels,
+            "interval": one.interval.map(limits),
+        })
+    };
+    let rows = table.variants.iter().zip(&variants).map(|(row, own)| {
+        json!({
+            "verdicts": own.verdicts,
+            "tpr": share(row.tpr),
+            "tnr": share(row.tnr),
+            "agreement": share(row.agreement),
+            "lost": row.paired.map(|paired| paired.counts.lost),
+            "gained": row.paired.map(|paired| paired.counts.gained),
+            "p": row.paired.map(|paired| paired.p_value),
+            "p_holm": row.paired.map(|paired| paired.p_holm),
+        })
+    });
+    json!({ "labels": labels, "variants": rows.collect::<Vec<_>>() })
 }
 
 fn probabilities(random: &mut Rng) -> Value {

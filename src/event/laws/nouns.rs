@@ -154,6 +154,8 @@ pub(super) fn result() -> impl Strategy<Value = CellResult> {
                     bill: score.map(|usd| Cost { usd, unknown: ms }),
                     duration_ms: Millis(ms),
                     cached,
+                    first_cost_usd: score,
+                    first_duration_ms: None,
                     tool_causes: if by_human {
                         vec![Cause::Refused.as_str().to_owned()].into()
                     } else {

@@ -50,6 +50,22 @@ pub(super) fn parse_clauses(criteria: &str, guide: &str) -> Vec<Clause> {
     clauses
 }
 
+/// Splits criteria into the clauses that `rules` would check one by one, also those that it cannot check. Lines of levels
+/// are no clauses.
+pub fn split_clauses(criteria: &str) -> Vec<String> {
+    let lines = criteria.lines().filter(|line| !LEVEL.is_match(line.trim()));
+    let mut clauses = Vec::new();
+    for line in lines {
+        let line = BULLET.replace(line, "");
+        for sentence in split_sentences(&line) {
+            let sentence = sentence.trim().trim_end_matches(['.', ';', ',', '!', ':']);
+            let pieces = split_sentence(sentence).into_iter().map(str::trim);
+            clauses.extend(pieces.filter(|piece| !piece.is_empty()).map(str::to_owned));
+        }
+    }
+    clauses
+}
+
 fn parse_line(line: &str) -> Vec<Clause> {
     let line = BULLET.replace(line, "");
     let mut clauses = Vec::new();

@@ -49,6 +49,7 @@ use serde_json::value::RawValue;
 
 use self::clause_check::{ClauseResult, FetchedPage, PageContent};
 pub use self::explain::explain_request_body;
+pub use self::grammar::split_clauses;
 use self::prompt_material::PromptMaterial;
 use self::rules_verdict::{RequestedParts, collect_clauses, state_verdict, state_verdict_in_parts};
 use super::{JudgeEngine, JudgeEngineDeps, ScoreRange, VerdictFormat};

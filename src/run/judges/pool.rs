@@ -356,7 +356,15 @@ fn cell_votes(cells: &[DecisionCell]) -> Vec<CellVote> {
 /// Returns another run's result as this run records it: with the id of that run, and without cost.
 pub(in crate::run) fn mark_as_cached(run: &RunId, result: CellResult) -> CellResult {
     let judged = result.verdict.is_some() || result.usage.is_some();
+    // A report of costs needs what the verdict cost, and not that a look-up is free.
+    let (first_cost_usd, first_duration_ms) = if judged {
+        result.asking()
+    } else {
+        (None, None)
+    };
     CellResult {
+        first_cost_usd,
+        first_duration_ms,
         // Keep the first run in the chain: it is the one that asked the judge.
         cached: result.cached.or_else(|| Some(run.clone())),
         // A cached verdict has zero usage; a check has none.

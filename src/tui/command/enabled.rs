@@ -241,6 +241,11 @@ pub(super) fn agreement(app: &App) -> EnabledResult {
     fail_if(app.live_session.cells.rows.is_empty(), "no cells yet")
 }
 
+/// Needs a workspace.
+pub(super) fn variants(app: &App) -> EnabledResult {
+    require_workspace(app)
+}
+
 /// Needs a label whose question or transcript changed.
 pub(super) fn label_to_confirm(app: &App) -> EnabledResult {
     label(app)?;

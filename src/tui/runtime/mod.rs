@@ -13,6 +13,7 @@ mod progress;
 mod review;
 mod review_suggestions;
 mod runs;
+mod variants;
 mod warnings;
 mod workspaces;
 
@@ -533,6 +534,12 @@ impl Runtime {
             Effect::WriteLabel(order) => self.write_label(order),
             Effect::RememberChoices(choices) => self.remember_choices(choices),
             Effect::FindJudges { row, order } => self.find_judges(row, order),
+            Effect::ListVariants { number, workspace } => self.list_variants(number, workspace),
+            Effect::JudgeVariant {
+                number,
+                listing,
+                position,
+            } => self.judge_variant(number, listing, position),
             Effect::OpenReview {
                 number,
                 place,

@@ -36,6 +36,7 @@ pub(crate) mod text_cache;
 pub(crate) mod tour;
 pub(crate) mod trace_screen;
 pub(crate) mod transcript_source;
+pub(crate) mod variants;
 pub(crate) mod verdict_claims;
 
 use std::borrow::Cow;

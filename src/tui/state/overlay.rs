@@ -9,6 +9,7 @@ use super::notices::NoticeLevel;
 use super::queue_options::QueueOption;
 use super::saves::EvalName;
 use super::transcript_source::SourceOverlay;
+use super::variants::VariantsScreen;
 use crate::model::{JudgeConfig, make_visible, pluralize};
 use crate::review::SuggestionOrder;
 use crate::run::{JudgePreview, PaidCalls, RunPreview};
@@ -79,6 +80,8 @@ pub(crate) enum Overlay {
     CloseDisagreement { row: RowId, selected: usize },
     /// The figures of an eval: is its judge good enough?
     Agreement { eval: u32, scroll: ScrollState },
+    /// The variants of the workspace's files.
+    Variants(VariantsScreen),
     /// Asks for a number of repeats.
     RepeatCount(LineInput),
     /// Asks for the file to which a state of the history is exported.

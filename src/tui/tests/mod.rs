@@ -31,6 +31,7 @@ mod server;
 mod source;
 mod trace_screen;
 mod unjudged_file;
+mod variants;
 
 use std::path::Path;
 

@@ -6,7 +6,7 @@ use super::notices::push_info;
 use super::{
     copy, edits, example_edit, figures, focus, footer_input, label_notes, label_queues, labels,
     opened_item, overlay, panes, progress, quit, repeats, replay, replayed_evidence, review, runs,
-    saves, trace_screen,
+    saves, trace_screen, variants,
 };
 use crate::tui::command::{self, UiCommand};
 use crate::tui::effect::Effect;
@@ -96,6 +96,7 @@ fn dispatch_command(app: &mut App, command: UiCommand) -> Vec<Effect> {
         UiCommand::LabelAdvance => label_queues::toggle_advance(app),
         UiCommand::LabelClose => label_notes::open_closing(app),
         UiCommand::Agreement => figures::open_agreement(app),
+        UiCommand::Variants => variants::open(app),
         UiCommand::LabelMove => edits::move_labels(app),
         UiCommand::Blind => labels::toggle_blind(app),
         UiCommand::Run => runs::run_focused(app),

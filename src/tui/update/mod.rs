@@ -42,6 +42,7 @@ mod touched_evals;
 mod tour;
 mod trace_screen;
 mod trust;
+mod variants;
 mod warnings;
 
 use super::effect::Effect;
@@ -228,6 +229,10 @@ pub(crate) fn update(app: &mut App, msg: Msg) -> Vec<Effect> {
             version,
             figures,
         } => figures::handle_computed(app, eval, version, figures),
+        Msg::VariantsListed { number, listed } => variants::handle_listed(app, number, listed),
+        Msg::VariantJudged { number, name, done } => {
+            variants::handle_judged(app, number, &name, done)
+        }
         Msg::JudgesFound { row, judges } => overlay::handle_judges_found(app, row, judges),
         Msg::TranscriptsListed { file, listed } => opened_item::handle_listed(app, &file, listed),
         Msg::WorkspaceMade(made) => opened_item::handle_workspace_made(app, made),

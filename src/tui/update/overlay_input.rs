@@ -8,7 +8,7 @@ use ratatui::layout::Size;
 use super::notices::push_info;
 use super::{
     commands, cost_consent, label_notes, label_queues, progress, quit, repeats, replay,
-    review_suggest, runs, state_export, trust,
+    review_suggest, runs, state_export, trust, variants,
 };
 use crate::model::DisagreementCause;
 use crate::theme::{self, Theme};
@@ -69,6 +69,11 @@ pub(super) fn handle_key(app: &mut App, chord: KeyChord) -> Vec<Effect> {
     }
     if chord.code == KeyCode::Enter {
         return accept_selection(app, top);
+    }
+    if let Overlay::Variants(screen) = top {
+        let (screen, effects) = variants::handle_key(app, screen, chord);
+        app.overlays.extend(screen.map(Overlay::Variants));
+        return effects;
     }
     match &mut top {
         Overlay::Help { search, selected } => {
@@ -142,7 +147,7 @@ pub(super) fn handle_key(app: &mut App, chord: KeyChord) -> Vec<Effect> {
                 order.recorded_only = !order.recorded_only;
             }
         }
-        Overlay::Themes { .. } => {}
+        Overlay::Themes { .. } | Overlay::Variants(_) => {}
     }
     app.overlays.push(top);
     Vec::new()
@@ -206,6 +211,7 @@ pub(super) fn handle_click(app: &mut App, line: usize) -> Vec<Effect> {
         | Overlay::ConfirmTrust { .. }
         | Overlay::Statistics { .. }
         | Overlay::Agreement { .. }
+        | Overlay::Variants(_)
         | Overlay::Source(_)
         | Overlay::SeekTo(_)
         | Overlay::RepeatCount(_)
@@ -257,6 +263,14 @@ fn move_selection(app: &mut App, top: &mut Overlay, steps: i64) {
         Overlay::CloseDisagreement { selected, .. } => {
             *selected = moved(*selected, DisagreementCause::ALL.len());
         }
+        Overlay::Variants(screen) if screen.shows_diff => {
+            let area = log_area(app.ui.size);
+            // The blocks are of the whole screen, so the scroll state is copied.
+            let mut scroll = screen.scroll.clone();
+            scroll.scroll_rows(&screen.to_blocks(), area, steps);
+            screen.scroll = scroll;
+        }
+        Overlay::Variants(screen) => screen.selected = moved(screen.selected, screen.count()),
         Overlay::Agreement { eval, scroll } => {
             let area = log_area(app.ui.size);
             scroll.scroll_rows(&content::agreement_blocks(app, *eval), area, steps);
@@ -427,6 +441,11 @@ fn accept_selection(app: &mut App, top: Overlay) -> Vec<Effect> {
         },
         Overlay::CloseDisagreement { row, selected } => {
             label_notes::accept_cause(app, row, selected)
+        }
+        Overlay::Variants(mut screen) => {
+            variants::switch_diff(&mut screen);
+            app.overlays.push(Overlay::Variants(screen));
+            Vec::new()
         }
         Overlay::QuitWhileRunning
         | Overlay::Log { .. }

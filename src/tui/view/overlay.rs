@@ -12,6 +12,7 @@ use crate::tui::command::CommandSpec;
 use crate::tui::content;
 use crate::tui::keymap::{self, KeyContinuation};
 use crate::tui::state::overlay::{self, AvailableJudge, Overlay, TrustQuestion};
+use crate::tui::state::variants::VariantsScreen;
 use crate::tui::state::{App, statistics};
 use crate::tui::view::Canvas;
 use crate::tui::widget::flow::{self, TextBlock};
@@ -109,6 +110,7 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, app: &App) {
                 let blocks = content::agreement_blocks(app, *eval);
                 draw_text(canvas, &title, &blocks, scroll, usize::MAX);
             }
+            Overlay::Variants(screen) => draw_variants(canvas, screen),
             Overlay::RepeatCount(input) => {
                 let cells = &app.live_session.cells;
                 let (title, text) = match cells.group_rows() {
@@ -376,6 +378,15 @@ fn draw_text(
         "j, k scroll  g, G ends  esc closes",
     );
     flow::draw(canvas, inside, source, scroll);
+}
+
+fn draw_variants(canvas: &mut Canvas<'_>, screen: &VariantsScreen) {
+    let blocks = screen.to_blocks();
+    let size = canvas.buffer.area;
+    let width = usize::from(size.width.saturating_sub(6).min(120));
+    let height = usize::from(size.height.saturating_sub(6));
+    let inside = draw_frame(canvas, width, height, &screen.title(), screen.keys_text());
+    flow::draw(canvas, inside, &blocks, &screen.scroll);
 }
 
 fn draw_trust_question(

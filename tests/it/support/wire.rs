@@ -64,6 +64,19 @@ impl Request {
         found.map(|(_, value)| value.as_str())
     }
 
+    /// The model of the body, or of a path such as `/models/NAME:streamGenerateContent`.
+    pub(crate) fn model(&self) -> String {
+        let of_path = || {
+            let (_, rest) = self.path.split_once("/models/")?;
+            rest.split([':', '?']).next().map(str::to_owned)
+        };
+        let body = self.json();
+        let of_body = body["model"].as_str().map(str::to_owned);
+        of_body
+            .or_else(of_path)
+            .unwrap_or_else(|| "scripted".to_owned())
+    }
+
     /// The body as JSON; null where it is none.
     pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or(Value::Null)

@@ -4,8 +4,23 @@ use serde_json::{Value, json};
 
 use super::{Dialect, Reply, Request, anthropic, responses};
 
-/// A turn as pieces of a body: one event each where it is streamed.
+/// A turn as pieces of a body: one event each where it is streamed. It names the model of the request, or another one.
 pub(super) fn pieces(request: &Request, reply: &Reply) -> Vec<String> {
+    let name = reply.model.clone().unwrap_or_else(|| request.model());
+    let pieces = dialect_pieces(request, reply).into_iter();
+    let named = pieces.map(|piece| {
+        ["model", "modelVersion"].iter().fold(piece, |piece, key| {
+            piece.replacen(
+                &format!("\"{key}\":\"scripted\""),
+                &format!("\"{key}\":{}", json!(name)),
+                1,
+            )
+        })
+    });
+    named.collect()
+}
+
+fn dialect_pieces(request: &Request, reply: &Reply) -> Vec<String> {
     match (request.dialect(), request.wants_stream()) {
         (Dialect::Openai, true) => openai(request, reply),
         (Dialect::Openai, false) => vec![openai_whole(request, reply).to_string()],

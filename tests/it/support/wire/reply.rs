@@ -70,6 +70,8 @@ pub(crate) struct Reply {
     pub(super) resets: bool,
     /// Streams each event twice.
     pub(super) doubled: bool,
+    /// The model that the reply names, instead of that of the request.
+    pub(super) model: Option<String>,
     /// States a content length that is wrong by this many bytes.
     pub(super) length_error: Option<i64>,
 }
@@ -104,6 +106,7 @@ impl Reply {
             response: None,
             resets: false,
             doubled: false,
+            model: None,
             length_error: None,
         }
     }
@@ -119,6 +122,12 @@ impl Reply {
     /// Resets the connection where the server would close it.
     pub(crate) fn resets(mut self) -> Self {
         self.resets = true;
+        self
+    }
+
+    /// Names another model than the request.
+    pub(crate) fn named(mut self, model: &str) -> Self {
+        self.model = Some(model.to_owned());
         self
     }
 

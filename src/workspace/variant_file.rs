@@ -6,14 +6,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::Value;
+use thiserror::Error;
 
-use super::error::CommandError;
-use crate::diag::find_nearest;
+use super::{Workspace, replace_rubric_text};
 use crate::diag::yaml::{self, describe_value};
+use crate::diag::{Diagnostic, find_nearest};
 use crate::handlers::EvalTypeRegistry;
 use crate::model::make_visible;
 use crate::rubric::{EvalTypeCatalog as _, EvalValue, Rubric, set_eval_values};
-use crate::workspace::{Workspace, replace_rubric_text};
 
 /// The keys that a variant may override, and whether each is an entry of `params`.
 const OVERRIDES: &[(&str, bool)] = &[
@@ -32,32 +32,75 @@ const FILE_KEYS: &[&str] = &["eval", "variants"];
 /// The largest number of variants in a file. More would choose the luckiest one.
 const MAX_VARIANTS: usize = 50;
 
+/// The reason why variants cannot be used.
+#[derive(Debug, Error)]
+pub enum VariantError {
+    /// The file has problems.
+    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    Problems(Vec<Diagnostic>),
+    /// A name is unknown, or a variant does not fit its rubric.
+    #[error("{0}")]
+    Unusable(String),
+}
+
 /// The variants of one eval.
-pub(super) struct VariantFile {
+#[derive(Debug, Clone)]
+pub struct VariantFile {
     /// The rubric of the eval.
-    pub(super) rubric: Arc<Rubric>,
+    pub rubric: Arc<Rubric>,
     /// The id of the eval.
-    pub(super) eval: String,
+    pub eval: String,
     /// The variants, in order.
-    pub(super) variants: Vec<Variant>,
+    pub variants: Vec<Variant>,
 }
 
 /// A named change of an eval.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Variant {
-    pub(super) name: String,
-    pub(super) values: Vec<EvalValue>,
+pub struct Variant {
+    /// The name.
+    pub name: String,
+    /// The new values.
+    pub values: Vec<EvalValue>,
 }
 
 impl VariantFile {
+    /// Returns variants of the eval with a name: `rubric/eval`, or `eval` if only one rubric has it.
+    pub fn of_eval(
+        name: &str,
+        variants: Vec<Variant>,
+        workspace: &Workspace,
+        registry: &EvalTypeRegistry,
+    ) -> Result<Self, VariantError> {
+        let (rubric, eval) =
+            find_eval(name, workspace, registry).map_err(VariantError::Unusable)?;
+        Ok(Self {
+            rubric,
+            eval,
+            variants,
+        })
+    }
+
+    /// Returns the name of the eval: `rubric/eval`.
+    pub fn eval_name(&self) -> String {
+        format!("{}/{}", self.rubric.id, self.eval)
+    }
+
+    /// Returns true for the eval itself, and for one of its criteria: `tone.2` is a part of `tone`.
+    pub fn has_part(&self, id: &str) -> bool {
+        let number = id
+            .strip_prefix(self.eval.as_str())
+            .and_then(|rest| rest.strip_prefix('.'));
+        id == self.eval || number.is_some_and(|number| number.parse::<u32>().is_ok())
+    }
+
     /// Reads the file. An error names the nearest valid name.
-    pub(super) fn read(
+    pub fn read(
         path: &Path,
         workspace: &Workspace,
         registry: &EvalTypeRegistry,
-    ) -> Result<Self, CommandError> {
+    ) -> Result<Self, VariantError> {
         let text = std::fs::read_to_string(path).map_err(|error| {
-            CommandError::usage(format!(
+            VariantError::Unusable(format!(
                 "{}: {error}",
                 make_visible(&path.to_string_lossy(), false)
             ))
@@ -70,11 +113,10 @@ impl VariantFile {
         path: &Path,
         workspace: &Workspace,
         registry: &EvalTypeRegistry,
-    ) -> Result<Self, CommandError> {
-        let doc = yaml::read_document(text, path).map_err(CommandError::from_diagnostics)?;
-        let refuse = |at: &str, why: String| {
-            CommandError::from_diagnostics(vec![doc.error(at, "variants", why)])
-        };
+    ) -> Result<Self, VariantError> {
+        let doc = yaml::read_document(text, path).map_err(VariantError::Problems)?;
+        let refuse =
+            |at: &str, why: String| VariantError::Problems(vec![doc.error(at, "variants", why)]);
         let Value::Object(file) = &doc.value else {
             return Err(refuse(
                 "",
@@ -105,7 +147,7 @@ impl VariantFile {
         let mut variants: Vec<Variant> = Vec::new();
         for (at, entry) in list.iter().enumerate() {
             let place = format!("/variants/{at}");
-            let variant = read_variant(entry).map_err(|(key, why)| {
+            let variant = Variant::from_value(entry).map_err(|(key, why)| {
                 refuse(
                     &key.map_or_else(|| place.clone(), |key| format!("{place}/{}", escape(&key))),
                     why,
@@ -115,7 +157,8 @@ impl VariantFile {
                 let why = format!("two variants are called `{}`", variant.name);
                 return Err(refuse(&format!("{place}/name"), why));
             }
-            check_judge(&variant, workspace)
+            variant
+                .check_judge(workspace)
                 .map_err(|why| refuse(&format!("{place}/judge"), why))?;
             variants.push(variant);
         }
@@ -127,7 +170,7 @@ impl VariantFile {
     }
 
     /// Returns the variant with a name.
-    pub(super) fn find(&self, name: &str) -> Result<&Variant, CommandError> {
+    pub fn find(&self, name: &str) -> Result<&Variant, VariantError> {
         self.variants
             .iter()
             .find(|variant| variant.name == name)
@@ -138,21 +181,21 @@ impl VariantFile {
                     || format!("the variants are {}", names.collect::<Vec<_>>().join(", ")),
                     |near| format!("did you mean `{near}`?"),
                 );
-                CommandError::usage(format!("no variant is called `{name}`; {hint}"))
+                VariantError::Unusable(format!("no variant is called `{name}`; {hint}"))
             })
     }
 
     /// Returns the text of the rubric with the change of a variant, and the workspace with it.
-    pub(super) fn apply(
+    pub fn apply(
         &self,
         variant: &Variant,
         workspace: &Workspace,
         registry: &EvalTypeRegistry,
-    ) -> Result<(Arc<str>, Workspace), CommandError> {
+    ) -> Result<(Arc<str>, Workspace), VariantError> {
         let rubric = &self.rubric;
         let edited = set_eval_values(&rubric.source, &rubric.path, &self.eval, &variant.values)
             .map_err(|error| {
-                CommandError::usage(format!(
+                VariantError::Unusable(format!(
                     "variant {}: {}: {error}",
                     variant.name,
                     rubric.path.display()
@@ -162,7 +205,7 @@ impl VariantFile {
         let changed = replace_rubric_text(workspace, &rubric.path, &edited, registry);
         let changed = changed.map_err(|problems| {
             let all: Vec<String> = problems.iter().map(ToString::to_string).collect();
-            CommandError::usage(format!(
+            VariantError::Unusable(format!(
                 "variant {} loads no rubric: {}",
                 variant.name,
                 all.join("; ")
@@ -184,65 +227,67 @@ fn unknown_key<'k>(key: &str, known: impl Iterator<Item = &'k str> + Clone) -> S
     format!("unknown key `{key}`; {hint}")
 }
 
-/// Reads one entry. The error has the key that it is about.
-fn read_variant(entry: &Value) -> Result<Variant, (Option<String>, String)> {
-    let Value::Object(map) = entry else {
-        let why = format!(
-            "a variant is a mapping, such as {{ name: strict, criteria: … }} (got {})",
-            describe_value(entry)
-        );
-        return Err((None, why));
-    };
-    let name = map.get("name").and_then(Value::as_str).unwrap_or_default();
-    if name.trim().is_empty() {
-        return Err((None, "a variant needs a name".to_owned()));
-    }
-    let mut values = Vec::new();
-    for (key, value) in map.iter().filter(|(key, _)| *key != "name") {
-        let Some((_, is_param)) = OVERRIDES.iter().find(|(known, _)| known == key) else {
-            let known = OVERRIDES.iter().map(|(known, _)| *known).chain(["name"]);
-            let known: Vec<&str> = known.collect();
-            return Err((Some(key.clone()), unknown_key(key, known.iter().copied())));
+impl Variant {
+    /// Reads one entry of the list. The error has the key that it is about.
+    pub fn from_value(entry: &Value) -> Result<Self, (Option<String>, String)> {
+        let Value::Object(map) = entry else {
+            let why = format!(
+                "a variant is a mapping, such as {{ name: strict, criteria: … }} (got {})",
+                describe_value(entry)
+            );
+            return Err((None, why));
         };
-        if let ("shots", Value::Object(settings)) = (key.as_str(), value)
-            && let Some(other) = settings
-                .keys()
-                .find(|one| !SHOTS_KEYS.contains(&one.as_str()))
-        {
-            let why = unknown_key(other, SHOTS_KEYS.iter().copied());
-            return Err((Some(key.clone()), format!("shots: {why}")));
+        let name = map.get("name").and_then(Value::as_str).unwrap_or_default();
+        if name.trim().is_empty() {
+            return Err((None, "a variant needs a name".to_owned()));
         }
-        values.push(EvalValue {
-            is_param: *is_param,
-            key: key.clone(),
-            value: value.clone(),
-        });
+        let mut values = Vec::new();
+        for (key, value) in map.iter().filter(|(key, _)| *key != "name") {
+            let Some((_, is_param)) = OVERRIDES.iter().find(|(known, _)| known == key) else {
+                let known = OVERRIDES.iter().map(|(known, _)| *known).chain(["name"]);
+                let known: Vec<&str> = known.collect();
+                return Err((Some(key.clone()), unknown_key(key, known.iter().copied())));
+            };
+            if let ("shots", Value::Object(settings)) = (key.as_str(), value)
+                && let Some(other) = settings
+                    .keys()
+                    .find(|one| !SHOTS_KEYS.contains(&one.as_str()))
+            {
+                let why = unknown_key(other, SHOTS_KEYS.iter().copied());
+                return Err((Some(key.clone()), format!("shots: {why}")));
+            }
+            values.push(EvalValue {
+                is_param: *is_param,
+                key: key.clone(),
+                value: value.clone(),
+            });
+        }
+        Ok(Self {
+            name: name.to_owned(),
+            values,
+        })
     }
-    Ok(Variant {
-        name: name.to_owned(),
-        values,
-    })
-}
 
-fn check_judge(variant: &Variant, workspace: &Workspace) -> Result<(), String> {
-    let judge = variant.values.iter().find(|value| value.key == "judge");
-    let Some(name) = judge.and_then(|judge| judge.value.as_str()) else {
-        return Ok(());
-    };
-    if workspace.find_judge(name).is_some() {
-        return Ok(());
+    fn check_judge(&self, workspace: &Workspace) -> Result<(), String> {
+        let judge = self.values.iter().find(|value| value.key == "judge");
+        let Some(name) = judge.and_then(|judge| judge.value.as_str()) else {
+            return Ok(());
+        };
+        if workspace.find_judge(name).is_some() {
+            return Ok(());
+        }
+        let names = workspace.judges.keys().map(String::as_str);
+        let hint = find_nearest(name, names.clone()).map_or_else(
+            || {
+                format!(
+                    "the judges here are {}",
+                    names.collect::<Vec<_>>().join(", ")
+                )
+            },
+            |near| format!("did you mean `{near}`?"),
+        );
+        Err(format!("no judge is called `{name}`; {hint}"))
     }
-    let names = workspace.judges.keys().map(String::as_str);
-    let hint = find_nearest(name, names.clone()).map_or_else(
-        || {
-            format!(
-                "the judges here are {}",
-                names.collect::<Vec<_>>().join(", ")
-            )
-        },
-        |near| format!("did you mean `{near}`?"),
-    );
-    Err(format!("no judge is called `{name}`; {hint}"))
 }
 
 /// Finds the eval with a name: `rubric/eval`, or `eval` if only one rubric has it.

@@ -1,0 +1,257 @@
+//! Variants of a judged eval: the labels that measure them, and the runs that do.
+//!
+//! Responsible for the choice of labels and for the options of the runs. Does not run anything and computes no figure.
+
+use std::sync::Arc;
+
+use indexmap::IndexMap;
+
+use super::execute::worker::{WorkedRecord, process_chunk};
+use super::inputs::ids::TranscriptIds;
+use super::judges::pool::PlannedCellState;
+use super::prepare::prepare_preview;
+use super::{
+    CachePolicy, DecisionFilter, RunError, RunOptions, TranscriptSourceError, outline_filtered_run,
+};
+use crate::clock::Clock;
+use crate::event::{EventKind, RunEvent, RunHeader, RunPurpose, RunState, SettledCell};
+use crate::handlers::EvalTypeRegistry;
+use crate::model::{CellIx, CellName, LabelQuery, Millis, SplitPart, TranscriptRef};
+use crate::workspace::variant_file::{Variant, VariantError, VariantFile};
+use crate::workspace::{Env, Workspace};
+
+/// A label of one part of the split.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PartLabel {
+    /// The id of the transcript.
+    pub transcript: String,
+    /// The label.
+    pub passed: bool,
+    /// The notes of people who gave this label.
+    pub notes: Vec<String>,
+}
+
+/// A variant that is ready to run.
+#[derive(Clone)]
+pub struct PreparedVariant {
+    /// The name.
+    pub name: String,
+    /// The workspace with the change.
+    pub workspace: Arc<Workspace>,
+    /// The options of the run.
+    pub options: RunOptions,
+}
+
+/// Returns the labels of an eval whose transcripts are in a part of the split, in plan order. Labels that do not count,
+/// for example because the question changed since, are left out.
+///
+/// Labels of `test` are sealed, so that part has none here.
+pub fn list_part_labels(
+    file: &VariantFile,
+    part: SplitPart,
+    workspace: &Arc<Workspace>,
+    registry: &EvalTypeRegistry,
+    env: &Env,
+    clock: &Arc<dyn Clock>,
+) -> Result<Vec<PartLabel>, VariantError> {
+    let unusable = |why: String| VariantError::Unusable(why);
+    let Some(sealed) = &workspace.sealed else {
+        return Err(unusable(
+            "variants are measured on the dev part of the labels, and dicta.yaml has no split: write `split: {train: 0.2, \
+             dev: 0.4, test: 0.4}` under `labels:`"
+                .to_owned(),
+        ));
+    };
+    let index = workspace.index_labels();
+    let mut labels: IndexMap<String, PartLabel> = IndexMap::new();
+    let mut header: Option<Box<RunHeader>> = None;
+    let mut take_batch = |batch: super::OutlineBatch| {
+        for fact in batch.facts {
+            let (transcript, keys) = match fact {
+                EventKind::RunStarted(started) => {
+                    header = Some(started);
+                    continue;
+                }
+                EventKind::CellsPlanned {
+                    transcript, keys, ..
+                } => (transcript, keys),
+                _ => continue,
+            };
+            let Some(header) = &header else { continue };
+            for key in &keys {
+                let Some(name) = header.cell_name(&transcript, key) else {
+                    continue;
+                };
+                let name = name.to_owned().decision_name();
+                let is_own = name.rubric == file.rubric.id && file.has_part(&name.eval);
+                if !is_own
+                    || name.message.is_some()
+                    || sealed.seal().part(&name.transcript) != part
+                    || labels.contains_key(&name.transcript)
+                {
+                    continue;
+                }
+                let eval = header.evals.get(key.eval as usize);
+                let question = eval.and_then(|eval| eval.question.clone());
+                let query = LabelQuery {
+                    transcript: &name.transcript,
+                    transcript_digest: Some(&transcript.digest),
+                    rubric: &name.rubric,
+                    eval: &file.eval,
+                    // The parts of an eval have questions of their own, and labels are about the whole.
+                    question: question.as_ref().filter(|_| name.eval == file.eval),
+                    later_name: None,
+                    is_shot: false,
+                };
+                let Some(passed) = index.find(&query).and_then(|label| label.passed) else {
+                    continue;
+                };
+                let own = index
+                    .list(&query)
+                    .filter(|label| label.passed == Some(passed));
+                let notes = own
+                    .filter_map(|label| label.note.clone())
+                    .filter(|note| !note.trim().is_empty())
+                    .collect();
+                labels.insert(
+                    name.transcript.clone(),
+                    PartLabel {
+                        transcript: name.transcript,
+                        passed,
+                        notes,
+                    },
+                );
+            }
+        }
+        true
+    };
+    outline_filtered_run(
+        Arc::clone(workspace),
+        registry,
+        env,
+        clock,
+        None,
+        &mut take_batch,
+    )
+    .map_err(|error: RunError| unusable(error.to_string()))?;
+    if labels.is_empty() {
+        return Err(unusable(format!(
+            "no transcript of {} has a label of {} that counts; `dicta label --queue random --eval {}` draws what to label",
+            part.as_str(),
+            file.eval_name(),
+            file.eval
+        )));
+    }
+    Ok(labels.into_values().collect())
+}
+
+/// Returns what a run of a variant would begin with: its recorded verdicts, and its other cells without results. Calls no
+/// judge and records nothing.
+pub async fn read_cached_state(
+    variant: &PreparedVariant,
+    registry: &EvalTypeRegistry,
+    env: &Env,
+    clock: &Arc<dyn Clock>,
+) -> Result<RunState, RunError> {
+    let workspace = Arc::clone(&variant.workspace);
+    let options = variant.options.clone();
+    let mut prepared = prepare_preview(workspace, registry, env, clock, options).await?;
+    let (mut state, mut seq, mut next) = (RunState::default(), 0, 0_u32);
+    let mut apply = |kind: EventKind| {
+        state.apply(&RunEvent {
+            seq,
+            at: Millis(0),
+            kind,
+        });
+        seq += 1;
+    };
+    apply(EventKind::RunStarted(Box::new(prepared.header)));
+    let mut ids = TranscriptIds::default();
+    while let Some(chunk) = prepared
+        .feed
+        .next_chunk()
+        .map_err(TranscriptSourceError::from)?
+    {
+        for worked in process_chunk(&prepared.judge_pool, &chunk) {
+            let WorkedRecord::Transcript(item) = worked else {
+                continue;
+            };
+            let id = if item.has_unique_id {
+                item.id.clone()
+            } else {
+                ids.make_unique(item.id.clone()).0
+            };
+            if item.cells.is_empty() {
+                continue;
+            }
+            let first = CellIx(next);
+            let settled = item.cells.iter().zip(next..).filter_map(|(cell, at)| {
+                let PlannedCellState::Settled(result) = &cell.state else {
+                    return None;
+                };
+                Some(SettledCell::new(CellIx(at), result.clone()))
+            });
+            let settled: Vec<SettledCell> = settled.collect();
+            next = next.saturating_add(u32::try_from(item.cells.len()).unwrap_or(u32::MAX));
+            apply(EventKind::CellsPlanned {
+                transcript: TranscriptRef {
+                    id,
+                    path: chunk.path.to_path_buf(),
+                    offset: item.offset,
+                    len: item.len,
+                    part: item.part,
+                    digest: item.digest.clone(),
+                },
+                first,
+                keys: item.cells.iter().map(|cell| cell.key).collect(),
+            });
+            apply(EventKind::CellsSettled(settled));
+        }
+    }
+    Ok(state)
+}
+
+/// Prepares the run of a variant on labelled transcripts.
+pub fn prepare_variant(
+    file: &VariantFile,
+    variant: &Variant,
+    labels: &[PartLabel],
+    workspace: &Workspace,
+    registry: &EvalTypeRegistry,
+) -> Result<PreparedVariant, VariantError> {
+    let (_, changed) = file.apply(variant, workspace, registry)?;
+    let own = changed
+        .rubrics
+        .iter()
+        .find(|rubric| rubric.path == file.rubric.path);
+    let evals = own.into_iter().flat_map(|rubric| &rubric.evals);
+    let ids: Vec<&str> = evals
+        .map(|eval| eval.id.as_str())
+        .filter(|id| file.has_part(id))
+        .collect();
+    let names = labels.iter().flat_map(|label| {
+        ids.iter().map(|id| {
+            let name = CellName {
+                transcript: label.transcript.clone(),
+                rubric: file.rubric.id.clone(),
+                eval: (*id).to_owned(),
+                message: None,
+                judge: None,
+                repeat: None,
+            };
+            name.to_string()
+        })
+    });
+    let options = RunOptions {
+        filter: Some(DecisionFilter::from_names(names)),
+        cache: CachePolicy::Use,
+        purpose: RunPurpose::Variants,
+        label: format!("variant {} of {}", variant.name, file.eval_name()),
+        ..RunOptions::default()
+    };
+    Ok(PreparedVariant {
+        name: variant.name.clone(),
+        workspace: Arc::new(changed),
+        options,
+    })
+}

@@ -1,0 +1,186 @@
+//! Lists the variants of the workspace's files with the figures of recorded verdicts, and judges one.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tokio::runtime::Handle;
+
+use super::{Runtime, RuntimeDeps};
+use crate::compare::{VariantVerdicts, compare_variants, read_variant_verdicts, unified_diff};
+use crate::model::SplitPart;
+use crate::run::{self, PaidCalls, PreparedVariant, list_part_labels, prepare_variant};
+use crate::tui::history_view::Shared;
+use crate::tui::msg::Msg;
+use crate::tui::state::variants::{ListedVariant, VariantListing, add_table};
+use crate::tui::task_failure::TaskFailure;
+use crate::workspace::Workspace;
+use crate::workspace::rubric_write::RubricFileChange;
+use crate::workspace::variant_file::VariantFile;
+
+/// The largest number of files to list.
+const MAX_FILES: usize = 20;
+
+impl Runtime {
+    /// Reads the files of variants and the recorded verdicts. Calls no judge.
+    pub(super) fn list_variants(&self, number: u64, workspace: Arc<Workspace>) {
+        let deps = Arc::clone(&self.deps);
+        self.spawn_blocking(
+            move || Msg::VariantsListed {
+                number,
+                listed: Ok(list_all(&deps, &workspace).into()),
+            },
+            move |why| Msg::VariantsListed {
+                number,
+                listed: Err(why),
+            },
+        );
+    }
+
+    /// Judges a variant on its dev labels. The run is recorded; the cells of the screen stay as they are.
+    pub(super) fn judge_variant(
+        &self,
+        number: u64,
+        listing: Shared<VariantListing>,
+        position: usize,
+    ) {
+        let Some(one) = listing.variants.get(position) else {
+            return;
+        };
+        let (deps, out) = (Arc::clone(&self.deps), self.outbox.clone());
+        let (prepared, name) = (one.prepared.clone(), one.figures.name.clone());
+        let working = out.tasks.start_task();
+        self.run_tasks.spawn(async move {
+            let done = judge(deps, prepared).await.map_err(TaskFailure::new);
+            out.send_answer(Msg::VariantJudged { number, name, done });
+            drop(working);
+        });
+    }
+}
+
+async fn judge(deps: Arc<RuntimeDeps>, prepared: PreparedVariant) -> Result<(), String> {
+    // Compiling reads past runs, so it needs a thread that may block.
+    let started = tokio::task::spawn_blocking(move || {
+        let starting = run::start_run(
+            prepared.workspace,
+            &deps.registry,
+            &deps.env,
+            Arc::clone(&deps.clock),
+            prepared.options,
+        );
+        Handle::current().block_on(starting)
+    });
+    let started = started
+        .await
+        .map_err(|error| super::describe_join_error(&error))?;
+    let mut handle = started.map_err(|error| error.to_string())?;
+    // The recording has the events; the figures are read from it.
+    while handle.events.recv().await.is_some() {}
+    match handle.join.await {
+        Ok(Ok(_totals)) => Ok(()),
+        Ok(Err(error)) => Err(error.to_string()),
+        Err(error) => Err(super::describe_join_error(&error)),
+    }
+}
+
+/// Returns the files of variants in the folder of a workspace: `variants.yaml`, `tone.variants.yaml`.
+fn list_files(root: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(root).into_iter().flatten().flatten();
+    let mut files: Vec<PathBuf> = entries
+        .map(|entry| entry.path())
+        .filter(|path| {
+            let name = path.file_name().and_then(|name| name.to_str());
+            name.and_then(|name| name.strip_suffix(".yaml").or(name.strip_suffix(".yml")))
+                .is_some_and(|stem| stem == "variants" || stem.ends_with(".variants"))
+        })
+        .collect();
+    files.sort();
+    files.truncate(MAX_FILES);
+    files
+}
+
+fn list_all(deps: &RuntimeDeps, workspace: &Arc<Workspace>) -> VariantListing {
+    let mut listing = VariantListing::default();
+    for path in list_files(&workspace.root) {
+        let shown = path
+            .strip_prefix(&workspace.root)
+            .unwrap_or(&path)
+            .to_owned();
+        if let Err(why) = list_file(deps, workspace, &path, &shown, &mut listing) {
+            listing.problems.push(format!("{}: {why}", shown.display()));
+        }
+    }
+    listing
+}
+
+fn list_file(
+    deps: &RuntimeDeps,
+    workspace: &Arc<Workspace>,
+    path: &Path,
+    shown: &Path,
+    listing: &mut VariantListing,
+) -> Result<(), String> {
+    let (registry, env, clock) = (&deps.registry, &deps.env, &deps.clock);
+    let file = VariantFile::read(path, workspace, registry).map_err(|error| error.to_string())?;
+    let labels = list_part_labels(&file, SplitPart::Dev, workspace, registry, env, clock)
+        .map_err(|error| error.to_string())?;
+    let ids: Vec<&str> = labels
+        .iter()
+        .map(|label| label.transcript.as_str())
+        .collect();
+    let mut verdicts: Vec<VariantVerdicts> = Vec::new();
+    let mut parts = Vec::new();
+    for variant in &file.variants {
+        let named = |why: String| format!("variant {}: {why}", variant.name);
+        let prepared = prepare_variant(&file, variant, &labels, workspace, registry)
+            .map_err(|error| named(error.to_string()))?;
+        let runtime = Handle::current();
+        let state = run::read_cached_state(&prepared, registry, env, clock);
+        let state = runtime
+            .block_on(state)
+            .map_err(|error| named(error.to_string()))?;
+        let preview = run::preview_run(
+            Arc::clone(&prepared.workspace),
+            registry,
+            env,
+            clock,
+            prepared.options.clone(),
+        );
+        let preview = runtime
+            .block_on(preview)
+            .map_err(|error| named(error.to_string()))?;
+        let (text, _) = file
+            .apply(variant, workspace, registry)
+            .map_err(|error| named(error.to_string()))?;
+        verdicts.push(read_variant_verdicts(&variant.name, &state, &ids));
+        parts.push((prepared, PaidCalls::of_run(&preview), text));
+    }
+    let passed: Vec<bool> = labels.iter().map(|label| label.passed).collect();
+    let table = compare_variants(&passed, &verdicts);
+    let rubric = &file.rubric;
+    let mut parts = parts.into_iter();
+    add_table(listing, table, |_, figures| {
+        let (prepared, calls, text) = parts.next().expect("one part for each variant");
+        let is_change = *text != *rubric.source;
+        let diff = if is_change {
+            unified_diff(&rubric.path, &rubric.source, &text)
+        } else {
+            String::new()
+        };
+        ListedVariant {
+            file: shown.to_owned(),
+            eval: file.eval_name(),
+            labels: labels.len() as u64,
+            figures,
+            warning: None,
+            diff,
+            change: is_change.then(|| RubricFileChange {
+                path: rubric.path.clone(),
+                before: Some(Arc::clone(&rubric.source)),
+                after: Some(text),
+            }),
+            calls,
+            prepared,
+        }
+    });
+    Ok(())
+}

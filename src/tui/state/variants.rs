@@ -1,0 +1,245 @@
+//! The variants screen: the variants of the workspace's files with their figures.
+//!
+//! Responsible for the state of the screen and for its texts. The runtime reads files and recorded verdicts.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use crate::compare::{VariantFigures, VariantTable};
+use crate::model::make_visible;
+use crate::run::{PaidCalls, PreparedVariant};
+use crate::theme::Role;
+use crate::tui::history_view::Shared;
+use crate::tui::widget::flow::{ScrollState, TextBlock};
+use crate::workspace::rubric_write::RubricFileChange;
+
+/// The variants screen.
+#[derive(Debug, Clone)]
+pub(crate) struct VariantsScreen {
+    /// The number of the listing that the screen waits for or shows.
+    pub(crate) number: u64,
+    /// The variants; `None` while they are read. The error is a sentence.
+    pub(crate) listing: Option<Result<Shared<VariantListing>, String>>,
+    /// The position of the selected variant.
+    pub(crate) selected: usize,
+    /// True if the diff of the selected variant is shown.
+    pub(crate) shows_diff: bool,
+    /// True if the screen asks whether to judge the selected variant.
+    pub(crate) asks_to_judge: bool,
+    /// True while the selected variant is judged.
+    pub(crate) is_judging: bool,
+    pub(crate) scroll: ScrollState,
+}
+
+/// The variants of all files, in order.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct VariantListing {
+    pub(crate) variants: Vec<ListedVariant>,
+    /// The problems of files, one sentence each.
+    pub(crate) problems: Vec<String>,
+}
+
+/// A variant with its figures.
+#[derive(Clone)]
+pub(crate) struct ListedVariant {
+    /// The file, relative to the workspace.
+    pub(crate) file: PathBuf,
+    /// The eval: `rubric/eval`.
+    pub(crate) eval: String,
+    /// The number of dev labels.
+    pub(crate) labels: u64,
+    pub(crate) figures: VariantFigures,
+    /// The warning about the best variant of the file, if this is the last variant of the file.
+    pub(crate) warning: Option<String>,
+    /// The diff of the rubric; empty if the variant changes nothing.
+    pub(crate) diff: String,
+    /// The change of the rubric; `None` if the variant changes nothing.
+    pub(crate) change: Option<RubricFileChange>,
+    /// The calls that judge what is missing.
+    pub(crate) calls: PaidCalls,
+    /// The run on the dev labels.
+    pub(crate) prepared: PreparedVariant,
+}
+
+impl std::fmt::Debug for ListedVariant {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // The options of a run have no debug form.
+        f.debug_struct("ListedVariant")
+            .field("eval", &self.eval)
+            .field("figures", &self.figures)
+            .finish_non_exhaustive()
+    }
+}
+
+impl VariantsScreen {
+    /// Creates the screen, which waits for a listing.
+    pub(crate) fn new(number: u64) -> Self {
+        Self {
+            number,
+            listing: None,
+            selected: 0,
+            shows_diff: false,
+            asks_to_judge: false,
+            is_judging: false,
+            scroll: ScrollState::top(),
+        }
+    }
+
+    /// Returns the selected variant.
+    pub(crate) fn selected(&self) -> Option<&ListedVariant> {
+        let listing = self.listing.as_ref()?.as_ref().ok()?;
+        listing.variants.get(self.selected)
+    }
+
+    /// Returns the number of variants.
+    pub(crate) fn count(&self) -> usize {
+        let listing = self
+            .listing
+            .as_ref()
+            .and_then(|listing| listing.as_ref().ok());
+        listing.map_or(0, |listing| listing.variants.len())
+    }
+
+    /// Returns the title.
+    pub(crate) fn title(&self) -> String {
+        match self.selected().filter(|_| self.shows_diff) {
+            Some(one) => format!("variant {}", make_visible(&one.figures.name, false)),
+            None => "variants on dev".to_owned(),
+        }
+    }
+
+    /// Returns the keys for the border.
+    pub(crate) fn keys_text(&self) -> &'static str {
+        if self.asks_to_judge {
+            "Y judges it  n, esc cancels"
+        } else if self.shows_diff {
+            "t takes it  enter back  esc closes"
+        } else {
+            "j, k  enter diff  r judges it  t takes it  esc closes"
+        }
+    }
+
+    /// Returns the text of the screen.
+    pub(crate) fn to_blocks(&self) -> Vec<TextBlock<'static>> {
+        let muted = |text: String| TextBlock::new(text, Role::Muted);
+        let listing = match &self.listing {
+            None => return vec![muted("reading the files of variants".to_owned())],
+            Some(Err(why)) => {
+                return vec![TextBlock::new(
+                    make_visible(why, false).into_owned(),
+                    Role::Error,
+                )];
+            }
+            Some(Ok(listing)) => listing,
+        };
+        if let Some(one) = self.selected().filter(|_| self.asks_to_judge) {
+            return vec![
+                TextBlock::new(one.calls.describe("cell"), Role::Warning),
+                muted("These calls cost money, or may.".to_owned()),
+            ];
+        }
+        if let Some(one) = self.selected().filter(|_| self.shows_diff) {
+            return diff_blocks(&one.diff);
+        }
+        let mut blocks = Vec::new();
+        if listing.variants.is_empty() {
+            blocks.push(muted(
+                "no file of variants: write `variants.yaml` with `eval` and `variants` into the folder of the workspace"
+                    .to_owned(),
+            ));
+        }
+        for (at, one) in listing.variants.iter().enumerate() {
+            let is_first = at == 0 || listing.variants[at - 1].file != one.file;
+            if is_first {
+                let file = one.file.to_string_lossy();
+                blocks.push(TextBlock::new(
+                    format!(
+                        "{}: {} on {} dev labels",
+                        make_visible(&file, false),
+                        make_visible(&one.eval, false),
+                        one.labels
+                    ),
+                    Role::Title,
+                ));
+            }
+            let is_selected = at == self.selected;
+            let (lead, role) = if is_selected {
+                ("▸ ", Role::Selected)
+            } else {
+                ("  ", Role::Text)
+            };
+            blocks.push(TextBlock {
+                lead: lead.into(),
+                indent: 4,
+                ..TextBlock::new(describe_figures(&one.figures), role)
+            });
+            if is_selected && self.is_judging {
+                blocks.push(muted("    is being judged".to_owned()));
+            }
+            if let Some(warning) = &one.warning {
+                blocks.push(TextBlock::new(warning.clone(), Role::Warning));
+            }
+        }
+        blocks.extend(
+            listing
+                .problems
+                .iter()
+                .map(|why| TextBlock::new(make_visible(why, false).into_owned(), Role::Error)),
+        );
+        blocks
+    }
+}
+
+/// Describes the figures of a variant on one line.
+fn describe_figures(figures: &VariantFigures) -> String {
+    let front = match figures.on_front {
+        Some(true) => "* ",
+        Some(false) => "  ",
+        None => "? ",
+    };
+    let cost = figures.cost_per_1000.map_or_else(
+        || "cost unknown".to_owned(),
+        |usd| format!("{} per 1,000", crate::model::format_usd(usd)),
+    );
+    let mut text = format!(
+        "{front}{}  TPR {}  TNR {}  agreement {}  {cost}",
+        make_visible(&figures.name, false),
+        figures.tpr,
+        figures.tnr,
+        figures.agreement
+    );
+    if figures.without_verdict > 0 {
+        let _infallible = write!(text, "  {} not judged", figures.without_verdict);
+    }
+    text
+}
+
+fn diff_blocks(diff: &str) -> Vec<TextBlock<'static>> {
+    if diff.is_empty() {
+        return vec![TextBlock::new("it changes nothing", Role::Muted)];
+    }
+    let lines = diff.lines().map(|line| {
+        let role = match line.as_bytes().first() {
+            Some(b'+') => Role::Towards,
+            Some(b'-') => Role::Away,
+            _ => Role::Text,
+        };
+        TextBlock::new(make_visible(line, false).into_owned(), role)
+    });
+    lines.collect()
+}
+
+/// Adds the figures of one file of variants.
+pub(crate) fn add_table(
+    listing: &mut VariantListing,
+    table: VariantTable,
+    mut make: impl FnMut(usize, VariantFigures) -> ListedVariant,
+) {
+    let warning = table.winner.as_ref().map(ToString::to_string);
+    let last = table.variants.len().saturating_sub(1);
+    for (at, figures) in table.variants.into_iter().enumerate() {
+        let mut one = make(at, figures);
+        one.warning = warning.clone().filter(|_| at == last);
+        listing.variants.push(one);
+    }
+}
