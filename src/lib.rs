@@ -149,6 +149,8 @@
 //! | rate limiter | the code that keeps requests below a server's limits | [`run`] | pace |
 //! | retry | another attempt after a temporary failure | [`provider`] | – |
 //! | gate | the point before a model or tool call where a person can pause or edit a judge trace (a breakpoint stops there) | [`judge`] | – |
+//! | breakpoint | a stop of judge traces at which a person decides how they continue; each trace pauses on its own | [`judge`] | – |
+//! | follow-up question | a question to a judge after its verdict; it is recorded next to the run and changes no result | [`record`], [`run`] | – |
 //!
 //! ## Judge tools
 //!
@@ -184,6 +186,7 @@
 //! | feed | the source of a run's transcripts | [`run`] | – |
 //! | snapshot | the input files of one run, stored when the run begins | [`run`] | – |
 //! | blob | a text over 4 KB, stored once under its digest | [`record`] | – |
+//! | bundle | one file with a recorded run and the runs whose verdicts it reuses; it opens without the workspace | [`record`] | – |
 //! | digest | a BLAKE3 hash that identifies content | [`model`] | – |
 //! | cache key | the digest of everything that could change the verdict of one cell | [`judge`] | – |
 //! | verdict cache | the recorded verdicts that a run may use instead of a judge call | [`run`] | recall |

@@ -197,11 +197,11 @@ pub(super) enum CliCommand {
         #[command(flatten)]
         place: WorkspaceArgs,
     },
-    /// Write a state to a file: a page to share, or a table of its decisions
+    /// Write a state or a run to a file: a page, a table, a bundle, spans or a screen recording
     Export(ExportArgs),
     /// Replay a recorded run in the workbench with its original timing
     Replay {
-        /// The run: its four letters, or a path; @ is the newest run that judged something, @2 the one before it
+        /// The run: its four letters, a path, or a bundle; @ is the newest run that judged something, @2 the one before it
         #[arg(value_parser = complete_run(), hide_possible_values = true, default_value = "@")]
         run: String,
         /// The speed factor; 0 replays without delays

@@ -1,4 +1,4 @@
-//! `dicta export`: writes a state to a file, as a page or as a table.
+//! `dicta export`: writes a state to a file, as a page or as a table. `export_run` writes recordings.
 //!
 //! Responsible for the file, the selection and the comparisons. Does not find states (`states` does) or format them
 //! (`report` does).
@@ -9,9 +9,10 @@ use std::path::Path;
 use super::CommandCx;
 use super::compare_figures::ComparisonFigures;
 use super::error::CommandError;
+use super::export_run::export_run;
 use super::history::name_entry;
 use super::output_file::OutputFiles;
-use super::state_args::{ExportArgs, ExportFormat};
+use super::state_args::{ExportArgs, ExportFormat, RunFormat};
 use super::states::{LoadedState, StateCatalog, StateSource};
 use crate::model::{CellName, CellPattern, Labels, pluralize};
 use crate::record::{State, StateDecision};
@@ -23,7 +24,10 @@ use crate::storage::InputFiles;
 
 /// Writes a state to a file.
 pub(super) fn export(args: &ExportArgs, cx: &CommandCx) -> Result<u8, CommandError> {
-    let format = choose_format(args.format, &args.output)?;
+    let format = match choose_format(args.format, &args.output)? {
+        ChosenFormat::State(format) => format,
+        ChosenFormat::Run(format) => return export_run(args, format, cx),
+    };
     let catalog = StateCatalog::open(args.place.workspace.as_deref(), &[&args.state], cx)?;
     catalog.require_labels()?;
     let shown = catalog.load(&args.state, catalog.resolve(&args.state)?, 1, cx)?;
@@ -55,7 +59,11 @@ pub(super) fn export_entry(
     cx: &CommandCx,
 ) -> Result<String, String> {
     let write = || {
-        let format = choose_format(None, output)?;
+        let ChosenFormat::State(format) = choose_format(None, output)? else {
+            return Err(CommandError::usage(
+                "a state is exported as a page (.html) or a table (.csv)",
+            ));
+        };
         let catalog = StateCatalog::open(Some(root), &["@"], cx)?;
         catalog.require_labels()?;
         let name = name_entry(catalog.history()?.entries().len(), number);
@@ -80,7 +88,7 @@ fn write_state(
     catalog: &StateCatalog,
     shown: &LoadedState,
     pattern: Option<&str>,
-    (format, output): (ExportFormat, &Path),
+    (format, output): (StateFormat, &Path),
     cx: &CommandCx,
 ) -> Result<usize, CommandError> {
     let labels = catalog.labels(&[shown], cx);
@@ -107,8 +115,8 @@ fn write_state(
     let mut file = OutputFiles::default().open("-o", output, &inputs)?;
     let source = catalog.recordings([shown, shown]);
     let written = match format {
-        ExportFormat::Csv => write_decision_csv(&mut file, state, &labels, &source, &selects),
-        ExportFormat::Html => {
+        StateFormat::Csv => write_decision_csv(&mut file, state, &labels, &source, &selects),
+        StateFormat::Html => {
             let earlier = load_earlier(catalog, shown, cx)?;
             let page = StatePage {
                 workspace: &name_workspace(catalog),
@@ -140,18 +148,42 @@ fn write_state(
     Ok(selected.as_ref().map_or(state.len(), HashSet::len))
 }
 
+/// A format of decisions of a state.
+#[derive(Debug, Clone, Copy)]
+enum StateFormat {
+    Html,
+    Csv,
+}
+
+/// A format, by what it exports.
+enum ChosenFormat {
+    State(StateFormat),
+    Run(RunFormat),
+}
+
 /// Returns the format that the user named, else that of the file's extension.
-fn choose_format(named: Option<ExportFormat>, output: &Path) -> Result<ExportFormat, CommandError> {
+fn choose_format(named: Option<ExportFormat>, output: &Path) -> Result<ChosenFormat, CommandError> {
     let extension = output.extension().and_then(|text| text.to_str());
-    match (named, extension) {
-        (Some(format), _) => Ok(format),
-        (None, Some("html" | "htm")) => Ok(ExportFormat::Html),
-        (None, Some("csv")) => Ok(ExportFormat::Csv),
-        (None, _) => Err(CommandError::usage(format!(
-            "-o {}: the extension names no format; add --format html or --format csv",
-            output.display()
-        ))),
-    }
+    let format = match (named, extension) {
+        (Some(format), _) => format,
+        (None, Some("html" | "htm")) => ExportFormat::Html,
+        (None, Some("csv")) => ExportFormat::Csv,
+        (None, Some("cast")) => ExportFormat::Cast,
+        (None, Some("dicta")) => ExportFormat::Bundle,
+        (None, _) => {
+            return Err(CommandError::usage(format!(
+                "-o {}: the extension names no format; add --format html, csv, bundle, cast or otlp",
+                output.display()
+            )));
+        }
+    };
+    Ok(match format {
+        ExportFormat::Html => ChosenFormat::State(StateFormat::Html),
+        ExportFormat::Csv => ChosenFormat::State(StateFormat::Csv),
+        ExportFormat::Bundle => ChosenFormat::Run(RunFormat::Bundle),
+        ExportFormat::Cast => ChosenFormat::Run(RunFormat::Cast),
+        ExportFormat::Otlp => ChosenFormat::Run(RunFormat::Otlp),
+    })
 }
 
 /// Returns the decisions that match a pattern.

@@ -175,7 +175,7 @@ pub(super) const EXAMPLES: &[(&str, [&str; 2])] = &[
         "export",
         [
             "dicta export @ -o result.html",
-            "dicta export @2 'refund-*' -o decisions.csv",
+            "dicta export @ --format bundle -o run.dicta",
         ],
     ),
     (

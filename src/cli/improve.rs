@@ -5,7 +5,7 @@
 //! Responsible for the order of steps and for the budget over all calls. The prompt has transcripts, labels and notes of
 //! train only. Nothing is written into a rubric without `--take`.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -23,7 +23,9 @@ use super::variant_runs::{confirm_variant, list_ids, preview_variant, run_varian
 use super::variants::take_variant;
 use super::workspace::load_workspace;
 use super::{BoundedRuntime, CommandCx, build_runtime};
-use crate::compare::{collect_decisions, compare_variants, read_variant_verdicts, unified_diff};
+use crate::compare::{
+    collect_decisions, compare_variants_after, read_variant_verdicts, unified_diff,
+};
 use crate::diag::find_nearest;
 use crate::event::RunState;
 use crate::handlers::EvalTypeRegistry;
@@ -33,8 +35,8 @@ use crate::rubric::Rubric;
 use crate::run::{
     AskJudgeError, CachePolicy, ConnectionError, JudgeInquiry, MAX_PROPOSAL_PROMPT_BYTES,
     PaidCalls, PartLabel, PreparedVariant, Proposal, ProposalCase, ProposalPrompt,
-    collect_case_messages, is_built_in, list_part_labels, parse_proposals, prepare_variant,
-    preview_question, render_proposal_prompt, visit_transcripts,
+    collect_case_messages, count_earlier_variants, is_built_in, list_part_labels, parse_proposals,
+    prepare_variant, preview_question, render_proposal_prompt, variant_key, visit_transcripts,
 };
 use crate::workspace::proposal_log::{
     LoggedProposal, ProposalCall, add_call, proposals_file_path, read_last_call,
@@ -47,7 +49,7 @@ const NO_PROPOSAL: u8 = 3;
 /// The keys of the prompt's present texts.
 const QUESTION_KEYS: [&str; 3] = ["criteria", "scoring_guide", "shots"];
 
-/// What all steps need.
+/// The inputs and the state that all steps share.
 struct ImproveCx<'a> {
     args: &'a ImproveArgs,
     cx: &'a CommandCx,
@@ -511,6 +513,9 @@ impl ImproveCx<'_> {
         let cx = self.cx;
         let finished = run_variant(base, dev, &mut self.left_usd, calls, &self.runtime, cx)?;
         let mut verdicts = vec![read_variant_verdicts("now", &finished.state, &ids)];
+        let mut keys = BTreeSet::new();
+        let header = finished.state.header.as_deref();
+        keys.extend(header.map(|header| variant_key(header, &self.file)));
         let mut places = Vec::new();
         for (at, mut prepared) in usable {
             if self.left_usd.is_some_and(|left| left <= 0.0) {
@@ -523,10 +528,13 @@ impl ImproveCx<'_> {
             let finished =
                 run_variant(prepared, dev, &mut self.left_usd, calls, &self.runtime, cx)?;
             verdicts.push(read_variant_verdicts(&name, &finished.state, &ids));
+            let header = finished.state.header.as_deref();
+            keys.extend(header.map(|header| variant_key(header, &self.file)));
             places.push(at);
         }
         let passed: Vec<bool> = dev.iter().map(|label| label.passed).collect();
-        let table = compare_variants(&passed, &verdicts);
+        let earlier = count_earlier_variants(self.workspace, &cx.env, &self.file, &keys);
+        let table = compare_variants_after(&passed, &verdicts, earlier);
         if let Some((base, own)) = table.variants.split_first() {
             for (at, own) in places.iter().zip(own) {
                 report.proposals[*at].refused = find_refusal(base, own);

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::CommandCx;
+use super::bundles::OpenedBundle;
 use super::error::CommandError;
 use super::export::export_entry;
 use super::workspace::{load_workspace as open_workspace, open_run_store_and_workspace};
@@ -55,6 +56,10 @@ pub(super) fn open_replay(
     place: &WorkspaceArgs,
     cx: &CommandCx,
 ) -> Result<u8, CommandError> {
+    // The folder of a bundle stays until the workbench ends.
+    if let Some(bundle) = OpenedBundle::open(run, cx)? {
+        return run_workbench(open_run(bundle.run.clone(), Some(speed), None), look, cx);
+    }
     let (store, around) = open_run_store_and_workspace(place.workspace.as_deref(), cx)?;
     let run = store.resolve_for(run, RunNeed::Play)?;
     run_workbench(open_run(run, Some(speed), around), look, cx)

@@ -3,16 +3,15 @@
 //! Responsible for the dialogue on the terminal and for the editor. Does not pause traces; the gate of `judge` does.
 
 use std::io::{self, BufRead as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
 use super::streams::Streams;
 use crate::judge::{BreakpointGate, PauseDecision, PausedAt, PausedTrace};
 use crate::model::make_visible;
-use crate::storage;
-use crate::tui::editor::{FilePosition, build_editor_command};
-use crate::workspace::{Env, data_dir};
+use crate::tui::editor::{EditedFile, FilePosition, build_editor_command};
+use crate::workspace::Env;
 
 /// The longest text that a question shows.
 const MAX_SHOWN_CHARS: usize = 2000;
@@ -121,7 +120,7 @@ fn edit_in_editor(at: &PausedAt, env: &Env) -> Result<Option<PauseDecision>, Str
     let file = EditedFile::create(&before, env)?;
     let command = build_editor_command(
         env,
-        &file.0,
+        file.path(),
         FilePosition { line: 1, column: 1 },
         Path::is_file,
     )
@@ -132,33 +131,9 @@ fn edit_in_editor(at: &PausedAt, env: &Env) -> Result<Option<PauseDecision>, Str
     if !status.success() {
         return Err(format!("`{}` ended with an error", command.program));
     }
-    let after = std::fs::read_to_string(&file.0).map_err(|error| error.to_string())?;
-    // Editors end a file with a line break.
-    let after = after.strip_suffix('\n').unwrap_or(&after);
-    if after == before {
+    let Some(after) = file.read_change(&before)? else {
         return Ok(None);
-    }
-    let action = at.edit(after).map_err(|error| error.to_string())?;
+    };
+    let action = at.edit(&after).map_err(|error| error.to_string())?;
     Ok(Some(PauseDecision::Edit(action)))
-}
-
-/// A private file for the editor, which goes when it is dropped.
-struct EditedFile(PathBuf);
-
-impl EditedFile {
-    fn create(text: &str, env: &Env) -> Result<Self, String> {
-        let folder = data_dir(env).map_err(|error| error.to_string())?;
-        storage::create_private_folder(&folder).map_err(|error| error.to_string())?;
-        let path = folder.join(format!("edit-{}.json", std::process::id()));
-        // A crash may have left the file of an earlier process with this number.
-        _ = std::fs::remove_file(&path);
-        storage::create_private_file(&path, text.as_bytes()).map_err(|error| error.to_string())?;
-        Ok(Self(path))
-    }
-}
-
-impl Drop for EditedFile {
-    fn drop(&mut self) {
-        _ = std::fs::remove_file(&self.0);
-    }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
+use super::bundles::OpenedBundle;
 use super::error::CommandError;
 use super::streams::Streams;
 use super::workspace::open_run_store;
@@ -36,7 +37,11 @@ pub(super) fn replay(
         cx.streams
             .print_note(&format!("{why}: printing the run, as with --print"));
     }
-    let run = open_run_store(place.workspace.as_deref(), cx)?.resolve_for(run, RunNeed::Play)?;
+    let bundle = OpenedBundle::open(run, cx)?;
+    let run = match &bundle {
+        Some(bundle) => bundle.run.clone(),
+        None => open_run_store(place.workspace.as_deref(), cx)?.resolve_for(run, RunNeed::Play)?,
+    };
     let log = run.read_log()?;
     for warning in &log.warnings {
         cx.streams.print_stderr(&format!("note: {warning}"));

@@ -17,7 +17,7 @@ use crate::model::{
     pluralize,
 };
 use crate::record::{
-    FamilyMember, LogEnding, LogIntegrity, LogOrigin, RecordError, RecordedRun, RunStore,
+    FamilyMember, FollowUp, LogEnding, LogIntegrity, LogOrigin, RecordError, RecordedRun, RunStore,
 };
 use crate::report::{
     DecisionOrder, EvalPlaces, ReportDetail, ReportFormat, ReportRow, RerunFailure, ResultRow,
@@ -418,6 +418,8 @@ fn print_trace(
         return Ok(());
     };
     cx.streams.print(&format_judge_trace(name, found, &*blobs));
+    cx.streams
+        .print(&format_follow_ups(&run.read_follow_ups(cell)));
     // A run outside a workspace has no family.
     if let Ok(store) = catalog.store() {
         let family = store.family(&run, cell);
@@ -434,6 +436,21 @@ fn print_trace(
         ));
     }
     Ok(())
+}
+
+/// Formats the questions after the verdict; empty if there are none.
+fn format_follow_ups(asked: &[FollowUp]) -> String {
+    let mut out = String::new();
+    for one in asked {
+        let _infallible = writeln!(
+            out,
+            "\nquestion after the verdict, which changes no result: {}\n{} answered: {}",
+            one.question,
+            one.judge,
+            one.answer.trim()
+        );
+    }
+    out
 }
 
 /// Returns a result in words: `fail 0.20`.

@@ -233,4 +233,18 @@ pub(super) enum ExportFormat {
     Html,
     /// A table with one row per decision
     Csv,
+    /// One file with the recording, its tool responses and rubrics, which `dicta replay` and `dicta show` open anywhere
+    Bundle,
+    /// The screen of the replay, for asciinema
+    Cast,
+    /// The judge traces as OpenTelemetry spans (OTLP in JSON)
+    Otlp,
+}
+
+/// The formats that export the recording of a run, and not the decisions of a state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum RunFormat {
+    Bundle,
+    Cast,
+    Otlp,
 }

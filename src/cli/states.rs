@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::CommandCx;
+use super::bundles::OpenedBundle;
 use super::error::CommandError;
 use super::workspace::{find_root, note_label_problems, try_open_workspace};
 use crate::compare::{
@@ -40,6 +41,8 @@ pub(super) struct StateCatalog {
     /// The reasons why the files of the workspace do not load.
     load_problems: Vec<Diagnostic>,
     history: OnceCell<History>,
+    /// The bundle that a name means, with that name. Its runs take the place of those of the workspace.
+    bundle: Option<(String, OpenedBundle)>,
 }
 
 /// The meaning of a name.
@@ -110,6 +113,19 @@ impl StateCatalog {
         names: &[&str],
         cx: &CommandCx,
     ) -> Result<Self, CommandError> {
+        // A bundle has no history, so it is not compared with a state of the workspace.
+        if let [name] = names
+            && let Some(bundle) = OpenedBundle::open(name, cx)?
+        {
+            return Ok(Self {
+                root: None,
+                store: Some(bundle.store.clone()),
+                workspace: None,
+                load_problems: Vec::new(),
+                history: OnceCell::new(),
+                bundle: Some(((*name).to_owned(), bundle)),
+            });
+        }
         let needs_no_workspace = path.is_none() && names.iter().all(|name| is_result_file(name));
         let root = match find_root(path, cx) {
             Ok(root) => Some(root),
@@ -134,7 +150,13 @@ impl StateCatalog {
             workspace,
             load_problems,
             history: OnceCell::new(),
+            bundle: None,
         })
+    }
+
+    /// Returns the exported run, if a name means a bundle.
+    pub(super) fn bundled_run(&self) -> Option<&RecordedRun> {
+        self.bundle.as_ref().map(|(_, bundle)| &bundle.run)
     }
 
     /// Returns an error if the files of the workspace do not load, for output that would be wrong without its labels.
@@ -194,6 +216,11 @@ impl StateCatalog {
 
     /// Finds what a name means.
     pub(super) fn resolve(&self, name: &str) -> Result<StateSource, CommandError> {
+        if let Some((bundled, bundle)) = &self.bundle
+            && bundled == name
+        {
+            return Ok(StateSource::Run(bundle.run.clone()));
+        }
         if name.starts_with('@') {
             let entry = self.history()?.resolve(name)?;
             return Ok(StateSource::Entry(entry.number));

@@ -4,6 +4,7 @@
 //!
 //! Responsible for the order of steps. Does not compute figures.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::clause_split;
@@ -15,10 +16,12 @@ use super::variant_report::VariantReport;
 use super::variant_runs::{PricedVariants, confirm_variant, list_ids, run_variant};
 use super::workspace::load_workspace;
 use super::{CommandCx, build_runtime};
-use crate::compare::{compare_variants, explain_by_clauses, join_clauses, read_variant_verdicts};
+use crate::compare::{
+    compare_variants_after, explain_by_clauses, join_clauses, read_variant_verdicts,
+};
 use crate::handlers::EvalTypeRegistry;
 use crate::model::{SplitPart, make_visible};
-use crate::run::{list_part_labels, prepare_variant};
+use crate::run::{count_earlier_variants, list_part_labels, prepare_variant, variant_key};
 use crate::workspace::Workspace;
 use crate::workspace::rubric_write::{RubricFileChange, write_rubric_files};
 use crate::workspace::variant_file::{Variant, VariantFile};
@@ -79,10 +82,17 @@ pub(super) fn variants(args: &VariantsArgs, cx: &CommandCx) -> Result<u8, Comman
     let ids = list_ids(&labels);
     let mut left_usd = args.calls.consent.max_cost;
     let mut verdicts = Vec::new();
-    for variant in prepared {
+    let mut keys = BTreeSet::new();
+    for mut variant in prepared {
+        if args.split.is_some() {
+            // A clause does not compete with the whole, so it does not count among the variants that were tried.
+            variant.options.label = format!("{} of {}", variant.name, file.eval_name());
+        }
         let name = variant.name.clone();
         let finished = run_variant(variant, &labels, &mut left_usd, &args.calls, &runtime, cx)?;
         verdicts.push(read_variant_verdicts(&name, &finished.state, &ids));
+        let header = finished.state.header.as_deref();
+        keys.extend(header.map(|header| variant_key(header, &file)));
     }
     // A judge may block in a call that can't be cancelled, so don't wait for it.
     drop(runtime);
@@ -94,9 +104,14 @@ pub(super) fn variants(args: &VariantsArgs, cx: &CommandCx) -> Result<u8, Comman
         verdicts = join_clauses(std::mem::take(&mut verdicts));
         (texts, explained)
     });
+    let earlier = if args.split.is_some() {
+        0
+    } else {
+        count_earlier_variants(workspace, &cx.env, &file, &keys)
+    };
     let report = VariantReport {
         eval: file.eval_name(),
-        table: compare_variants(&passed, &verdicts),
+        table: compare_variants_after(&passed, &verdicts, earlier),
         label_passes: passed.iter().filter(|passed| **passed).count() as u64,
         label_fails: passed.iter().filter(|passed| !**passed).count() as u64,
         clauses,

@@ -67,7 +67,7 @@ pub use thresholds::{
 };
 pub use variant_figures::{
     PairedVariant, ShareFigure, VariantFigures, VariantTable, VariantVerdicts, WinnerLuck,
-    compare_variants,
+    compare_variants, compare_variants_after,
 };
 pub use variant_verdicts::read_variant_verdicts;
 

@@ -5,7 +5,7 @@
 
 use super::statistics::{
     Confidence, Interval, OptimismRange, PairedCounts, RepeatedCell, SelfFlipRate, adjust_holm,
-    optimism_range, self_flip_rate, wilson_interval,
+    optimism_range_after, self_flip_rate, wilson_interval,
 };
 use crate::model::{Millis, pluralize};
 
@@ -125,7 +125,7 @@ pub struct VariantTable {
 pub struct WinnerLuck {
     /// The position of the variant.
     pub position: usize,
-    /// The number of variants that were compared.
+    /// The number of variants that were measured on these labels, also before.
     pub variants: u32,
     /// The number of labels that all of them have a verdict for.
     pub labels: u64,
@@ -154,8 +154,17 @@ impl std::fmt::Display for WinnerLuck {
     }
 }
 
-/// Compares variants on the same labels.
+/// Compares variants on the same labels. No other variant was measured on them before.
 pub fn compare_variants(labels: &[bool], variants: &[VariantVerdicts]) -> VariantTable {
+    compare_variants_after(labels, variants, 0)
+}
+
+/// Compares variants on the same labels, if `earlier` other variants of the eval were measured on them before.
+pub fn compare_variants_after(
+    labels: &[bool],
+    variants: &[VariantVerdicts],
+    earlier: u32,
+) -> VariantTable {
     let right = |variant: &VariantVerdicts| -> Vec<Option<bool>> {
         let verdicts = variant.verdicts.iter().zip(labels);
         verdicts
@@ -195,7 +204,7 @@ pub fn compare_variants(labels: &[bool], variants: &[VariantVerdicts]) -> Varian
     }
     mark_front(&mut rows);
     VariantTable {
-        winner: find_winner(&rights),
+        winner: find_winner(&rights, earlier),
         variants: rows,
     }
 }
@@ -257,8 +266,10 @@ fn mark_front(rows: &mut [VariantFigures]) {
     }
 }
 
-fn find_winner(rights: &[Vec<Option<bool>>]) -> Option<WinnerLuck> {
-    if rights.len() < 2 {
+fn find_winner(rights: &[Vec<Option<bool>>], earlier: u32) -> Option<WinnerLuck> {
+    let compared = u32::try_from(rights.len()).unwrap_or(u32::MAX);
+    let variants = compared.saturating_add(earlier);
+    if variants < 2 {
         return None;
     }
     // Only labels that every variant has a verdict for, so that all are measured on the same ones.
@@ -283,10 +294,10 @@ fn find_winner(rights: &[Vec<Option<bool>>]) -> Option<WinnerLuck> {
         .max_by_key(|(at, hits)| (*hits, std::cmp::Reverse(*at)))?;
     Some(WinnerLuck {
         position,
-        variants: u32::try_from(rights.len()).unwrap_or(u32::MAX),
+        variants,
         labels,
         agreement: best as f64 / labels as f64,
-        optimism: optimism_range(&table)?,
+        optimism: optimism_range_after(&table, earlier)?,
     })
 }
 

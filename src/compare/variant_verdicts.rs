@@ -28,7 +28,7 @@ pub fn read_variant_verdicts(
         if cell.result.is_none()
             && let Some(name) = state.cell_name(CellIx(at))
         {
-            by_transcript.insert(name.transcript.to_owned(), None);
+            by_transcript.insert(name.transcript.clone(), None);
         }
     }
     let mut repeats: HashMap<(u32, u32, Option<u32>), RepeatedCell> = HashMap::new();

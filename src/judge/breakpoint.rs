@@ -6,8 +6,8 @@
 use std::collections::HashSet;
 use std::fmt;
 use std::str::FromStr;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use thiserror::Error;
 use tokio::sync::{mpsc, oneshot};
@@ -91,6 +91,28 @@ impl FromStr for Breakpoint {
             }
             _ => return Err(wrong()),
         })
+    }
+}
+
+impl fmt::Display for Breakpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Turn => f.write_str("turn"),
+            Self::Call { tool, text } => match (tool.as_deref(), text) {
+                (None, None) => f.write_str("call"),
+                (Some(tool), None) => write!(f, "call:{tool}"),
+                (tool, Some(text)) => write!(f, "call:{}:{text}", tool.unwrap_or("*")),
+            },
+            Self::Answer => f.write_str("answer"),
+            Self::Rejected => f.write_str("rejected"),
+            Self::Repaired => f.write_str("repaired"),
+            Self::Verdict { passed: None } => f.write_str("verdict"),
+            Self::Verdict { passed: Some(true) } => f.write_str("verdict:pass"),
+            Self::Verdict {
+                passed: Some(false),
+            } => f.write_str("verdict:fail"),
+            Self::Outcome(outcome) => write!(f, "outcome:{}", outcome.as_str()),
+        }
     }
 }
 
@@ -238,7 +260,7 @@ pub enum PauseDecision {
     Step,
     /// Continue to the next breakpoint.
     Continue,
-    /// Continue, and pause nowhere again in this run.
+    /// Continue, and pause nowhere again in this run until the breakpoints change.
     ContinueAll,
     /// Don't make the call; the model gets an error.
     SkipCall,
@@ -268,35 +290,74 @@ impl PausedTrace {
     }
 }
 
+/// The breakpoints of several gates. They can change while traces run.
+#[derive(Debug, Default)]
+pub struct BreakpointSet {
+    points: RwLock<Vec<Breakpoint>>,
+    /// The number of changes.
+    version: AtomicU64,
+}
+
+impl BreakpointSet {
+    /// Replaces the breakpoints.
+    pub fn replace(&self, breakpoints: Vec<Breakpoint>) {
+        let mut points = self.points.write().unwrap_or_else(PoisonError::into_inner);
+        *points = breakpoints;
+        // A gate that a person opened closes again, because the person now wants other pauses.
+        self.version.fetch_add(1, Ordering::SeqCst);
+    }
+
+    fn matches(&self, stop: &GateStop<'_>) -> bool {
+        let points = self.points.read().unwrap_or_else(PoisonError::into_inner);
+        points.iter().any(|point| point.matches(stop))
+    }
+}
+
+/// The value of [`BreakpointGate::opened_at`] for a closed gate.
+const CLOSED: u64 = u64::MAX;
+
 /// A gate with breakpoints.
 #[derive(Debug)]
 pub struct BreakpointGate {
-    breakpoints: Vec<Breakpoint>,
+    breakpoints: Arc<BreakpointSet>,
     paused: mpsc::UnboundedSender<PausedTrace>,
     /// The cells that pause at their next stop.
     stepping: Mutex<HashSet<CellIx>>,
-    is_open: AtomicBool,
+    /// The version of the breakpoints at which a person opened the gate.
+    opened_at: AtomicU64,
 }
 
 impl BreakpointGate {
     /// Returns the gate, and the receiver of the traces that it pauses.
     pub fn new(breakpoints: Vec<Breakpoint>) -> (Self, mpsc::UnboundedReceiver<PausedTrace>) {
+        let set = BreakpointSet {
+            points: RwLock::new(breakpoints),
+            ..BreakpointSet::default()
+        };
+        Self::watching(Arc::new(set))
+    }
+
+    /// Returns a gate whose breakpoints can change, and the receiver of the traces that it pauses.
+    pub fn watching(
+        breakpoints: Arc<BreakpointSet>,
+    ) -> (Self, mpsc::UnboundedReceiver<PausedTrace>) {
         let (paused, receiver) = mpsc::unbounded_channel();
         let gate = Self {
             breakpoints,
             paused,
             stepping: Mutex::default(),
-            is_open: AtomicBool::new(false),
+            opened_at: AtomicU64::new(CLOSED),
         };
         (gate, receiver)
     }
 
     fn pauses(&self, cell: CellIx, stop: &GateStop<'_>) -> bool {
-        if self.is_open.load(Ordering::Relaxed) {
+        let version = self.breakpoints.version.load(Ordering::SeqCst);
+        if self.opened_at.load(Ordering::SeqCst) == version {
             return false;
         }
         let mut stepping = self.stepping.lock().unwrap_or_else(PoisonError::into_inner);
-        stepping.remove(&cell) || self.breakpoints.iter().any(|point| point.matches(stop))
+        stepping.remove(&cell) || self.breakpoints.matches(stop)
     }
 
     async fn ask(&self, cell: CellIx, stop: GateStop<'_>) -> GateAction {
@@ -319,7 +380,8 @@ impl BreakpointGate {
             }
             PauseDecision::Continue => GateAction::Continue,
             PauseDecision::ContinueAll => {
-                self.is_open.store(true, Ordering::Relaxed);
+                let version = self.breakpoints.version.load(Ordering::SeqCst);
+                self.opened_at.store(version, Ordering::SeqCst);
                 GateAction::Continue
             }
             PauseDecision::SkipCall => {
@@ -347,7 +409,7 @@ mod tests {
     use crate::judge::fake::{
         FakeTool, FakeToolBehavior, JudgeFixture, PASSED, Script, calls, format_facts,
     };
-    use std::sync::Arc;
+    use crate::model::CellResult;
 
     #[test]
     fn breakpoints_are_read_as_documented() {
@@ -363,7 +425,8 @@ mod tests {
             "verdict:fail",
             "outcome:timeout",
         ] {
-            assert!(good.parse::<Breakpoint>().is_ok(), "{good}");
+            let point = good.parse::<Breakpoint>().expect(good);
+            assert_eq!(point.to_string(), good);
         }
         for bad in [
             "",
@@ -446,6 +509,26 @@ mod tests {
         assert_eq!((seen.len(), ran.len(), by_human), (1, 1, false));
         let pauses = facts.iter().filter(|fact| fact.starts_with("paused"));
         assert_eq!(pauses.count(), 1);
+    }
+
+    #[tokio::test]
+    async fn changed_breakpoints_close_an_opened_gate() {
+        let set = Arc::new(BreakpointSet::default());
+        let (gate, mut paused) = BreakpointGate::watching(Arc::clone(&set));
+        let end = CellResult::new(Outcome::Pass, "");
+        let pass = || gate.pass(CellIx(0), GateStop::Ended(&end));
+        assert_eq!(pass().await, GateAction::Continue, "no breakpoint");
+        let point = || vec!["outcome:pass".parse().expect("valid")];
+        for _ in 0..2 {
+            set.replace(point());
+            let person = async {
+                let trace: PausedTrace = paused.recv().await.expect("a pause");
+                trace.decide(PauseDecision::ContinueAll);
+            };
+            let (action, ()) = futures_util::join!(pass(), person);
+            assert_eq!(action, GateAction::Continue);
+            assert_eq!(pass().await, GateAction::Continue, "the gate is open");
+        }
     }
 
     #[tokio::test]

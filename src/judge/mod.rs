@@ -57,8 +57,8 @@ mod fake;
 
 pub use branch::{BranchChange, RecordedCall, RecordedTurn, TracePrefix};
 pub use breakpoint::{
-    Breakpoint, BreakpointError, BreakpointGate, PauseDecision, PauseEditError, PausedAt,
-    PausedTrace,
+    Breakpoint, BreakpointError, BreakpointGate, BreakpointSet, PauseDecision, PauseEditError,
+    PausedAt, PausedTrace,
 };
 pub use budget::{Budget, BudgetSpend, LimitReached};
 pub use cache_key::VerdictCacheKey;

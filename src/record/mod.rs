@@ -20,9 +20,11 @@
 //! verdicts, from the runs.
 
 mod blobs;
+mod bundle;
 mod disk;
 mod failure;
 mod family;
+mod follow_ups;
 mod history;
 mod index;
 mod lines;
@@ -53,7 +55,9 @@ use crate::event::RunEvent;
 use crate::model::RunId;
 
 pub use blobs::{FolderBlobs, MAX_BLOB_BYTES};
+pub use bundle::{BundleError, BundleManifest, ReusedRuns, is_bundle, unpack_bundle, write_bundle};
 pub use family::FamilyMember;
+pub use follow_ups::FollowUp;
 #[cfg(test)]
 pub(crate) use history::testing as history_testing;
 pub use history::{

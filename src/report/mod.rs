@@ -25,6 +25,7 @@ mod label_agreement;
 mod line_schema;
 mod markdown;
 mod narrate;
+mod otlp;
 mod paired_words;
 mod panel_decision;
 mod progress;
@@ -55,6 +56,7 @@ pub use label_agreement::EvalVerdicts;
 pub use line_schema::result_schema;
 pub use markdown::{MarkdownReportWriter, format_as_code};
 pub use narrate::{Narrator, describe_run_event};
+pub use otlp::{ExportedCell, write_otlp};
 pub use paired_words::{
     describe_flip_noise, describe_noise, describe_paired_figures, describe_progress,
     format_p_value, format_points, format_points_interval, mark_noisy_flip,

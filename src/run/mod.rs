@@ -32,6 +32,7 @@ mod connection_check;
 mod error;
 mod examples;
 mod execute;
+mod follow_up;
 mod inputs;
 mod judges;
 mod outline;
@@ -67,6 +68,7 @@ pub use connection_check::{
 pub use error::{RunError, RunUsageError, TranscriptSourceError, UnconfirmedSends};
 pub use examples::{ExampleCheck, ExampleCheckFilter};
 pub use execute::withdrawn::WithdrawnEvals;
+pub use follow_up::{FollowUpPrompt, render_follow_up};
 pub use inputs::catalog::{TranscriptWalk, visit_transcripts};
 pub use inputs::sample::SampleSpec;
 pub(crate) use inputs::snapshot::judge_digest;
@@ -89,7 +91,8 @@ pub use proposals::{
 pub use record_key::find_record_key;
 pub use start::start_run;
 pub use variants::{
-    PartLabel, PreparedVariant, list_part_labels, prepare_variant, read_cached_state,
+    PartLabel, PreparedVariant, count_earlier_variants, list_part_labels, prepare_variant,
+    read_cached_state, variant_key,
 };
 
 use crate::event::{ParentRun, RunPurpose, RunTotals};

@@ -2,6 +2,7 @@
 //!
 //! Responsible for the choice of labels and for the options of the runs. Does not run anything and computes no figure.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use indexmap::IndexMap;
@@ -10,6 +11,7 @@ use super::execute::worker::{WorkedRecord, process_chunk};
 use super::inputs::ids::TranscriptIds;
 use super::judges::pool::PlannedCellState;
 use super::prepare::prepare_preview;
+use super::record_key::find_record_key;
 use super::{
     CachePolicy, DecisionFilter, RunError, RunOptions, TranscriptSourceError, outline_filtered_run,
 };
@@ -17,8 +19,12 @@ use crate::clock::Clock;
 use crate::event::{EventKind, RunEvent, RunHeader, RunPurpose, RunState, SettledCell};
 use crate::handlers::EvalTypeRegistry;
 use crate::model::{CellIx, CellName, LabelQuery, Millis, SplitPart, TranscriptRef};
+use crate::record::RunStore;
 use crate::workspace::variant_file::{Variant, VariantError, VariantFile};
 use crate::workspace::{Env, Workspace};
+
+/// The beginning of the label of a run that measures a variant.
+const VARIANT_LABEL: &str = "variant ";
 
 /// A label of one part of the split.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -246,7 +252,7 @@ pub fn prepare_variant(
         filter: Some(DecisionFilter::from_names(names)),
         cache: CachePolicy::Use,
         purpose: RunPurpose::Variants,
-        label: format!("variant {} of {}", variant.name, file.eval_name()),
+        label: format!("{VARIANT_LABEL}{} of {}", variant.name, file.eval_name()),
         ..RunOptions::default()
     };
     Ok(PreparedVariant {
@@ -254,4 +260,53 @@ pub fn prepare_variant(
         workspace: Arc::new(changed),
         options,
     })
+}
+
+/// Returns a text that is equal for two runs of the same variant: its questions, judges and repeats.
+pub fn variant_key(header: &RunHeader, file: &VariantFile) -> String {
+    let own = header.evals.iter().filter(|eval| {
+        let rubric = header.rubrics.get(eval.rubric as usize);
+        rubric.is_some_and(|rubric| rubric.id == file.rubric.id) && file.has_part(&eval.id)
+    });
+    let evals = own.map(|eval| {
+        let panel = eval.panel.iter().flat_map(|panel| &panel.judges);
+        let judges = eval.judge.iter().chain(panel).filter_map(|judge| {
+            let config = &header.judges.get(*judge as usize)?.config;
+            Some(format!("{} {}", config.name, config.model))
+        });
+        let judges: Vec<String> = judges.collect();
+        format!("{} {} {}", eval.digest, judges.join(","), eval.repeat)
+    });
+    evals.collect::<Vec<_>>().join("\n")
+}
+
+/// Returns the number of other variants of an eval that recorded runs measured. `known` has the keys of the present ones.
+///
+/// The best of many is luckier than the best of few, also if the many were measured on other days.
+pub fn count_earlier_variants(
+    workspace: &Workspace,
+    env: &Env,
+    file: &VariantFile,
+    known: &BTreeSet<String>,
+) -> u32 {
+    let store = RunStore {
+        dir: workspace.runs.clone(),
+        extra_dirs: workspace.extra_run_folders.clone(),
+        key: find_record_key(env),
+    };
+    let end = format!(" of {}", file.eval_name());
+    let keys: BTreeSet<String> = store
+        .runs()
+        .iter()
+        .filter_map(|run| run.read_header().ok())
+        .filter(|header| {
+            header.purpose == RunPurpose::Variants
+                && header.workspace == workspace.root
+                && header.label.starts_with(VARIANT_LABEL)
+                && header.label.ends_with(&end)
+        })
+        .map(|header| variant_key(&header, file))
+        .filter(|key| !known.contains(key))
+        .collect();
+    u32::try_from(keys.len()).unwrap_or(u32::MAX)
 }

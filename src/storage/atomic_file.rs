@@ -84,6 +84,11 @@ impl AtomicFile {
         })
     }
 
+    /// Starts the content of a file with mode 0600 that must not exist.
+    pub fn create_private(path: &Path) -> io::Result<Self> {
+        Self::create_new(path, PRIVATE)
+    }
+
     /// Starts the content of a file that must not exist. Publication fails if another process creates it before.
     fn create_new(path: &Path, mode: u32) -> io::Result<Self> {
         let (file, temp) = create_temp_file(path, mode)?;

@@ -21,4 +21,5 @@ pub use input_files::InputFiles;
 pub use links::{find_foreign_link, refuse_foreign_links};
 pub use private::{
     create_own_folder, create_private_folder, read_private_file, remove_expired_files,
+    remove_expired_folders,
 };

@@ -133,6 +133,28 @@ pub fn remove_expired_files(
     }
 }
 
+/// Deletes the user's own folders in a folder whose names begin with the given text, as [`remove_expired_files`] does.
+pub fn remove_expired_folders(folder: &Path, prefix: &str, age: Duration, now: SystemTime) {
+    let user = rustix::process::geteuid().as_raw();
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let is_named_so = name.to_str().is_some_and(|name| name.starts_with(prefix));
+        // A link counts as no folder and stays.
+        let is_old = || {
+            entry.metadata().is_ok_and(|meta| {
+                meta.is_dir()
+                    && meta.uid() == user
+                    && meta
+                        .modified()
+                        .is_ok_and(|at| now.duration_since(at).is_ok_and(|passed| passed > age))
+            })
+        };
+        if is_named_so && is_old() {
+            let _stays = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::symlink;

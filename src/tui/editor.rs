@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-use crate::workspace::{Env, variables};
+use crate::storage;
+use crate::workspace::{Env, data_dir, variables};
 
 /// The reason why no editor can be started.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -41,6 +42,44 @@ pub(crate) struct FilePosition {
     pub(crate) line: u32,
     /// The column, from 1.
     pub(crate) column: u32,
+}
+
+/// A private file with a text for the editor. It is removed when it is dropped.
+#[derive(Debug)]
+pub(crate) struct EditedFile(PathBuf);
+
+impl EditedFile {
+    /// Writes the text to a new file. The error is a sentence.
+    pub(crate) fn create(text: &str, env: &Env) -> Result<Self, String> {
+        let folder = data_dir(env).map_err(|error| error.to_string())?;
+        storage::create_private_folder(&folder).map_err(|error| error.to_string())?;
+        let path = folder.join(format!("edit-{}.json", std::process::id()));
+        // A crash may have left the file of an earlier process with this number.
+        _ = std::fs::remove_file(&path);
+        storage::create_private_file(&path, text.as_bytes()).map_err(|error| error.to_string())?;
+        Ok(Self(path))
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// Returns the text after the edit, or `None` if it equals the text before. The error is a sentence.
+    pub(crate) fn read_change(&self, before: &str) -> Result<Option<String>, String> {
+        let after = std::fs::read_to_string(&self.0).map_err(|error| error.to_string())?;
+        // Editors end a file with a line break.
+        let after = match after.strip_suffix('\n') {
+            Some(shorter) if !before.ends_with('\n') => shorter,
+            _ => &after,
+        };
+        Ok((after != before).then(|| after.to_owned()))
+    }
+}
+
+impl Drop for EditedFile {
+    fn drop(&mut self) {
+        _ = std::fs::remove_file(&self.0);
+    }
 }
 
 /// Returns the command that opens `path` at a position, with `$VISUAL`, else `$EDITOR`, else an installed editor.

@@ -12,13 +12,16 @@ use super::screen_choices::ScreenChoices;
 use super::state::cells::RowId;
 use super::state::edit_report::{EvalName, EvalRename};
 use super::state::finding_marks::{FindingMarksKey, RubricEval};
+use super::state::follow_ups::{FollowUpKey, FollowUpOrder};
 use super::state::judge_trace::CellRef;
+use super::state::pauses::EditTarget;
 use super::state::readable_request::RequestKey;
 use super::state::runs::RunTicket;
 use super::state::variants::VariantListing;
 use crate::compare::{QueueEval, StratumProperty};
 use crate::event::RecordedRequest;
-use crate::model::{Blob, CellName, JudgeConfig, RunId, TranscriptRef};
+use crate::judge::{Breakpoint, PauseDecision};
+use crate::model::{Blob, CellIx, CellName, JudgeConfig, RunId, TranscriptRef};
 use crate::record::RecordedCell;
 use crate::review::{
     EvalDraft, ModeList, ReviewFiles, ReviewNote, ReviewPlace, ReviewSession, SuggestionOrder,
@@ -115,8 +118,22 @@ pub(crate) enum Effect {
         ticket: RunTicket,
         evals: Vec<EvalName>,
     },
+    /// Replace the breakpoints of all runs.
+    SetBreakpoints(Vec<Breakpoint>),
+    /// Release a paused judge trace.
+    DecidePause {
+        ticket: RunTicket,
+        cell: CellIx,
+        decision: PauseDecision,
+    },
+    /// Open a text of a judge trace in the editor, which has the screen until it ends.
+    EditText { target: EditTarget, text: String },
     /// Estimate the cost and size of a run.
     PreviewRun(RunOrder),
+    /// Read the follow-up questions about a cell.
+    ReadFollowUps(FollowUpKey),
+    /// Ask a judge about its verdict, and record the answer.
+    AskFollowUp(FollowUpOrder),
     /// Read the judge trace of a recorded cell.
     ReadTrace {
         row: RowId,

@@ -71,6 +71,12 @@ pub(crate) fn active_scopes(app: &App) -> impl Iterator<Item = CommandScope> + u
             ReviewView::Drafts => &[CommandScope::Drafts],
         },
         _ if app.shows_progress() => &[CommandScope::Progress],
+        Pane::Transcript if app.shows_paused_trace() => &[
+            CommandScope::Paused,
+            CommandScope::Trace,
+            CommandScope::Transcript,
+        ],
+        _ if app.shows_paused_trace() => &[CommandScope::Paused, CommandScope::Trace],
         Pane::Transcript if app.shows_trace_screen() => {
             &[CommandScope::Trace, CommandScope::Transcript]
         }

@@ -18,6 +18,7 @@
 //! Does not judge: verdicts come from `run`. A replay uses the same code with another source of events.
 
 pub(crate) mod available_judges;
+mod cast;
 pub(crate) mod click_target;
 pub(crate) mod command;
 pub(crate) mod content;
@@ -56,6 +57,8 @@ use ratatui::layout::Size;
 use thiserror::Error;
 use tokio::sync::mpsc::unbounded_channel;
 use tokio_util::sync::CancellationToken;
+
+pub use cast::{CastOrder, write_cast};
 
 use crate::clock::Clock;
 use crate::handlers::EvalTypeRegistry;

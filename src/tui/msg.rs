@@ -17,9 +17,11 @@ use super::state::cells::RowId;
 use super::state::document::TranscriptDocument;
 use super::state::edit_report::{EvalName, RecordedEdit};
 use super::state::finding_marks::FindingMarksKey;
+use super::state::follow_ups::FollowUpKey;
 use super::state::judge_trace::RecordedCell;
 use super::state::labelling::ScreenFigures;
 use super::state::overlay::AvailableJudge;
+use super::state::pauses::EditTarget;
 use super::state::readable_request::{ReadableRequest, RequestKey};
 use super::state::runs::RunTicket;
 use super::state::transcript_source::TranscriptSourceText;
@@ -27,10 +29,13 @@ use super::state::variants::VariantListing;
 use super::task_failure::TaskFailure;
 use super::widget::canvas::HitMap;
 use crate::diag::Diagnostic;
-use crate::event::RunEvent;
+use crate::event::{GatePoint, RunEvent};
 use crate::handlers::TranscriptSpan;
-use crate::model::{Blob, RecordedDraw, RunId, TranscriptRef, WallTime};
-use crate::record::{LogIntegrity, NewestVerdicts, NoiseRecords, RecordedCell as HistoryCell};
+use crate::judge::PausedAt;
+use crate::model::{Blob, CellIx, RecordedDraw, RunId, TranscriptRef, WallTime};
+use crate::record::{
+    FollowUp, LogIntegrity, NewestVerdicts, NoiseRecords, RecordedCell as HistoryCell,
+};
 use crate::review::{
     DraftHits, JudgeSuggestions, NoteGroup, ReviewNote, ReviewSession, SuggestionOrder,
 };
@@ -187,6 +192,28 @@ pub(crate) enum Msg {
     RunEnded {
         ticket: RunTicket,
         problem: Option<String>,
+    },
+    /// A judge trace paused. The recording has an event for it, too.
+    TracePaused {
+        ticket: RunTicket,
+        cell: CellIx,
+        point: GatePoint,
+        at: Box<PausedAt>,
+    },
+    /// The editor of a step ended: the new text, or `None` if it is unchanged.
+    TextEdited {
+        target: Box<EditTarget>,
+        edited: Result<Option<String>, TaskFailure>,
+    },
+    /// The follow-up questions about a cell were read.
+    FollowUpsRead {
+        key: FollowUpKey,
+        list: Vec<FollowUp>,
+    },
+    /// A judge answered a follow-up question, or not: a sentence.
+    FollowUpAnswered {
+        key: FollowUpKey,
+        answered: Result<Box<FollowUp>, TaskFailure>,
     },
     /// The cost and size of a run were estimated.
     Previewed {

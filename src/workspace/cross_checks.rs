@@ -192,10 +192,10 @@ pub(super) fn find_retiring_eval_models(
             let Some(model) = eval.params.get("model").and_then(|model| model.as_str()) else {
                 continue;
             };
-            let named = list_named_judges(eval.judge.as_ref(), eval.panel.as_ref(), "");
+            let own = list_named_judges(eval.judge.as_ref(), eval.panel.as_ref(), "");
             let of_rubric = || list_named_judges(rubric.judge.as_ref(), rubric.panel.as_ref(), "");
-            let named = if named.is_empty() { of_rubric() } else { named };
-            let mut names: Vec<&str> = named.iter().map(|(name, _)| name.as_str()).collect();
+            let assigned = if own.is_empty() { of_rubric() } else { own };
+            let mut names: Vec<&str> = assigned.iter().map(|(name, _)| name.as_str()).collect();
             if names.is_empty() {
                 names.extend(default_judge);
             }

@@ -17,6 +17,7 @@ mod consent;
 mod crash;
 mod evidence;
 mod export;
+mod export_run;
 mod fetch;
 mod files;
 mod history;

@@ -135,6 +135,17 @@ fn right_shots_flip_the_wrong_cells_and_the_table_shows_it() {
         people.contains("Best of 3 on") && people.contains("points of luck"),
         "{people}"
     );
+    // Variants of another file and day count too, because a person chose among all of them. Equal ones count once.
+    test_dir.write(
+        "w.yaml",
+        &VARIANTS.replace("thrice, repeat: 3", "twice, repeat: 2"),
+    );
+    let later = test_dir.dicta(&["variants", "w.yaml", "--yes"]);
+    assert!(
+        text(&later.stdout).contains("Best of 4 on"),
+        "{}",
+        text(&later.stdout)
+    );
     let markdown = test_dir.dicta(&["variants", "v.yaml", "--yes", "--format", "markdown"]);
     assert!(
         text(&markdown.stdout).contains("| taught | 1.00 ["),

@@ -51,7 +51,7 @@ pub use noise::{
     FlipDistribution, FlipPrior, RepeatedCell, SelfFlipRate, clustered_self_flip_rate,
     flips_of_other_cells, flips_of_same_cells, self_flip_rate,
 };
-pub use optimism::{OptimismRange, expected_optimism, optimism_range};
+pub use optimism::{OptimismRange, expected_optimism, optimism_range, optimism_range_after};
 pub use paired::{
     MIN_DISCORDANT, NonInferiority, PairedCounts, PairedDifference, PairedItem, PairedMethod,
     PairedStratum, check_non_inferiority, labels_for_non_inferiority, paired_counts,

@@ -35,10 +35,16 @@ const RESAMPLE_SEED: u64 = 1;
 /// Returns the range of the luck of the best variant. `right` has, for each variant, whether each verdict is right.
 /// `None` without variants or labels.
 pub fn optimism_range(right: &[Vec<bool>]) -> Option<OptimismRange> {
-    resampled_range(right, RESAMPLES)
+    optimism_range_after(right, 0)
 }
 
-fn resampled_range(right: &[Vec<bool>], resamples: u32) -> Option<OptimismRange> {
+/// As [`optimism_range`], if `earlier` other variants were measured on the same labels before. They raise the upper limit,
+/// because a person chose among them too.
+pub fn optimism_range_after(right: &[Vec<bool>], earlier: u32) -> Option<OptimismRange> {
+    resampled_range(right, earlier, RESAMPLES)
+}
+
+fn resampled_range(right: &[Vec<bool>], earlier: u32, resamples: u32) -> Option<OptimismRange> {
     let labels = right.iter().map(Vec::len).min()?;
     if labels == 0 {
         return None;
@@ -50,6 +56,7 @@ fn resampled_range(right: &[Vec<bool>], resamples: u32) -> Option<OptimismRange>
         .collect();
     let mean = shares.iter().sum::<f64>() / shares.len() as f64;
     let variants = u32::try_from(shares.len()).unwrap_or(u32::MAX);
+    let variants = variants.saturating_add(earlier);
     let upper = expected_optimism(variants, labels as u64, mean);
     let mut random = Rng::with_seed(RESAMPLE_SEED);
     let mut sum = 0.0;
@@ -104,7 +111,7 @@ mod tests {
                     own.push(draw < *truth);
                 }
             }
-            let range = resampled_range(&right, 60).expect("a range");
+            let range = resampled_range(&right, 0, 60).expect("a range");
             let hits = |own: &Vec<bool>| own.iter().filter(|one| **one).count();
             let (at, best) = right
                 .iter()
@@ -148,6 +155,8 @@ mod tests {
             0.0 <= range.lower && range.lower <= range.upper,
             "{range:?}"
         );
+        let after = optimism_range_after(&right, 10).expect("a range");
+        assert!(after.upper > range.upper, "{after:?} {range:?}");
         assert_eq!(optimism_range(&[]), None);
         assert_eq!(optimism_range(&[Vec::new()]), None);
     }

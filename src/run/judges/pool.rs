@@ -66,6 +66,10 @@ pub(in crate::run) trait VerdictCache: Send + Sync {
 
 /// The state of a planned cell.
 #[derive(Debug, Clone, PartialEq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "most cells are settled, so a box would only add an allocation for each of them"
+)]
 pub(in crate::run) enum PlannedCellState {
     /// The cell has a result.
     Settled(CellResult),

@@ -10,6 +10,8 @@ use super::super::state::review::ReviewView;
 use super::super::state::shown_cell::resolve_shown_cell;
 use super::super::state::{App, OpenedItem};
 use super::{CommandScope, CommandSpec, UiCommand};
+use crate::event::JudgeSpec;
+use crate::judge::PausedAt;
 
 /// Ok if the command can run, else the sentence that the screen shows.
 type EnabledResult = Result<(), &'static str>;
@@ -49,6 +51,10 @@ pub(crate) fn check_scope(app: &App, scope: CommandScope) -> EnabledResult {
         CommandScope::Trace => fail_if(
             !app.shows_trace_screen(),
             "works only on the trace screen: enter on a judged cell opens it",
+        ),
+        CommandScope::Paused => fail_if(
+            !app.shows_paused_trace(),
+            "works only on a paused trace: ! sets the breakpoints at which traces pause",
         ),
         // The panes are hidden.
         CommandScope::Cells | CommandScope::Verdicts | CommandScope::Transcript
@@ -295,7 +301,16 @@ pub(super) fn changes(app: &App) -> EnabledResult {
 }
 
 pub(super) fn blind(app: &App) -> EnabledResult {
-    require_workspace(app)
+    require_workspace(app)?;
+    let paused = app
+        .live_session
+        .runs
+        .live()
+        .any(|(_, run)| !run.paused.is_empty());
+    fail_if(
+        paused && !app.live_session.cells.blind,
+        "a trace is paused: continue it first, because its verdict would be hidden",
+    )
 }
 
 /// Needs a cell, or the row of an eval.
@@ -378,6 +393,43 @@ pub(super) fn branch(app: &App) -> EnabledResult {
     fail_if(
         shown.is_live(),
         "the judge is at work: branch from its trace when it has ended",
+    )
+}
+
+/// A question needs a verdict of a judge with a model, and a workspace that allows its address.
+pub(super) fn ask(app: &App) -> EnabledResult {
+    require_workspace(app)?;
+    let shown = resolve_shown_cell(app).ok_or(NO_CELL)?;
+    fail_if(
+        shown.is_live() || shown.result.is_none(),
+        "no verdict yet: ask when the trace has ended",
+    )?;
+    let is_model = |judge: &JudgeSpec| judge.config.provider.is_model();
+    fail_if(
+        !shown.judge_spec().is_some_and(is_model),
+        "this judge is built in and answers no questions",
+    )
+}
+
+/// Breakpoints stop traces of runs.
+pub(super) fn breakpoints(app: &App) -> EnabledResult {
+    require_workspace(app)?;
+    // A paused trace shows its verdict, and could not be released while it is hidden.
+    fail_if(
+        app.live_session.cells.blind && app.breakpoints.is_empty(),
+        "a paused trace would show the hidden verdicts: press B first to show them",
+    )
+}
+
+/// Needs a trace that is paused before a tool call.
+pub(super) fn skip_call(app: &App) -> EnabledResult {
+    let pause = app.shown_pause().and_then(|at| app.find_pause(at));
+    fail_if(
+        !matches!(
+            pause.map(|pause| &pause.at),
+            Some(PausedAt::Call { .. }) | None
+        ),
+        "only a tool call can be skipped: this trace is paused elsewhere",
     )
 }
 

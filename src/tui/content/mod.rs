@@ -303,6 +303,19 @@ fn explain_no_cell<'a>() -> Vec<TextBlock<'a>> {
     ])]
 }
 
+/// The mark of a verdict whose trace a person edited.
+pub(crate) const EDITED_BY_HAND: &str = "edited by hand";
+
+/// Returns the short form of [`EDITED_BY_HAND`].
+pub(crate) const fn edited_mark(glyphs: &Glyphs) -> &'static str {
+    if glyphs.ascii { "e" } else { "✎" }
+}
+
+/// Returns the mark of a paused trace.
+pub(crate) const fn pause_mark(glyphs: &Glyphs) -> &'static str {
+    if glyphs.ascii { "=" } else { "‖" }
+}
+
 /// Returns the mark and the role of an outcome.
 pub(crate) fn outcome_mark(outcome: Outcome, glyphs: &Glyphs) -> (&'static str, Role) {
     match outcome {

@@ -116,6 +116,9 @@ fn describe_verdict(
     let (mark, role) = outcome_mark(outcome, glyphs);
     let score = score.map_or_else(String::new, |score| format!(" {score:.2}"));
     out.push((format!("{mark} {}{score}", describe_outcome(outcome)), role));
+    if shown.trace.is_some_and(|cell| cell.by_human) {
+        out.push((format!("  {}", super::EDITED_BY_HAND), Role::Warning));
+    }
     out
 }
 

@@ -10,6 +10,7 @@ use crate::event::{
 use crate::model::RawJson;
 use crate::theme::{Role, StyledSpan};
 use crate::tui::state::App;
+use crate::tui::state::cells::RowSlot;
 use crate::tui::state::pane::Pane;
 use crate::tui::state::shown_cell::{ShownCell, TraceAvailability, resolve_slot_cell};
 use crate::tui::widget::flow::{TextBlock, TextSource};
@@ -179,6 +180,10 @@ fn describe_trace(app: &App, shown: &ShownCell<'_>) -> String {
     let outcome = shown
         .result
         .map(|result| super::outcome_mark(result.outcome, app.ui.theme.glyphs()).0);
+    let is_shown = |slot: &RowSlot| std::ptr::eq(slot, shown.slot);
+    if shown.row.before_edit.iter().any(is_shown) {
+        return format!("before the edit {judge} {}", outcome.unwrap_or_default());
+    }
     let branch = shown.header.and_then(RunHeader::branch_point);
     let second = match branch {
         Some(point) => format!(", branch from {}", point.describe()),

@@ -7,11 +7,14 @@ use std::borrow::Cow;
 
 use super::step_line::describe_step;
 use super::{ContentCx, explain_no_cell, styled_line, trace_pair};
-use crate::event::{CallState, StepId, StepPart, StoredText, TraceStep, TurnState, reply_texts};
+use crate::event::{
+    CallState, GatePoint, StepId, StepPart, StoredText, TraceStep, TurnState, reply_texts,
+};
 use crate::model::{Millis, RawJson, SUBMIT_VERDICT};
 use crate::report::format_bytes;
 use crate::theme::{Glyphs, Role, StyledSpan};
 use crate::tui::state::pane::Pane;
+use crate::tui::state::phase_text::describe_gate;
 use crate::tui::state::readable_request::ReadableRequest;
 use crate::tui::state::shown_cell::{ShownCell, resolve_shown_cell};
 use crate::tui::state::step_list::{StepList, StepRow};
@@ -38,7 +41,7 @@ pub(super) fn build_source<'a>(cx: &mut ContentCx<'a>) -> Box<dyn TextSource + '
         return trace_pair::build_source(cx, &shown);
     }
     let list = StepList::new(screen, &shown);
-    if list.steps.is_empty() {
+    if list.rows.is_empty() {
         let why = "no step yet: this cell is queued";
         return Box::new(vec![TextBlock::new(why, Role::Muted)]);
     }
@@ -51,6 +54,7 @@ pub(super) fn build_source<'a>(cx: &mut ContentCx<'a>) -> Box<dyn TextSource + '
         list,
         glyphs: cx.glyphs(),
         is_focused: cx.app.ui.focus == Pane::Steps,
+        waits_for_user: cx.app.shown_pause().is_some(),
         // The cursor takes two columns.
         width: usize::from(layout.inner_size(Pane::Steps).width).saturating_sub(2),
     })
@@ -64,6 +68,8 @@ struct StepListSource<'a> {
     selected: Option<usize>,
     glyphs: &'a Glyphs,
     is_focused: bool,
+    /// True if the keys of a paused trace work.
+    waits_for_user: bool,
     width: usize,
 }
 
@@ -92,12 +98,74 @@ impl TextSource for StepListSource<'_> {
                 ])
             },
             Some(StepRow::Claim(claim)) => self.claim(*claim),
+            Some(StepRow::Pause(point)) => self.pause(*point),
+            Some(StepRow::FollowUpsHeading) => TextBlock {
+                indent: 2,
+                ..TextBlock::new(
+                    "questions after the verdict; they change no result",
+                    Role::Title,
+                )
+            },
+            Some(StepRow::FollowUp(at)) => self.follow_up(*at),
+            Some(StepRow::Asking) => TextBlock {
+                indent: 2,
+                ..styled_line([
+                    ("you    ", Role::Key),
+                    (
+                        self.screen.follow_ups.asking.as_deref().unwrap_or_default(),
+                        Role::Text,
+                    ),
+                    ("  the judge answers …", Role::Live),
+                ])
+            },
             None => TextBlock::default(),
         }
     }
 }
 
 impl StepListSource<'_> {
+    /// Returns a question with its answer below it.
+    fn follow_up(&self, at: usize) -> TextBlock<'_> {
+        let Some(asked) = self.screen.follow_ups.list.get(at) else {
+            return TextBlock::default();
+        };
+        TextBlock {
+            indent: 2,
+            ..styled_line([
+                (Cow::from("you    "), Role::Key),
+                (asked.question.as_str().into(), Role::Text),
+                (format!("\n{}  ", asked.judge).into(), Role::Key),
+                (asked.answer.trim().into(), Role::Text),
+            ])
+        }
+    }
+
+    /// Returns the line about the pause, with the keys that release the trace.
+    fn pause(&self, point: GatePoint) -> TextBlock<'_> {
+        let mark = super::pause_mark(self.glyphs);
+        let what = format!("{mark} paused {}", describe_gate(point));
+        let mut pieces = vec![(Cow::from(what), Role::Warning)];
+        if self.waits_for_user {
+            let mut keys = vec![("s", "step"), ("space", "continue")];
+            if point != GatePoint::Ended {
+                keys.push(("e", "edit"));
+            }
+            if point == GatePoint::Call {
+                keys.push(("S", "skip"));
+            }
+            keys.push(("A", "all"));
+            for (key, what) in keys {
+                pieces.push(("  ".into(), Role::Muted));
+                pieces.push((key.into(), Role::Key));
+                pieces.push((format!(" {what}").into(), Role::Muted));
+            }
+        }
+        TextBlock {
+            indent: 2,
+            ..styled_line(pieces)
+        }
+    }
+
     /// Returns the line of a step: its name at the left, time and tokens at the right.
     fn header(&self, at: usize) -> TextBlock<'_> {
         let step = &self.list.steps[at];

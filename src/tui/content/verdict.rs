@@ -516,7 +516,7 @@ fn fact_blocks<'a>(shown: &ShownCell<'a>, result: &'a CellResult) -> Vec<TextBlo
         facts.push(format!("from run {}", run.letters()));
     }
     if result.by_human {
-        facts.push("edited by hand".to_owned());
+        facts.push(super::EDITED_BY_HAND.to_owned());
     }
     if let Some(usage) = result.usage {
         facts.push(describe_usage(usage, result, shown));

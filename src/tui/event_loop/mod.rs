@@ -227,9 +227,8 @@ impl<S: Screen> EventLoop<S> {
     }
 
     /// Handles pending results and run events; returns false if there were none.
-    #[cfg(test)]
     pub(crate) fn drain_inbox(&mut self) -> bool {
-        // The limit keeps a test from running forever if results cause more results.
+        // The limit keeps the caller from running forever if results cause more results.
         for taken in 0..MAX_MESSAGES_PER_DRAIN {
             let next = self
                 .inbox
@@ -259,7 +258,6 @@ impl<S: Screen> EventLoop<S> {
     }
 
     /// Applies [`Msg::TimePassed`] if a timer of the app is due.
-    #[cfg(test)]
     pub(crate) fn apply_timer_if_due(&mut self) {
         if self.is_timer_due() {
             self.apply(Msg::TimePassed);

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::{EventLoop, ExternalEvents, LoopExit};
 use crate::process::start_when_free;
-use crate::tui::editor::{self, FilePosition};
+use crate::tui::editor::{self, EditedFile, FilePosition};
 use crate::tui::effect::Effect;
 use crate::tui::msg::Msg;
 use crate::tui::runtime::MAX_CLIPBOARD_BYTES;
@@ -26,6 +26,11 @@ impl<S: Screen> EventLoop<S> {
                 Effect::OpenEditor { path, line, column } => {
                     self.run_editor(path, FilePosition { line, column }, outside)
                         .await;
+                }
+                Effect::EditText { target, text } => {
+                    let edited = self.edit_text(&text, outside).await;
+                    let target = Box::new(target);
+                    self.apply(Msg::TextEdited { target, edited });
                 }
                 // The runtime carries out all other effects, so none of them arrives here.
                 _ => {}
@@ -88,11 +93,33 @@ impl<S: Screen> EventLoop<S> {
 
     /// Runs an editor, which has the screen until it ends. Runs continue in the meantime.
     async fn run_editor(&mut self, path: PathBuf, at: FilePosition, outside: &mut ExternalEvents) {
-        let command = editor::build_editor_command(&self.deps.env, &path, at, Path::is_file);
+        let closed = self.edit_file(&path, at, outside).await;
+        self.apply(Msg::EditorClosed(closed));
+    }
+
+    /// Edits a text in a private file. Returns `None` if it is unchanged.
+    async fn edit_text(
+        &mut self,
+        text: &str,
+        outside: &mut ExternalEvents,
+    ) -> Result<Option<String>, TaskFailure> {
+        let file = EditedFile::create(text, &self.deps.env).map_err(TaskFailure::new)?;
+        let at = FilePosition { line: 1, column: 1 };
+        self.edit_file(file.path(), at, outside).await?;
+        file.read_change(text).map_err(TaskFailure::new)
+    }
+
+    async fn edit_file(
+        &mut self,
+        path: &Path,
+        at: FilePosition,
+        outside: &mut ExternalEvents,
+    ) -> Result<(), TaskFailure> {
+        let command = editor::build_editor_command(&self.deps.env, path, at, Path::is_file);
         let command = match command {
             Ok(command) => command,
             // Without a command the screen is not released, so it does not flicker.
-            Err(why) => return self.apply(Msg::EditorClosed(Err(TaskFailure::new(why)))),
+            Err(why) => return Err(TaskFailure::new(why)),
         };
         // The editor must find the terminal in its normal modes.
         self.screen.release_terminal().await;
@@ -107,7 +134,7 @@ impl<S: Screen> EventLoop<S> {
             ))),
         };
         self.retake_terminal();
-        self.apply(Msg::EditorClosed(closed));
+        closed
     }
 
     /// Waits until the editor ends and returns its result.

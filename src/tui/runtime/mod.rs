@@ -7,8 +7,10 @@ mod choices;
 mod clipboard;
 mod examples;
 mod figures;
+mod follow_ups;
 mod labels;
 mod newest_first;
+mod pauses;
 mod progress;
 mod review;
 mod review_suggestions;
@@ -116,13 +118,11 @@ impl TaskTally {
     }
 
     /// Returns true if no task runs.
-    #[cfg(test)]
     pub(crate) fn is_idle(&self) -> bool {
         self.0.tasks.load(Ordering::SeqCst) == 0
     }
 
     /// Waits until a task ends.
-    #[cfg(test)]
     pub(crate) async fn wait_for_task_end(&self) {
         self.0.task_ended.notified().await;
     }
@@ -156,6 +156,7 @@ pub(crate) struct Runtime {
     deps: Arc<RuntimeDeps>,
     outbox: RuntimeOutbox,
     live_runs: HashMap<RunTicket, runs::LiveRun>,
+    pauses: pauses::Pauses,
     /// Cancels the outline that is being computed.
     outline_cancel: CancellationToken,
     /// Cancels the search for warnings that is running.
@@ -202,6 +203,7 @@ impl Runtime {
             deps,
             outbox: out,
             live_runs: HashMap::new(),
+            pauses: pauses::Pauses::default(),
             outline_cancel: CancellationToken::new(),
             warnings_cancel: CancellationToken::new(),
             examples_cancel: CancellationToken::new(),
@@ -242,7 +244,6 @@ impl Runtime {
     }
 
     /// Returns the counter of running tasks.
-    #[cfg(test)]
     pub(crate) fn task_tally(&self) -> TaskTally {
         self.outbox.tasks.clone()
     }
@@ -305,7 +306,15 @@ impl Runtime {
                     }
                 }
             }
+            Effect::SetBreakpoints(breakpoints) => self.set_breakpoints(breakpoints),
+            Effect::DecidePause {
+                ticket,
+                cell,
+                decision,
+            } => self.decide_pause(ticket, cell, decision),
             Effect::PreviewRun(order) => self.preview_run(order),
+            Effect::ReadFollowUps(key) => self.read_follow_ups(key),
+            Effect::AskFollowUp(order) => self.ask_follow_up(order),
             Effect::ReadTrace {
                 row,
                 run,
@@ -539,7 +548,7 @@ impl Runtime {
                 number,
                 listing,
                 position,
-            } => self.judge_variant(number, listing, position),
+            } => self.judge_variant(number, &listing, position),
             Effect::OpenReview {
                 number,
                 place,
@@ -568,6 +577,7 @@ impl Runtime {
             Effect::MakeWorkspace { file } => self.make_workspace(file),
             // The event loop owns the terminal, so it carries these out.
             Effect::OpenEditor { .. }
+            | Effect::EditText { .. }
             | Effect::Copy { .. }
             | Effect::Suspend
             | Effect::Redraw

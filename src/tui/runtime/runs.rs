@@ -6,11 +6,12 @@ use std::sync::{Arc, PoisonError};
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 
+use super::pauses::RunPauses;
 use super::{
     CreatedRun, Runtime, RuntimeDeps, RuntimeOutbox, describe_join_error, run_unless_cancelled,
 };
 use crate::event::{ParentCause, RunEvent, RunPurpose};
-use crate::judge::EvidenceMissPolicy;
+use crate::judge::{EvidenceMissPolicy, Gate};
 use crate::model::JudgeConfig;
 use crate::run::{self, DecisionFilter, RunError, RunHandle, RunOptions, WithdrawnEvals};
 use crate::tui::msg::Msg;
@@ -51,6 +52,8 @@ impl Runtime {
         );
         let working = out.tasks.start_task();
         let tried = self.examples_tried.clone();
+        let (gate, pauses) = self.pauses.open_gate(ticket);
+        let controls: (Arc<dyn Gate>, _) = (gate, withdrawn);
         self.run_tasks.spawn(async move {
             // A cancelled run does not wait for the examples.
             tokio::select! {
@@ -62,7 +65,7 @@ impl Runtime {
             let root = order.workspace.root.clone();
             // A run of no decisions only records the revision, so the user did not create it.
             let only_records = order.only.as_ref().is_some_and(|only| only.is_empty());
-            match compile_and_start(deps, order, cancel.clone(), withdrawn).await {
+            match compile_and_start(deps, order, cancel.clone(), controls).await {
                 Ok(handle) => {
                     let run = handle.run.clone();
                     if !only_records {
@@ -74,7 +77,7 @@ impl Runtime {
                                 workspace: root,
                             });
                     }
-                    forward_events(handle, ticket, &cancel, &out).await;
+                    forward_events(handle, ticket, &cancel, pauses, &out).await;
                 }
                 Err(failure) => {
                     let msg = match failure {
@@ -154,11 +157,12 @@ async fn compile_and_start(
     deps: Arc<RuntimeDeps>,
     order: RunOrder,
     cancel: CancellationToken,
-    withdrawn: Arc<WithdrawnEvals>,
+    (gate, withdrawn): (Arc<dyn Gate>, Arc<WithdrawnEvals>),
 ) -> Result<RunHandle, StartFailure> {
     let started = tokio::task::spawn_blocking(move || {
         let (workspace, options) = build_run_options(&deps, &order)?;
         let options = RunOptions {
+            gate,
             withdrawn,
             ..options
         };
@@ -208,6 +212,7 @@ async fn forward_events(
     handle: RunHandle,
     ticket: RunTicket,
     cancel: &CancellationToken,
+    mut pauses: RunPauses,
     out: &RuntimeOutbox,
 ) {
     let RunHandle {
@@ -229,6 +234,11 @@ async fn forward_events(
                 continue;
             }
             batch = events.recv() => batch,
+            // The screen shows a pause when its event arrives, so the order of both messages does not matter.
+            Some(msg) = pauses.next() => {
+                let _gone = out.runs.send(msg).await;
+                continue;
+            }
         };
         // The run dropped its sender, so all events are forwarded.
         let Some(events) = batch else { break };

@@ -1,14 +1,20 @@
 //! Lists the variants of the workspace's files with the figures of recorded verdicts, and judges one.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tokio::runtime::Handle;
 
 use super::{Runtime, RuntimeDeps};
-use crate::compare::{VariantVerdicts, compare_variants, read_variant_verdicts, unified_diff};
+use crate::compare::{
+    VariantVerdicts, compare_variants_after, read_variant_verdicts, unified_diff,
+};
 use crate::model::SplitPart;
-use crate::run::{self, PaidCalls, PreparedVariant, list_part_labels, prepare_variant};
+use crate::run::{
+    self, PaidCalls, PreparedVariant, count_earlier_variants, list_part_labels, prepare_variant,
+    variant_key,
+};
 use crate::tui::history_view::Shared;
 use crate::tui::msg::Msg;
 use crate::tui::state::variants::{ListedVariant, VariantListing, add_table};
@@ -40,7 +46,7 @@ impl Runtime {
     pub(super) fn judge_variant(
         &self,
         number: u64,
-        listing: Shared<VariantListing>,
+        listing: &Shared<VariantListing>,
         position: usize,
     ) {
         let Some(one) = listing.variants.get(position) else {
@@ -128,7 +134,7 @@ fn list_file(
         .map(|label| label.transcript.as_str())
         .collect();
     let mut verdicts: Vec<VariantVerdicts> = Vec::new();
-    let mut parts = Vec::new();
+    let (mut parts, mut keys) = (Vec::new(), BTreeSet::new());
     for variant in &file.variants {
         let named = |why: String| format!("variant {}: {why}", variant.name);
         let prepared = prepare_variant(&file, variant, &labels, workspace, registry)
@@ -152,10 +158,13 @@ fn list_file(
             .apply(variant, workspace, registry)
             .map_err(|error| named(error.to_string()))?;
         verdicts.push(read_variant_verdicts(&variant.name, &state, &ids));
+        let header = state.header.as_deref();
+        keys.extend(header.map(|header| variant_key(header, &file)));
         parts.push((prepared, PaidCalls::of_run(&preview), text));
     }
     let passed: Vec<bool> = labels.iter().map(|label| label.passed).collect();
-    let table = compare_variants(&passed, &verdicts);
+    let earlier = count_earlier_variants(workspace, env, &file, &keys);
+    let table = compare_variants_after(&passed, &verdicts, earlier);
     let rubric = &file.rubric;
     let mut parts = parts.into_iter();
     add_table(listing, table, |_, figures| {

@@ -156,6 +156,8 @@ pub(crate) struct RowSlot {
     pub(crate) duration: Millis,
     /// Hashes of the inputs that it was judged with.
     pub(crate) inputs: VerdictInputs,
+    /// True if a person edited the judge trace.
+    pub(crate) by_human: bool,
 }
 
 /// The state of a cell.
@@ -224,6 +226,8 @@ pub(crate) struct CellsRow {
     pub(crate) slots: Vec<RowSlot>,
     /// The second opinions (`J`). They are shown and don't decide.
     pub(crate) second_opinions: Vec<RowSlot>,
+    /// The deciding cells before the eval, the judge or the transcript last changed, if this session judged the row since.
+    pub(crate) before_edit: Vec<RowSlot>,
     /// The last attempt to judge the row again, if it ended without a verdict. The row keeps its earlier verdict.
     pub(crate) failed_rerun: Option<FailedRerun>,
     /// The decision; `None` until all planned cells have results.

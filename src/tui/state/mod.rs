@@ -10,6 +10,7 @@ pub(crate) mod filled_panes;
 pub(crate) mod finding_marks;
 pub(crate) mod first_judging;
 pub(crate) mod follow;
+pub(crate) mod follow_ups;
 pub(crate) mod judge_trace;
 pub(crate) mod label_edits;
 pub(crate) mod labelling;
@@ -18,6 +19,7 @@ pub(crate) mod notices;
 pub(crate) mod opened_file;
 pub(crate) mod overlay;
 pub(crate) mod pane;
+pub(crate) mod pauses;
 pub(crate) mod phase_text;
 pub(crate) mod piece_range;
 pub(crate) mod progress;
@@ -52,6 +54,7 @@ use super::screen_choices::ScreenChoices;
 use super::widget::canvas::HitMap;
 use super::widget::flow::TextSearch;
 use super::widget::line_input::LineInput;
+use crate::judge::Breakpoint;
 use crate::model::{DisagreementCause, Millis};
 use crate::theme::Theme;
 use crate::workspace::Workspace;
@@ -60,12 +63,14 @@ use cells::completion::FilterCompletion;
 use edit_report::{EditReport, EvalRename};
 use examples::ExamplesState;
 use first_judging::FirstJudging;
+use follow_ups::FollowUpOrder;
 use label_edits::LabelEdits;
 use labelling::LabellingState;
 use notices::Notices;
 use opened_file::OpenedFileState;
 use overlay::Overlay;
 use pane::{LayoutParams, Pane, PaneDivider, PaneSplits, ScreenLayout};
+use pauses::EditTarget;
 use progress::{ProgressLayout, ProgressPane, ProgressScreen};
 use replay::{ReplayStart, ReplayState};
 use review::{ReviewScreen, ReviewText};
@@ -127,6 +132,8 @@ pub(crate) struct App {
     pub(crate) ui: UiState,
     /// The last ticket that was assigned.
     pub(crate) last_ticket: u64,
+    /// The stops at which judge traces pause.
+    pub(crate) breakpoints: Vec<Breakpoint>,
     /// Orders that wait for their preview.
     pub(crate) awaiting_preview: Vec<RunOrder>,
     /// True to judge a workspace without a recorded run when it opens; see [`FirstJudging`].
@@ -207,6 +214,17 @@ pub(crate) enum FooterInput {
         row: RowId,
         cause: DisagreementCause,
     },
+    /// A question to the judge about its verdict.
+    FollowUp {
+        input: LineInput,
+        target: Box<FollowUpOrder>,
+    },
+    /// A text of a judge trace, and the reason why dicta can't use it.
+    StepEdit {
+        input: LineInput,
+        target: EditTarget,
+        problem: Option<String>,
+    },
 }
 
 impl FooterInput {
@@ -217,7 +235,9 @@ impl FooterInput {
             | Self::Search { input, .. }
             | Self::Note { input, .. }
             | Self::Review { input, .. }
-            | Self::Clause { input, .. } => input,
+            | Self::Clause { input, .. }
+            | Self::FollowUp { input, .. }
+            | Self::StepEdit { input, .. } => input,
         }
     }
 }
@@ -274,6 +294,7 @@ impl App {
                 saved_choices: None,
             },
             last_ticket: 0,
+            breakpoints: Vec::new(),
             awaiting_preview: Vec::new(),
             judges_on_open: false,
             first_judging: None,

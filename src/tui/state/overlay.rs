@@ -82,6 +82,8 @@ pub(crate) enum Overlay {
     Agreement { eval: u32, scroll: ScrollState },
     /// The variants of the workspace's files.
     Variants(VariantsScreen),
+    /// The breakpoints, and a line for another one.
+    Breakpoints { input: LineInput, selected: usize },
     /// Asks for a number of repeats.
     RepeatCount(LineInput),
     /// Asks for the file to which a state of the history is exported.

@@ -36,7 +36,8 @@ pub(crate) fn describe_phase(phase: &CellPhase, now: Millis) -> String {
     }
 }
 
-const fn describe_gate(at: GatePoint) -> &'static str {
+/// Describes the place of a pause in a few words.
+pub(crate) const fn describe_gate(at: GatePoint) -> &'static str {
     match at {
         GatePoint::BeforeTurn => "before a model call",
         GatePoint::Call => "before a tool call",

@@ -6,7 +6,10 @@ use std::path::PathBuf;
 use indexmap::IndexMap;
 
 use super::cells::{RunIndexMap, SlotId};
-use crate::event::{CellPhase, CellState, EventKind, RunEvent, RunState, ThrottleReason};
+use crate::event::{
+    CellPhase, CellState, EventKind, GatePoint, RunEvent, RunState, ThrottleReason,
+};
+use crate::judge::PausedAt;
 use crate::model::{CellIx, Cost, Millis, RunId, format_usd, pluralize};
 
 /// Identifies a run before it has an id. Tickets increase while the program runs.
@@ -62,6 +65,21 @@ pub(crate) struct TrackedRun {
     pub(crate) backing_off: BTreeSet<CellIx>,
     /// The cells that a limit of the server, or of requests or tokens, holds back.
     pub(crate) held: BTreeSet<CellIx>,
+    /// The cells whose trace is paused.
+    pub(crate) paused: BTreeSet<CellIx>,
+    /// The paused traces that wait for a decision.
+    pub(crate) pauses: BTreeMap<CellIx, TracePause>,
+    /// The traces whose last decision was to step.
+    pub(crate) stepping: BTreeSet<CellIx>,
+}
+
+/// The thing at which a trace is paused.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct TracePause {
+    pub(crate) point: GatePoint,
+    pub(crate) at: PausedAt,
+    /// The edited text that dicta could not use.
+    pub(crate) draft: Option<String>,
 }
 
 /// The progress of a run.
@@ -114,9 +132,11 @@ impl TrackedRun {
                 self.judge_started += 1;
                 self.judging_since.get_or_insert(event.at);
             }
-            EventKind::CellFinished { .. } => {
+            EventKind::CellFinished { cell, .. } => {
                 self.judged += 1;
                 self.finished_cells += 1;
+                self.pauses.remove(cell);
+                self.stepping.remove(cell);
             }
             _ => {}
         }
@@ -127,6 +147,11 @@ impl TrackedRun {
                 self.backing_off.insert(cell);
             } else {
                 self.backing_off.remove(&cell);
+            }
+            if matches!(phase, Some(CellPhase::Paused(_))) {
+                self.paused.insert(cell);
+            } else {
+                self.paused.remove(&cell);
             }
             // Waiting for a free place is normal and no limit of a server.
             if matches!(phase, Some(CellPhase::Held { by, .. }) if by != ThrottleReason::Concurrency)

@@ -10,7 +10,7 @@ use super::readable_request::ReadableRequest;
 use super::shown_cell::{ShownCell, TraceAvailability, hides_verdict, resolve_shown_cell};
 use super::trace_screen::TraceScreen;
 use super::verdict_claims::ClaimPlace;
-use crate::event::{StepId, StepPart, TraceStep, list_trace_steps};
+use crate::event::{CellPhase, GatePoint, StepId, StepPart, TraceStep, list_trace_steps};
 use crate::model::{CallIx, TurnIx};
 
 /// A row of the list of steps.
@@ -24,6 +24,14 @@ pub(crate) enum StepRow {
     ClaimsHeading,
     /// A claim of the verdict, by position.
     Claim(usize),
+    /// The place at which the trace is paused.
+    Pause(GatePoint),
+    /// The heading above the follow-up questions.
+    FollowUpsHeading,
+    /// A question, by position, and its answer.
+    FollowUp(usize),
+    /// The question that the judge is answering.
+    Asking,
 }
 
 /// The steps of the focused cell and the rows that show them.
@@ -60,6 +68,17 @@ impl StepList {
             rows.push(StepRow::ClaimsHeading);
             rows.extend((0..claims).map(StepRow::Claim));
         }
+        let asked = &screen.follow_ups;
+        if !asked.list.is_empty() || asked.asking.is_some() {
+            rows.push(StepRow::FollowUpsHeading);
+            rows.extend((0..asked.list.len()).map(StepRow::FollowUp));
+            rows.extend(asked.asking.as_ref().map(|_| StepRow::Asking));
+        }
+        if let Some(CellPhase::Paused(point)) = shown.trace.map(|cell| cell.phase)
+            && shown.is_live()
+        {
+            rows.push(StepRow::Pause(point));
+        }
         Self { steps, rows }
     }
 
@@ -90,6 +109,7 @@ pub(crate) fn next_other_slot(shown: &ShownCell<'_>, slot: u16, from: Option<u16
         .all_slots()
         .filter(|(at, one)| *at != slot && one.state != RowSlotState::NeverRun)
         .map(|(at, _)| at)
+        .chain(shown.row.slot_before_edit(slot))
         .collect();
     judged.sort_unstable();
     match from {

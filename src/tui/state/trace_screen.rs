@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use super::agent_comparison::AgentComparison;
 use super::cells::SlotId;
+use super::follow_ups::FollowUps;
 use super::judge_trace::{CallPosition, RecordedCellState, RequestState};
 use super::readable_request::ReadableRequest;
 use super::verdict_claims::VerdictClaim;
@@ -37,6 +38,8 @@ pub(crate) struct TraceScreen {
     pub(crate) claims: FoundClaims,
     /// The claim that `c` selected last.
     pub(crate) selected_claim: Option<usize>,
+    /// The follow-up questions about the verdict.
+    pub(crate) follow_ups: FollowUps,
     /// The agent's similar call for a tool response.
     pub(crate) agent: Option<AgentSearch>,
     /// The other slot of the decision that is shown next to this one.
@@ -56,6 +59,7 @@ impl Default for TraceScreen {
             requests: BTreeMap::new(),
             claims: FoundClaims::default(),
             selected_claim: None,
+            follow_ups: FollowUps::default(),
             agent: None,
             other_slot: None,
             other: RecordedCellState::default(),

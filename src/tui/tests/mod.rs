@@ -21,6 +21,7 @@ mod looks;
 mod noise;
 mod pages;
 mod panels;
+mod pauses;
 mod picture;
 mod progress;
 mod replay;

@@ -5,10 +5,14 @@ use std::path::{Path, PathBuf};
 
 use ratatui::layout::Size;
 
+use super::keys::{TONE, asking};
+use super::point;
+use super::server::{Server, ServerReply};
 use crate::model::{Millis, RunId};
 use crate::tui::effect::Effect;
 use crate::tui::state::cells::{CellsRow, RowCounts, RowId};
 use crate::tui::state::replay::ReplayStart;
+use crate::tui::state::shown_cell::resolve_shown_cell;
 use crate::tui::state::{App, OpenedItem};
 use crate::tui::testing::TestWorkbench;
 use crate::workspace::Env;
@@ -232,4 +236,65 @@ fn recording_does_not_show_changes_of_saves() {
     );
     app.keys("q").settle();
     assert!(app.screen().contains("towards"));
+}
+
+#[test]
+fn reused_verdict_shows_and_replays_the_trace_of_the_run_that_judged_it() {
+    let server = Server::new(|_| ServerReply::verdict(true, "As kind as a lamb."));
+    let mut app = asking(&server, "", 120, 40);
+    point(&mut app, "t/r/tone");
+    app.keys("R").settle();
+    app.keys("R").settle();
+    assert_eq!(server.asked(), 1, "the second run reused the verdict");
+    let ids = |app: &TestWorkbench| -> Vec<RunId> {
+        let runs = app.event_loop.app.live_session.runs.by_ticket.values();
+        runs.filter_map(|run| run.id.clone()).collect()
+    };
+    let runs = ids(&app);
+    assert_eq!(runs.len(), 2);
+    app.keys("1 enter").settle();
+    let shown = resolve_shown_cell(&app.event_loop.app).expect("a cell");
+    assert_eq!(shown.run, Some(&runs[0]));
+    assert!(
+        app.screen().contains("As kind as a lamb."),
+        "{}",
+        app.screen()
+    );
+    app.keys("v").settle_until(|app| app.replay.is_some());
+    let replay = app.event_loop.app.replay.as_ref().expect("a replay");
+    assert_eq!(replay.run, runs[0]);
+    app.settle();
+    let shown = resolve_shown_cell(&app.event_loop.app).expect("a cell");
+    assert!(shown.trace.is_some_and(|cell| cell.judge_trace.len() == 1));
+}
+
+#[test]
+fn opened_run_shows_the_rubric_that_it_stored() {
+    let server = Server::new(|_| ServerReply::verdict(true, "kind"));
+    let mut app = asking(&server, "", 120, 40);
+    point(&mut app, "t/r/tone");
+    app.keys("R").settle();
+    let run = app
+        .event_loop
+        .app
+        .live_session
+        .runs
+        .by_ticket
+        .values()
+        .next();
+    let run = run.expect("a run");
+    let found = (
+        run.id.clone().expect("an id"),
+        run.dir.clone().expect("a folder"),
+    );
+    // The file of today has other criteria.
+    std::fs::write(app.root.join("r.yaml"), TONE.replace("kind", "cruel")).expect("written");
+    let mut opened = opened(&found, Some(0.0));
+    opened.settle();
+    // The row of the eval shows its definition.
+    opened.keys("1 g").settle();
+    opened.keys("5 +").settle();
+    let screen = opened.screen();
+    assert!(screen.contains("criteria: kind"), "{screen}");
+    assert!(!screen.contains("cruel"), "{screen}");
 }

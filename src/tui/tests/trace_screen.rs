@@ -1,14 +1,16 @@
 //! The trace screen, driven by keys: the list of steps, their details, the claims of the verdict, two traces side by
 //! side, and repeats of one cell.
 
+use super::keys::{TONE, asking};
 use super::look::rows;
 use super::looks::same;
-use super::{go_to, judged, last_notice};
+use super::server::{Server, ServerReply};
+use super::{go_to, judged, last_notice, point};
 use crate::event::{RunHeader, StepPart};
 use crate::judge::BranchChange;
 use crate::run::BranchOrder;
 use crate::tui::effect::Effect;
-use crate::tui::msg::Msg;
+use crate::tui::msg::{MouseAction, MouseInput, Msg};
 use crate::tui::state::judge_trace::{StepSelection, find_shown_call, find_shown_turn};
 use crate::tui::state::pane::Pane;
 use crate::tui::state::shown_cell::resolve_shown_cell;
@@ -122,6 +124,50 @@ fn fold_key_hides_and_shows_the_text_of_a_step() {
 }
 
 #[test]
+fn click_selects_the_step_in_its_row() {
+    let mut app = opened(120, 40);
+    app.keys("g").settle();
+    let click = |app: &mut TestWorkbench, text: &str| {
+        let screen = app.screen();
+        let row = screen.lines().position(|line| line.contains(text));
+        let row = u16::try_from(row.expect(text)).expect("few rows");
+        app.send_msg(Msg::Mouse(MouseInput {
+            action: MouseAction::Pressed,
+            column: 10,
+            row,
+        }));
+        app.settle();
+    };
+    click(&mut app, "■ verdict");
+    assert!(selected_step(&app).ends_with(".verdict"));
+    click(&mut app, "▸ ① prompt");
+    assert_eq!(selected_step(&app), "1.prompt");
+    // A claim is selected, and its place is shown.
+    let claim = app
+        .event_loop
+        .app
+        .session()
+        .trace_screen
+        .claims
+        .claims
+        .len();
+    assert!(claim > 0);
+    app.keys("G").settle();
+    let screen = app.screen();
+    let heading = screen
+        .lines()
+        .position(|line| line.contains("what the verdict rests on"));
+    let row = u16::try_from(heading.expect("claims") + 1).expect("few rows");
+    app.send_msg(Msg::Mouse(MouseInput {
+        action: MouseAction::Pressed,
+        column: 10,
+        row,
+    }));
+    let screen = &app.event_loop.app.session().trace_screen;
+    assert_eq!(screen.selected_claim, Some(0));
+}
+
+#[test]
 fn citation_key_goes_from_claim_to_place() {
     let mut app = opened(120, 40);
     let claims = app
@@ -188,6 +234,34 @@ fn repeats_show_their_spread_and_compare_side_by_side() {
     app.keys("esc").settle();
     assert!(app.event_loop.app.shows_trace_screen());
     assert_eq!(app.event_loop.app.session().trace_screen.other_slot, None);
+}
+
+#[test]
+fn trace_is_compared_with_the_one_before_the_edit() {
+    let server = Server::new(|n| ServerReply::verdict(n > 0, &format!("answer {n}")));
+    let mut app = asking(&server, "", 120, 40);
+    point(&mut app, "t/r/tone");
+    app.keys("R").settle();
+    app.keys("1 enter").settle();
+    app.keys("d");
+    let other = |app: &TestWorkbench| app.event_loop.app.session().trace_screen.other_slot;
+    assert_eq!(other(&app), None, "nothing was edited yet");
+    app.keys("esc");
+    app.save("r.yaml", &TONE.replace("kind", "kind and calm"))
+        .settle();
+    app.keys("1 enter d").settle();
+    assert!(other(&app).is_some(), "{}", app.screen());
+    let screen = app.screen();
+    assert!(screen.contains("before the edit wire ✗"), "{screen}");
+    assert!(screen.contains("first difference"), "{screen}");
+    assert!(
+        screen.contains("answer 0") && screen.contains("answer 1"),
+        "{screen}"
+    );
+    // Judging again without an edit keeps that pair.
+    app.keys("esc esc r").settle();
+    app.keys("1 enter d").settle();
+    assert!(app.screen().contains("before the edit"), "{}", app.screen());
 }
 
 /// Selects the last step of a tool call with an answer.
@@ -281,4 +355,63 @@ fn trace_screen_stays_open_for_the_next_problem() {
                 .iter()
                 .any(|step| step.id.part == StepPart::Verdict)
     );
+}
+
+#[test]
+fn question_after_the_verdict_is_answered_recorded_and_changes_nothing() {
+    let server = Server::new(|n| match n {
+        0 => ServerReply::verdict(false, "It is rude."),
+        1 => ServerReply::Text("Because it says go away.".to_owned()),
+        _ => ServerReply::Refuse(400, "", "{}".to_owned()),
+    });
+    let mut app = asking(&server, "", 120, 40);
+    point(&mut app, "t/r/tone");
+    app.keys("R").settle();
+    app.keys("1 enter").settle();
+    let before = format!("{:?}", app.event_loop.app.live_session.cells.total);
+    app.keys("a").type_in("Which words are rude?").keys("enter");
+    assert!(
+        app.screen().contains("the judge answers"),
+        "{}",
+        app.screen()
+    );
+    app.settle();
+    let screen = app.screen();
+    assert!(screen.contains("Which words are rude?"), "{screen}");
+    assert!(screen.contains("Because it says go away."), "{screen}");
+    let state = &app.event_loop.app;
+    assert_eq!(format!("{:?}", state.live_session.cells.total), before);
+    assert_eq!(state.runs().by_ticket.len(), 1, "a question is not a run");
+    assert_eq!(server.asked(), 2);
+    // The next visit reads it from the folder of the run.
+    app.keys("esc esc");
+    let state = &mut app.event_loop.app;
+    state.session_mut().trace_screen = state.session().trace_screen.for_another_cell();
+    app.keys("1 enter").settle();
+    assert!(
+        app.screen().contains("Because it says go away."),
+        "{}",
+        app.screen()
+    );
+    // A failure is not an answer.
+    app.keys("a").type_in("Why?").keys("enter").settle();
+    assert!(
+        last_notice(&app).contains("the question was not answered"),
+        "{}",
+        last_notice(&app)
+    );
+    let follow_ups = &app.event_loop.app.session().trace_screen.follow_ups;
+    assert_eq!((follow_ups.list.len(), &follow_ups.asking), (1, &None));
+}
+
+#[test]
+fn built_in_judge_answers_no_questions() {
+    let mut app = opened(120, 40);
+    app.keys("a");
+    assert!(
+        last_notice(&app).contains("built in"),
+        "{}",
+        last_notice(&app)
+    );
+    assert!(app.event_loop.app.ui.footer_input.is_none());
 }

@@ -5,8 +5,8 @@
 use super::notices::push_info;
 use super::{
     copy, edits, example_edit, figures, focus, footer_input, label_notes, label_queues, labels,
-    opened_item, overlay, panes, progress, quit, repeats, replay, replayed_evidence, review, runs,
-    saves, trace_screen, variants,
+    opened_item, overlay, panes, pauses, progress, quit, repeats, replay, replayed_evidence,
+    review, runs, saves, step_edits, trace_screen, variants,
 };
 use crate::tui::command::{self, UiCommand};
 use crate::tui::effect::Effect;
@@ -124,7 +124,15 @@ fn dispatch_command(app: &mut App, command: UiCommand) -> Vec<Effect> {
         UiCommand::TraceUnfold
         | UiCommand::TraceFold
         | UiCommand::TraceCompare
+        | UiCommand::TraceAsk
+        | UiCommand::TraceWhatIf
         | UiCommand::TraceBranch => trace_screen::run_command(app, command),
+        UiCommand::Breakpoints => pauses::open_breakpoints(app),
+        UiCommand::PauseStep
+        | UiCommand::PauseContinue
+        | UiCommand::PauseContinueAll
+        | UiCommand::PauseSkip => pauses::run_command(app, command),
+        UiCommand::PauseEdit => step_edits::edit_pause(app),
         UiCommand::Review => review::toggle(app),
         UiCommand::ReviewNoFailure
         | UiCommand::ReviewNote

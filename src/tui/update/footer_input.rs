@@ -3,7 +3,7 @@
 
 use crossterm::event::KeyCode;
 
-use super::{label_notes, panes, review};
+use super::{follow_ups, label_notes, panes, review, step_edits};
 use crate::tui::content;
 use crate::tui::effect::Effect;
 use crate::tui::key_chord::KeyChord;
@@ -142,7 +142,12 @@ fn apply_input(app: &mut App) {
         }
         FooterInput::Search { input, pane, .. } => highlight_matches(app, *pane, &input.text),
         // These texts take effect with enter.
-        FooterInput::Note { .. } | FooterInput::Clause { .. } | FooterInput::Review { .. } => {}
+        FooterInput::Note { .. }
+        | FooterInput::Clause { .. }
+        | FooterInput::Review { .. }
+        | FooterInput::FollowUp { .. } => {}
+        // The reason was about the text before.
+        FooterInput::StepEdit { problem, .. } => *problem = None,
     }
     app.ui.footer_input = Some(typing);
 }
@@ -188,6 +193,12 @@ fn accept_input(app: &mut App) -> Vec<Effect> {
         Some(FooterInput::Review { input, purpose }) => {
             review::accept_text(app, purpose, &input.text)
         }
+        Some(FooterInput::FollowUp { input, target }) => {
+            follow_ups::accept_question(app, *target, &input.text)
+        }
+        Some(FooterInput::StepEdit { input, target, .. }) => {
+            step_edits::accept_line(app, target, input)
+        }
         Some(FooterInput::Clause { input, row, cause }) => {
             label_notes::accept_clause(app, row, cause, &input.text)
         }
@@ -214,7 +225,11 @@ fn cancel_input(app: &mut App) -> Vec<Effect> {
             }
         }
         Some(
-            FooterInput::Note { .. } | FooterInput::Clause { .. } | FooterInput::Review { .. },
+            FooterInput::Note { .. }
+            | FooterInput::Clause { .. }
+            | FooterInput::Review { .. }
+            | FooterInput::FollowUp { .. }
+            | FooterInput::StepEdit { .. },
         )
         | None => {}
     }

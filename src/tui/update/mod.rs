@@ -14,6 +14,7 @@ mod examples;
 mod figures;
 mod first_judging;
 mod focus;
+mod follow_ups;
 mod footer_input;
 mod keys;
 mod label_notes;
@@ -25,6 +26,7 @@ mod opened_item;
 mod overlay;
 mod overlay_input;
 mod panes;
+mod pauses;
 mod progress;
 mod quit;
 mod repeats;
@@ -38,6 +40,7 @@ mod runs;
 mod save_runs;
 mod saves;
 mod state_export;
+mod step_edits;
 mod touched_evals;
 mod tour;
 mod trace_screen;
@@ -180,6 +183,15 @@ pub(crate) fn update(app: &mut App, msg: Msg) -> Vec<Effect> {
             effects.extend(progress::read_again(app));
             effects
         }
+        Msg::FollowUpsRead { key, list } => follow_ups::handle_read(app, &key, &list),
+        Msg::FollowUpAnswered { key, answered } => follow_ups::handle_answered(app, &key, answered),
+        Msg::TracePaused {
+            ticket,
+            cell,
+            point,
+            at,
+        } => pauses::handle_paused(app, ticket, cell, point, *at),
+        Msg::TextEdited { target, edited } => step_edits::handle_text_edited(app, &target, edited),
         // The estimate of what a save leaves out asks no question.
         Msg::Previewed { ticket, preview } if cost_estimate::is_awaiting_preview(app, ticket) => {
             cost_estimate::handle_preview(app, preview)

@@ -3,7 +3,7 @@
 
 use ratatui::layout::Rect;
 
-use super::{commands, focus, footer_input, overlay_input, panes, progress, replay};
+use super::{commands, focus, footer_input, overlay_input, panes, progress, replay, trace_screen};
 use crate::tui::click_target::ClickTarget;
 use crate::tui::effect::Effect;
 use crate::tui::msg::{MouseAction, MouseInput};
@@ -49,6 +49,14 @@ fn handle_press(app: &mut App, column: u16, row: u16) -> Vec<Effect> {
         app.ui.drag = Some(found.divider);
     }
     match hit {
+        Some((area, ClickTarget::Pane(Pane::Steps))) => {
+            let effects = panes::focus_pane(app, Pane::Steps);
+            // The first row is below the border.
+            if let Some(below) = row.checked_sub(area.y + 1) {
+                trace_screen::select_row(app, below);
+            }
+            effects
+        }
         Some((area, target)) => handle_click(app, area, &target, column),
         // An area without its own target belongs to a pane.
         None => match app.layout().pane_at(column, row) {

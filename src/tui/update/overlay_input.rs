@@ -7,7 +7,7 @@ use ratatui::layout::Size;
 
 use super::notices::push_info;
 use super::{
-    commands, cost_consent, label_notes, label_queues, progress, quit, repeats, replay,
+    commands, cost_consent, label_notes, label_queues, pauses, progress, quit, repeats, replay,
     review_suggest, runs, state_export, trust, variants,
 };
 use crate::model::DisagreementCause;
@@ -46,6 +46,7 @@ pub(super) fn handle_key(app: &mut App, chord: KeyChord) -> Vec<Effect> {
             | Overlay::SeekTo(_)
             | Overlay::RepeatCount(_)
             | Overlay::ExportFile { .. }
+            | Overlay::Breakpoints { .. }
     );
     // In the question to quit, q accepts.
     if key == "esc" || (key == "q" && !takes_text && !matches!(top, Overlay::QuitWhileRunning)) {
@@ -76,6 +77,12 @@ pub(super) fn handle_key(app: &mut App, chord: KeyChord) -> Vec<Effect> {
         return effects;
     }
     match &mut top {
+        // Without a typed text, space sets or removes the selected line, and the list stays open.
+        Overlay::Breakpoints { input, selected } if key == "space" && input.text.is_empty() => {
+            let selected = *selected;
+            app.overlays.push(top);
+            return pauses::toggle_breakpoint(app, "", selected).unwrap_or_default();
+        }
         Overlay::Help { search, selected } => {
             // The key that opened the help also closes it.
             if key == "?" && search.text.is_empty() {
@@ -88,7 +95,8 @@ pub(super) fn handle_key(app: &mut App, chord: KeyChord) -> Vec<Effect> {
         }
         Overlay::SeekTo(input)
         | Overlay::RepeatCount(input)
-        | Overlay::ExportFile { input, .. } => {
+        | Overlay::ExportFile { input, .. }
+        | Overlay::Breakpoints { input, .. } => {
             input.handle_key(chord);
         }
         Overlay::ConfirmTrust { question, scroll } => match key.as_str() {
@@ -160,7 +168,8 @@ pub(super) fn handle_paste(app: &mut App, text: &str) -> bool {
             Overlay::Help { search: input, .. }
             | Overlay::SeekTo(input)
             | Overlay::RepeatCount(input)
-            | Overlay::ExportFile { input, .. },
+            | Overlay::ExportFile { input, .. }
+            | Overlay::Breakpoints { input, .. },
         ) => {
             input.paste(text);
             true
@@ -188,6 +197,7 @@ pub(super) fn handle_click(app: &mut App, line: usize) -> Vec<Effect> {
         Overlay::Themes { selected, .. }
         | Overlay::Judges { selected, .. }
         | Overlay::LabelQueues { selected, .. }
+        | Overlay::Breakpoints { selected, .. }
         | Overlay::CloseDisagreement { selected, .. } => {
             if *selected == line {
                 return accept_selection(app, top);
@@ -271,6 +281,9 @@ fn move_selection(app: &mut App, top: &mut Overlay, steps: i64) {
             screen.scroll = scroll;
         }
         Overlay::Variants(screen) => screen.selected = moved(screen.selected, screen.count()),
+        Overlay::Breakpoints { selected, .. } => {
+            *selected = moved(*selected, app.list_breakpoints().len());
+        }
         Overlay::Agreement { eval, scroll } => {
             let area = log_area(app.ui.size);
             scroll.scroll_rows(&content::agreement_blocks(app, *eval), area, steps);
@@ -403,6 +416,17 @@ fn accept_selection(app: &mut App, top: Overlay) -> Vec<Effect> {
             )
         }
         Overlay::ExportFile { entry, input } => state_export::export_state(app, entry, &input.text),
+        Overlay::Breakpoints { input, selected } => {
+            let toggled = pauses::toggle_breakpoint(app, &input.text, selected);
+            match toggled {
+                Ok(effects) => effects,
+                // The user can correct the input.
+                Err(why) => {
+                    app.overlays.push(Overlay::Breakpoints { input, selected });
+                    push_info(app, why)
+                }
+            }
+        }
         Overlay::RepeatCount(input) => match repeats::repeat_focused(app, &input.text) {
             Ok(effects) => effects,
             Err(why) => {

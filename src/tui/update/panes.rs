@@ -6,7 +6,7 @@ use super::notices::push_info;
 use crate::tui::command::count_flips;
 use crate::tui::content;
 use crate::tui::effect::Effect;
-use crate::tui::state::cells::{CellsEntry, RowSort};
+use crate::tui::state::cells::{CellsEntry, RowSort, SlotId};
 use crate::tui::state::filled_panes::find_filled_panes;
 use crate::tui::state::pane::{Pane, PaneArea};
 use crate::tui::state::{App, PendingPaneSearch};
@@ -283,6 +283,12 @@ pub(super) fn go_to_flip(app: &mut App, at: usize) -> Vec<Effect> {
 
 /// `]`, `[`: selects the next or the previous problem.
 pub(super) fn select_next_problem(app: &mut App, forward: bool) -> Vec<Effect> {
+    // A paused trace waits for the user, so it comes first.
+    if let Some(SlotId { row, slot }) = app.next_paused(forward) {
+        app.live_session.focus_decision(CellsEntry::Row(row), slot);
+        keep_selection_visible(app);
+        return Vec::new();
+    }
     if !app.session_mut().cells.select_next_problem(forward) {
         let none = if app.session().cells.sort == RowSort::Disagreements {
             "no verdict disagrees with its label among what is listed"

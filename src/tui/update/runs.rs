@@ -243,6 +243,9 @@ pub(super) fn handle_run_ended(
         return Vec::new();
     };
     run.stage = RunStage::Ended(problem.clone());
+    run.paused.clear();
+    run.pauses.clear();
+    run.stepping.clear();
     if let Some(id) = &run.id {
         // A cancelled run leaves cells without results, which get their earlier state back.
         session.cells.abandon_cells(id, &run.cell_slots);

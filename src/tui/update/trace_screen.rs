@@ -5,9 +5,11 @@
 use std::sync::Arc;
 
 use super::focus;
+use super::follow_ups;
 use super::notices::push_info;
 use super::panes;
 use super::runs;
+use super::step_edits;
 use crate::event::{StepId, StepPart, TraceStep, find_call};
 use crate::judge::BranchChange;
 use crate::model::{RawJson, SUBMIT_VERDICT, TurnIx};
@@ -27,7 +29,7 @@ use crate::tui::state::judge_trace::{
 use crate::tui::state::pane::Pane;
 use crate::tui::state::readable_request::RequestKey;
 use crate::tui::state::shown_cell::resolve_shown_cell;
-use crate::tui::state::step_list::{StepList, next_other_slot};
+use crate::tui::state::step_list::{StepList, StepRow, next_other_slot};
 use crate::tui::state::trace_screen::{AgentSearch, ClaimsKey, DETAIL_LEVELS, FoundClaims};
 use crate::tui::state::verdict_claims::{
     ClaimFinding, ClaimPlace, SearchedResponse, SearchedTexts, collect_claims,
@@ -80,6 +82,11 @@ pub(super) fn run_command(app: &mut App, command: UiCommand) -> Vec<Effect> {
         UiCommand::TraceFold => change_level(app, false),
         UiCommand::TraceCompare => compare_next(app),
         UiCommand::TraceBranch => branch_from_step(app),
+        UiCommand::TraceAsk => follow_ups::open_question(app),
+        UiCommand::TraceWhatIf => {
+            let step = find_steps(app).map(|(list, at)| list.steps[at].id);
+            step.map_or_else(Vec::new, |step| step_edits::edit_for_branch(app, step))
+        }
         _ => Vec::new(),
     }
 }
@@ -131,6 +138,45 @@ fn move_pair_by(app: &mut App, delta: i64) -> Vec<Effect> {
     app.session_mut().trace_screen.selected = Some(step.id);
     reveal(app, row_of_pair(&pairs, at));
     Vec::new()
+}
+
+/// Selects the step or the claim in a visible row of the list, counted from the top.
+pub(super) fn select_row(app: &mut App, below: u16) {
+    let found = panes::with_scroll(app, Pane::Steps, |scroll, source, area| {
+        scroll.row_position(source, area, below)
+    });
+    let Some(place) = found.flatten() else { return };
+    let other = resolve_other_cell(app);
+    if let Some((shown, other)) = resolve_shown_cell(app).zip(other) {
+        let pairs = list_aligned_steps(&shown, &other);
+        let at = (0..pairs.len()).find(|at| row_of_pair(&pairs, *at) == place.block);
+        let step = at.and_then(|at| pairs[at].left.or(pairs[at].right));
+        if let Some(step) = step {
+            app.session_mut().trace_screen.selected = Some(step.id);
+        }
+        return;
+    }
+    let Some((list, _)) = find_steps(app) else {
+        return;
+    };
+    match list.rows.get(place.block) {
+        Some(StepRow::Header(step) | StepRow::Body { step, .. }) => {
+            select_step(app, list.steps[*step].id);
+        }
+        Some(StepRow::Claim(claim)) => {
+            // `c` goes to the claim after the selected one.
+            app.session_mut().trace_screen.selected_claim = claim.checked_sub(1);
+            go_to_next_claim(app);
+        }
+        Some(
+            StepRow::ClaimsHeading
+            | StepRow::Pause(_)
+            | StepRow::FollowUpsHeading
+            | StepRow::FollowUp(_)
+            | StepRow::Asking,
+        )
+        | None => {}
+    }
 }
 
 /// Selects a step, and shows its turn in the four panes of the home screen too.
@@ -422,6 +468,7 @@ pub(super) fn request_shown(app: &mut App) -> Vec<Effect> {
     let mut effects = Vec::new();
     effects.extend(request_prompt(app));
     effects.extend(focus::request_other_trace(app));
+    effects.extend(follow_ups::request(app));
     find_agent_call(app);
     find_claims(app);
     effects

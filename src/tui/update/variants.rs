@@ -113,30 +113,26 @@ pub(super) fn handle_key(
             screen.asks_to_judge = true;
             (Some(screen), Vec::new())
         }
-        "t" => match screen.selected().and_then(|one| one.change.clone()) {
-            Some(change) => {
-                let what = format!(
-                    "variant {}",
-                    screen
-                        .selected()
-                        .map_or("", |one| one.figures.name.as_str())
-                );
-                let edit = RubricEdit {
-                    what,
-                    changes: vec![change],
-                };
-                let workspace = app.workspace().cloned();
-                let effects = workspace.map(|workspace| Effect::EditRubrics {
-                    workspace,
-                    order: RubricEditOrder::Write(edit),
-                });
-                (None, effects.into_iter().collect())
-            }
-            None => {
+        "t" => {
+            let taken = screen.selected().and_then(|one| {
+                let what = format!("variant {}", one.figures.name);
+                Some((what, one.change.clone()?))
+            });
+            let Some((what, change)) = taken else {
                 let effects = push_info(app, "this variant changes nothing");
-                (Some(screen), effects)
-            }
-        },
+                return (Some(screen), effects);
+            };
+            let edit = RubricEdit {
+                what,
+                changes: vec![change],
+            };
+            let workspace = app.workspace().cloned();
+            let effects = workspace.map(|workspace| Effect::EditRubrics {
+                workspace,
+                order: RubricEditOrder::Write(edit),
+            });
+            (None, effects.into_iter().collect())
+        }
         "home" | "g" => {
             screen.scroll.scroll_to_start();
             (Some(screen), Vec::new())

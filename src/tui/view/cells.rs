@@ -6,11 +6,12 @@ use std::fmt::Write as _;
 
 use ratatui::layout::Rect;
 
+use crate::event::{CellPhase, CellState};
 use crate::model::{Millis, Outcome};
 use crate::report::describe_outcome;
 use crate::theme::{Glyphs, Role};
 use crate::tui::click_target::ClickTarget;
-use crate::tui::content::label_mark;
+use crate::tui::content::{self, label_mark};
 use crate::tui::state::cells::RunCellIx;
 use crate::tui::state::cells::{
     self, CellsEntry, CellsState, RowId, RowSlotState, RowSort, RowStatus,
@@ -322,15 +323,13 @@ impl CellsView<'_> {
             (RowStatus::NeverRun, _) => (glyphs.never, Role::Muted),
             // The old verdict stays, in the color of a verdict that may no longer hold.
             (RowStatus::Live, Some(old)) => (outcome_style(old, glyphs).0, Role::Stale),
-            (RowStatus::Live, None) => (self.spinner_frame(), Role::Live),
+            (RowStatus::Live, None) => self.live_mark(row),
             (RowStatus::Decided(outcome), _) => outcome_style(outcome, glyphs),
             (RowStatus::Hidden, _) => ("?", Role::Muted),
         };
         let flipped = row.flipped.is_some() && !row.hidden;
         let (before, before_role) = match (flipped, row.stale.is_some()) {
-            _ if row.status() == RowStatus::Live && old.is_some() => {
-                (self.spinner_frame(), Role::Live)
-            }
+            _ if row.status() == RowStatus::Live && old.is_some() => self.live_mark(row),
             (_, true) => (glyphs.stale, Role::Stale),
             (true, false) => (glyphs.flipped, Role::Flipped),
             (false, false) => (" ", Role::Text),
@@ -400,6 +399,10 @@ impl CellsView<'_> {
                 );
             }
         }
+        if row.all_slots().any(|(_, slot)| slot.by_human) {
+            let mark = content::edited_mark(self.glyphs);
+            out = out.with(format!(" {mark}"), Role::Warning);
+        }
         let score = row.decision.as_ref().and_then(|decision| decision.score);
         if let Some(score) = score {
             out = out.with(format!(" {score:.2}"), Role::Muted);
@@ -455,28 +458,59 @@ impl CellsView<'_> {
         }
     }
 
-    /// Returns the phase of the first live cell in three lengths: in words, as a countdown, and empty.
-    fn describe_phases(&self, row: &cells::CellsRow) -> Vec<String> {
-        let mut all = row.all_slots();
-        let live = all.find(|(_, slot)| slot.state == RowSlotState::Live);
-        let Some((_, live)) = live else {
-            return vec![String::new()];
-        };
-        let found = live.run_cell.and_then(|RunCellIx { run, cell }| {
+    /// Returns the live cells of a row, each with the time of its run.
+    fn live_cells<'r>(
+        &'r self,
+        row: &'r cells::CellsRow,
+    ) -> impl Iterator<Item = (&'r CellState, Millis)> {
+        let live = |slot: &&cells::RowSlot| slot.state == RowSlotState::Live;
+        let slots = row.all_slots().map(|(_, slot)| slot).filter(live);
+        slots.filter_map(|slot| {
+            let RunCellIx { run, cell } = slot.run_cell?;
             let run = self
                 .session
                 .runs
                 .find(self.session.cells.runs.get(run as usize)?)?;
             // A replay has the time of the recording, a live run the current time.
             let now = self.replay_time.unwrap_or_else(|| run.run_time(self.now));
-            let cell = run.state.cells.get(cell.index())?;
-            Some((
-                describe_cell_phase(cell, now),
-                describe_countdown(&cell.phase, now).unwrap_or_default(),
-            ))
-        });
-        let (words, countdown) = found.unwrap_or_else(|| ("queued".to_owned(), String::new()));
-        vec![words, countdown, String::new()]
+            Some((run.state.cells.get(cell.index())?, now))
+        })
+    }
+
+    fn has_paused_cell(&self, row: &cells::CellsRow) -> bool {
+        let mut cells = self.live_cells(row);
+        cells.any(|(cell, _)| matches!(cell.phase, CellPhase::Paused(_)))
+    }
+
+    /// Returns the mark of a running row. A paused trace waits for the user, so nothing turns.
+    fn live_mark(&self, row: &cells::CellsRow) -> (&'static str, Role) {
+        if self.has_paused_cell(row) {
+            (content::pause_mark(self.glyphs), Role::Warning)
+        } else {
+            (self.spinner_frame(), Role::Live)
+        }
+    }
+
+    /// Returns the phase of the first live cell in three lengths: in words, as a countdown, and empty. A paused cell
+    /// comes first.
+    fn describe_phases(&self, row: &cells::CellsRow) -> Vec<String> {
+        let mut slots = row.all_slots();
+        if !slots.any(|(_, slot)| slot.state == RowSlotState::Live) {
+            return vec![String::new()];
+        }
+        let is_paused = |cell: &CellState| matches!(cell.phase, CellPhase::Paused(_));
+        let paused = self.live_cells(row).find(|(cell, _)| is_paused(cell));
+        if let Some((cell, now)) = paused {
+            let words = describe_cell_phase(cell, now);
+            return vec![words, "paused".to_owned(), String::new()];
+        }
+        match self.live_cells(row).next() {
+            Some((cell, now)) => {
+                let countdown = describe_countdown(&cell.phase, now).unwrap_or_default();
+                vec![describe_cell_phase(cell, now), countdown, String::new()]
+            }
+            None => vec!["queued".to_owned(), String::new(), String::new()],
+        }
     }
 }
 

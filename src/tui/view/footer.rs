@@ -3,9 +3,10 @@
 use ratatui::layout::Rect;
 
 use super::completion;
+use crate::model::make_visible;
 use crate::theme::Role;
 use crate::tui::click_target::ClickTarget;
-use crate::tui::command::{self, COMMANDS, CommandSpec, UiCommand};
+use crate::tui::command::{self, COMMANDS, CommandScope, CommandSpec, UiCommand};
 use crate::tui::state::edit_report;
 use crate::tui::state::notices::NoticeLevel;
 use crate::tui::state::pane::{Pane, ScreenLayout};
@@ -84,6 +85,19 @@ fn draw_typing(canvas: &mut Canvas<'_>, area: Rect, app: &App, typing: &FooterIn
             (format!(" find in {}: ", app.pane_title(*pane)), input, None)
         }
         FooterInput::Note { input, .. } => (" note: ".into(), input, None),
+        FooterInput::FollowUp { input, target } => {
+            // The line is the question about the cost: enter sends it.
+            let cost = if target.judge.is_free() {
+                ""
+            } else {
+                ", which costs a call"
+            };
+            let judge = make_visible(&target.judge.name, false);
+            (format!(" ask {judge}{cost}: "), input, None)
+        }
+        FooterInput::StepEdit { input, problem, .. } => {
+            (" edit: ".into(), input, problem.as_deref())
+        }
         FooterInput::Review { input, purpose } => (purpose.label().into(), input, None),
         FooterInput::Clause { input, cause, .. } => {
             let label = format!(" cause {}; clause, if any: ", cause.as_str());
@@ -94,7 +108,9 @@ fn draw_typing(canvas: &mut Canvas<'_>, area: Rect, app: &App, typing: &FooterIn
         // The cells pane shows a longer error in full, because the typed text needs the room.
         Some(why) => {
             let whole = StyledRow::new(format!(" {why} "), Role::Error);
-            if whole.width() <= usize::from(area.width / 2) {
+            if whole.width() <= usize::from(area.width / 2)
+                || !matches!(typing, FooterInput::Filter { .. })
+            {
                 whole
             } else {
                 StyledRow::new(" invalid, see the cells ", Role::Error)
@@ -256,6 +272,18 @@ fn draw_hints(canvas: &mut Canvas<'_>, area: Rect, app: &App) {
             .filter_map(|id| COMMANDS.iter().find(|spec| spec.id == id))
             .filter(|spec| spec.check_usable(app).is_ok());
         specs.splice(0..0, found);
+    }
+    // A paused trace waits for one of its keys. They hide the same keys of a wider scope.
+    if app.shows_paused_trace() {
+        let (paused, others): (Vec<_>, Vec<_>) = specs
+            .into_iter()
+            .partition(|spec| spec.scope == CommandScope::Paused);
+        let is_hidden = |other: &CommandSpec| {
+            let mut keys = paused.iter().flat_map(|spec| spec.keys);
+            keys.any(|key| other.keys.contains(key))
+        };
+        let others: Vec<_> = others.into_iter().filter(|spec| !is_hidden(spec)).collect();
+        specs = paused.into_iter().chain(others).collect();
     }
     // The three label keys form one hint, after the keys that judge.
     let labels = (is_labelling || matches!(app.ui.focus, Pane::Cells | Pane::Verdict))

@@ -7,12 +7,16 @@ use std::collections::BTreeMap;
 use crate::model::{Cost, JudgeConfig, Millis, pluralize};
 use crate::theme::{Glyphs, Role};
 use crate::tools::loosened_seen_rule;
+use crate::tui::content;
 use crate::tui::state::cells::RowCounts;
 use crate::tui::state::pane::ScreenLayout;
 use crate::tui::state::runs::{RateLimitWait, RunStage, TrackedRun, format_bill};
 use crate::tui::state::{App, OpenedItem, statistics};
 use crate::tui::view::Canvas;
 use crate::tui::widget::styled_row::{self, StyledRow};
+
+/// The longest breakpoint that the row shows, in bytes.
+const MAX_BREAKPOINT_BYTES: usize = 24;
 
 /// An item of the row. Items with a high rank are left out first, 0 never.
 struct HeaderItem {
@@ -44,6 +48,7 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, layout: &ScreenLayout, app: &App) {
     }
     right.extend(cost_items(app));
     right.extend(budget_item(app));
+    right.extend(breakpoints_item(app));
     right.extend(stopped_judge_item(app));
     right.extend(rate_limit_item(app));
     // The functions return the items in another order than the row shows.
@@ -230,6 +235,11 @@ fn run_items(app: &App, glyphs: &Glyphs) -> Vec<(u8, HeaderItem)> {
     if planned > 0 {
         items.push((1, header_item(3, format!("{done}/{planned}"), Role::Text)));
     }
+    let paused: usize = live.iter().map(|run| run.paused.len()).sum();
+    if paused > 0 {
+        let text = format!("{} {paused} paused", content::pause_mark(glyphs));
+        items.push((0, header_item(1, text, Role::Warning)));
+    }
     // The time left is unknown if it is unknown for one of the runs.
     let eta = live
         .iter()
@@ -239,6 +249,18 @@ fn run_items(app: &App, glyphs: &Glyphs) -> Vec<(u8, HeaderItem)> {
         items.push((4, header_item(5, format_time_left(eta), Role::Muted)));
     }
     items
+}
+
+/// Returns the item on the breakpoints, because every run pauses at them.
+fn breakpoints_item(app: &App) -> Option<(u8, HeaderItem)> {
+    let names: Vec<String> = app.breakpoints.iter().map(ToString::to_string).collect();
+    let text = match names.as_slice() {
+        [] => return None,
+        [one] if one.len() <= MAX_BREAKPOINT_BYTES => format!("break {one}"),
+        many => pluralize(many.len() as u64, "breakpoint"),
+    };
+    let shown = app.replay.is_none();
+    shown.then(|| (5, header_item(2, text, Role::Warning)))
 }
 
 /// Formats the time left: `18 s left`, `3 min left`.

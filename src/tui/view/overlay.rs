@@ -1,6 +1,7 @@
 //! Draws the overlays from the lowest to the highest, and the which-key box. Each shows its keys in its bottom
 //! border.
 
+mod breakpoints;
 mod label_overlays;
 
 use ratatui::layout::Rect;
@@ -111,6 +112,9 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, app: &App) {
                 draw_text(canvas, &title, &blocks, scroll, usize::MAX);
             }
             Overlay::Variants(screen) => draw_variants(canvas, screen),
+            Overlay::Breakpoints { input, selected } => {
+                breakpoints::draw(canvas, app, input, *selected);
+            }
             Overlay::RepeatCount(input) => {
                 let cells = &app.live_session.cells;
                 let (title, text) = match cells.group_rows() {

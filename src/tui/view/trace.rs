@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use ratatui::layout::Rect;
 
-use crate::event::{CallState, TurnState, list_trace_steps};
+use crate::event::{CallState, CellPhase, TurnState, list_trace_steps};
 use crate::model::{Outcome, SUBMIT_VERDICT};
 use crate::report::format_bytes;
 use crate::theme::{Glyphs, Role};
@@ -366,9 +366,17 @@ fn build_strip_items<'a>(shown: &ShownCell<'a>, app: &App, glyphs: &Glyphs) -> V
             let phase = shown
                 .trace
                 .and_then(|cell| describe_phase_in_full(cell, shown.now));
-            let frame = glyphs.live[app.ui.spinner_frame % glyphs.live.len()];
-            items
-                .extend(phase.map(|phase| StripItem::note(format!("{frame} {phase}"), Role::Live)));
+            let is_paused = shown
+                .trace
+                .is_some_and(|cell| matches!(cell.phase, CellPhase::Paused(_)));
+            // Nothing turns while the trace waits for the user.
+            let (frame, role) = if is_paused {
+                (content::pause_mark(glyphs), Role::Warning)
+            } else {
+                let at = app.ui.spinner_frame % glyphs.live.len();
+                (glyphs.live[at], Role::Live)
+            };
+            items.extend(phase.map(|phase| StripItem::note(format!("{frame} {phase}"), role)));
         }
         // A call to submit the verdict already shows the outcome as its step.
         (false, Some((text, role))) if !submitted => items.push(StripItem::note(text, role)),

@@ -2,6 +2,7 @@
 
 mod evening;
 mod labelling;
+mod pauses;
 mod pty;
 mod review;
 

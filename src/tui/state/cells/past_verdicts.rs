@@ -289,6 +289,8 @@ impl CellsState {
             },
             used_tools: cell.used_tools,
             duration: cell.duration,
+            // The history has no edited verdicts.
+            by_human: false,
             inputs: VerdictInputs {
                 eval: hash_digest(&cell.eval),
                 judge: cell.judge.as_ref().map_or(0, |digest| hash_digest(digest)),

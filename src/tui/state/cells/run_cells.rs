@@ -115,6 +115,7 @@ impl CellsState {
                 used_tools: false,
                 duration: Millis(0),
                 inputs: hash_inputs(names, key, &transcript.digest),
+                by_human: false,
             };
             // A second opinion does not change the row's decision or its staleness.
             if is_second_opinion {
@@ -189,6 +190,7 @@ impl CellsState {
             slot.cached_from.clone_from(&result.cached);
             slot.used_tools = result.used_tools();
             slot.duration = result.duration_ms;
+            slot.by_human = result.by_human;
             slot.state = RowSlotState::Done {
                 outcome: result.outcome,
                 score: result.score,
@@ -212,6 +214,7 @@ impl CellsState {
             // The run decided the row, so a cancellation no longer restores it.
             let before = row.bookkeeping.before_run.take();
             row.outcome_before = None;
+            let earlier = before.as_ref().map(|before| before.slots.clone());
             // An attempt without a verdict must not hide the verdict from before it.
             if let Some(before) = before
                 && row.keep_verdict_of(*before, &by)
@@ -220,6 +223,9 @@ impl CellsState {
                     decided: true,
                     ..CellCompletion::default()
                 };
+            }
+            if let Some(earlier) = earlier {
+                row.keep_cells_before_edit(earlier);
             }
             CellCompletion {
                 decided: true,

@@ -12,6 +12,14 @@ const FIRST_SECOND_OPINION: u16 = 1 << 15;
 /// The number of the first slot of a failed re-run. It is below those of second opinions.
 pub(super) const FIRST_FAILED_SLOT: u16 = 1 << 14;
 
+/// The number of the first slot from before the last edit. It is below those of failed re-runs.
+const FIRST_SLOT_BEFORE_EDIT: u16 = 1 << 13;
+
+/// Returns true if a slot number belongs to a cell from before the last edit.
+const fn is_slot_before_edit(at: u16) -> bool {
+    at >= FIRST_SLOT_BEFORE_EDIT && at < FIRST_FAILED_SLOT
+}
+
 /// Returns true if a slot number belongs to a second opinion.
 pub(super) const fn is_second_opinion_slot(at: u16) -> bool {
     at >= FIRST_SECOND_OPINION
@@ -25,6 +33,10 @@ impl CellsRow {
             None if at >= FIRST_FAILED_SLOT => {
                 let mut failed = self.failed_slots();
                 Some(failed.find(|(number, _)| *number == at)?.1)
+            }
+            None if at >= FIRST_SLOT_BEFORE_EDIT => {
+                let index = at - FIRST_SLOT_BEFORE_EDIT;
+                self.before_edit.get(usize::from(index))
             }
             None => self.slots.get(usize::from(at)),
         }
@@ -47,6 +59,24 @@ impl CellsRow {
         let deciding = (0..FIRST_FAILED_SLOT).zip(&self.slots);
         let first = deciding.chain(self.failed_slots());
         first.chain((FIRST_SECOND_OPINION..).zip(&self.second_opinions))
+    }
+
+    /// Returns the slot number of a deciding cell as it was before the last edit, if that has a trace of its own.
+    pub(crate) fn slot_before_edit(&self, at: u16) -> Option<u16> {
+        let before = FIRST_SLOT_BEFORE_EDIT.checked_add(at)?;
+        let slot = self.slot(before).filter(|_| is_slot_before_edit(before))?;
+        slot.run_cell.map(|_| before)
+    }
+
+    /// Keeps the cells of an earlier decision if the question changed since.
+    pub(super) fn keep_cells_before_edit(&mut self, before: Vec<RowSlot>) {
+        let (Some(now), Some(then)) = (self.slots.first(), before.first()) else {
+            return;
+        };
+        let is_decided = |slot: &RowSlot| matches!(slot.state, RowSlotState::Done { .. });
+        if now.inputs != then.inputs && before.iter().all(is_decided) {
+            self.before_edit = before;
+        }
     }
 
     /// Returns the slot number after this one, or before it.
