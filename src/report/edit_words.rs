@@ -25,7 +25,7 @@ pub fn describe_entry_edits(entry: &HistoryEntry) -> Vec<String> {
         return vec!["no eval was edited".to_owned()];
     }
     let edits = entry.edits.iter().map(describe_edit);
-    returned.into_iter().chain(edits).collect()
+    edits.chain(returned).collect()
 }
 
 /// Describes the change of one eval or rubric: `support/tone: min_score 0.75 → 0.50`.

@@ -56,8 +56,8 @@ pub fn check_review(
         if !is_current || note.outcome == NoteOutcome::Removed {
             continue;
         }
-        let known = modes.map(|modes| (modes, note.modes.keys()));
-        let unknown = known.into_iter().flat_map(|(modes, ids)| {
+        let answers = modes.map(|modes| (modes, note.modes.keys()));
+        let unknown = answers.into_iter().flat_map(|(modes, ids)| {
             let ids = ids.filter(|id| modes.resolve(id).is_none());
             ids.map(move |id| (modes, id))
         });

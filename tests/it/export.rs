@@ -459,7 +459,7 @@ fn wrong_state_cell_or_file_is_refused_and_nothing_is_written() {
     );
     refused(
         &["@", "-o", "page.txt"],
-        "add --format html or --format csv",
+        "add --format html, csv, bundle, cast or otlp",
     );
     refused(
         &["@", "--format", "csv", "-o", "t.jsonl"],

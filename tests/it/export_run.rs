@@ -2,7 +2,6 @@
 
 use std::path::Path;
 use std::process::Command;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
 
@@ -15,27 +14,38 @@ const GROUNDED: &str =
 /// The text of a transcript that a page and a terminal must not execute.
 const HOSTILE: &str = "</pre><script>alert(1)</script>";
 
-/// Fetches a page, which the address guard refuses, then decides.
+/// Looks the order up, then decides.
 fn judging() -> WireServer {
-    let asked = AtomicUsize::new(0);
-    WireServer::answering(Dialect::Openai, move |_| {
-        if asked.fetch_add(1, Ordering::SeqCst) > 0 {
+    WireServer::answering(Dialect::Openai, |request| {
+        if request.mentions("It is the order file") {
             let verdict = json!({"citations": [], "reasoning": "As <b>on file</b>.", "passed": true, "score": 1.0});
             return Reply::verdict(verdict);
         }
-        Reply::call("fetch_url", json!({"url": "http://127.0.0.1:9/TF-4107"}))
-            .thinking("I look the order up.")
+        Reply::call("order", json!({"number": "TF-4107"})).thinking("I look the order up.")
     })
 }
 
 /// A judged workspace, and the same judged again, so that the second run reuses all verdicts.
 fn judged() -> TestDir {
     let server = judging();
+    let shop = WireServer::answering(Dialect::Gemini, |_| {
+        Reply::raw(r#"{"note":"It is the order file","total":190.25}"#)
+    });
     let test_dir = TestDir::new();
-    let url = server.base_url();
+    let (url, shop_url) = (server.base_url(), shop.base_url());
     test_dir.workspace(
-        &format!("judge: m\njudges:\n  m: {{ provider: openai, base_url: '{url}', model: m, tools: [{{ fetch_url: {{ seen: 'off' }} }}] }}\n"),
+        &format!(
+            "tools: [tools.yaml]\njudge: m\njudges:\n  m: {{ provider: openai, base_url: '{url}', model: m, tools: [order] }}\n"
+        ),
         GROUNDED,
+    );
+    test_dir.write(
+        "tools.yaml",
+        &format!(
+            "sources:\n  shop: {{kind: http, baseUrl: '{shop_url}', allowPrivate: true}}\ntools:\n  order:\n    kind: http\n    \
+             source: shop\n    method: GET\n    path: /orders\n    description: Looks an order up.\n    queryParams:\n      \
+             - {{name: number, type: string, description: The number.}}\n"
+        ),
     );
     test_dir.write(
         "t.jsonl",
@@ -101,12 +111,7 @@ fn bundle_opens_anywhere_with_the_runs_whose_verdicts_it_reuses() {
     let shown = elsewhere.dicta(&["show", "b.dicta", "one/r/grounded"]);
     let out = text(&shown.stdout);
     assert_eq!(shown.status.code(), Some(0), "{}", text(&shown.stderr));
-    for part in [
-        "190.25",
-        "fetch_url",
-        "As <b>on file</b>.",
-        "prompt, turn 2",
-    ] {
+    for part in ["190.25", "order", "As <b>on file</b>.", "prompt, turn 2"] {
         assert!(out.contains(part), "{part}: {out}");
     }
     let all = elsewhere.dicta(&["show", "b.dicta", "--format", "jsonl"]);
@@ -190,8 +195,7 @@ fn export_refuses_what_it_cannot_do() {
 #[test]
 fn page_of_one_cell_has_its_whole_trace_escaped() {
     let test_dir = judged();
-    let run = reusing_run(&test_dir);
-    export(&test_dir, &[&run, "one/r/grounded", "-o", "trace.html"]);
+    export(&test_dir, &["@", "one/r/grounded", "-o", "trace.html"]);
     let page = std::fs::read_to_string(test_dir.path().join("trace.html")).expect("a page");
     assert!(
         !page.contains("<script>") && !page.contains("<b>on file"),
@@ -241,10 +245,7 @@ fn screen_is_recorded_for_asciinema() {
         assert!(frames > 2 && end.contains("REPLAY"), "{frames} {end}");
         assert!(end.contains("one"), "{end}");
         if cell.is_some() {
-            assert!(
-                end.contains("verdict") && end.contains("fetch_url"),
-                "{end}"
-            );
+            assert!(end.contains("verdict") && end.contains("order"), "{end}");
         }
     }
 }
@@ -309,7 +310,7 @@ fn spans_are_accepted_by_the_official_decoder() {
     assert!(output.status.success(), "{}", text(&output.stderr));
     assert_eq!(
         out,
-        "judge grounded 0 0\nevent gen_ai.evaluation.result 1.0 pass\nchat m 8 0\nexecute_tool fetch_url 8 2\nchat m 8 0\n"
+        "judge grounded 0 0\nevent gen_ai.evaluation.result 1.0 pass\nchat m 8 0\nexecute_tool order 8 0\nchat m 8 0\n"
     );
 }
 
@@ -325,12 +326,7 @@ fn check_spans(path: &Path) {
         .collect();
     assert_eq!(
         names,
-        [
-            "judge grounded",
-            "chat m",
-            "execute_tool fetch_url",
-            "chat m"
-        ]
+        ["judge grounded", "chat m", "execute_tool order", "chat m"]
     );
     let ids: std::collections::HashSet<&str> = spans
         .iter()

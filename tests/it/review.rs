@@ -207,10 +207,10 @@ fn note_of_a_changed_transcript_is_counted_separately() {
 #[test]
 fn check_lists_all_problems_of_notes_and_modes_and_names_stale_notes() {
     let test_dir = reviewed();
-    let fine = run(&test_dir, &["check"]);
+    let before = run(&test_dir, &["check"]);
     assert!(
-        fine.contains("30 notes, 0 with a changed transcript, 0 modes"),
-        "{fine}"
+        before.contains("30 notes, 0 with a changed transcript, 0 modes"),
+        "{before}"
     );
     let notes = std::fs::read_to_string(test_dir.path().join("notes.jsonl")).expect("notes");
     let stale = notes.replacen(

@@ -162,8 +162,8 @@ async fn compile_and_start(
     let started = tokio::task::spawn_blocking(move || {
         let (workspace, options) = build_run_options(&deps, &order)?;
         let options = RunOptions {
-            gate,
             withdrawn,
+            gate,
             ..options
         };
         // Opening tools may block, for example until a server is started.

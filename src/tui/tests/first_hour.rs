@@ -413,7 +413,7 @@ fn run_all_judges_what_the_filter_shows() {
 }
 
 #[test]
-fn paid_run_is_summarized_in_one_line_before_and_after_the_question() {
+fn paid_run_states_its_size_and_cost_once_in_the_question_and_once_after_it() {
     let server = Server::new(|_| ServerReply::verdict(true, "it is kind"));
     // So expensive that one call costs more than `confirm_usd`.
     let prices = ", prices: { input: 1000, output: 2000 }";
@@ -421,9 +421,10 @@ fn paid_run_is_summarized_in_one_line_before_and_after_the_question() {
     app.keys("R").settle();
     let screen = app.screen();
     assert!(
-        screen.contains("1 cell: 1 call of wire, about $"),
+        screen.contains("1 cell: 1 model call") && screen.contains("in all about $"),
         "{screen}"
     );
+    assert_eq!(screen.matches("about $").count(), 1, "{screen}");
     app.keys("y")
         .settle_until(|model| model.runs().live().next().is_some());
     assert!(

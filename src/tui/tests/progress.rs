@@ -366,6 +366,8 @@ fn rubrics_of_a_revision_are_restored_after_a_question_and_undone() {
     // The new row names the revision that it restores.
     app.settle_for(|model| model.saves.number == 2);
     app.pass(Millis(1000)).settle();
+    // The line of the selected row has the whole text.
+    app.keys("g").settle();
     assert!(app.screen().contains("as revision 1"), "{}", app.screen());
     app.keys("U").settle();
     assert_eq!(read(&app), fixed);

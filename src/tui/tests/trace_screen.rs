@@ -156,7 +156,7 @@ fn click_selects_the_step_in_its_row() {
     let screen = app.screen();
     let heading = screen
         .lines()
-        .position(|line| line.contains("what the verdict rests on"));
+        .position(|line| line.contains("rests on   c next"));
     let row = u16::try_from(heading.expect("claims") + 1).expect("few rows");
     app.send_msg(Msg::Mouse(MouseInput {
         action: MouseAction::Pressed,

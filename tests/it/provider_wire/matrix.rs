@@ -279,7 +279,8 @@ impl Matrix {
 
     /// Runs, and returns the lines of the cells.
     fn run(&self, judge: &str) -> (Vec<Value>, String) {
-        let judges = format!("judge: m\njudges:\n  m: {judge}\nlimits: {{ concurrency: 4 }}\n");
+        // One at a time: in another order, five equal errors could come in a row, and the run would stop calling the judge.
+        let judges = format!("judge: m\njudges:\n  m: {judge}\nlimits: {{ concurrency: 1 }}\n");
         self.test_dir.workspace(&judges, &self.evals);
         self.test_dir.write(
             "t.jsonl",

@@ -4,7 +4,7 @@ use crate::record::HistoryEntry;
 use crate::report::describe_edit_briefly;
 use crate::tui::state::saves::EvalName;
 
-/// Describes the edits of an entry: `as revision 2, grounded: min_score 0.65 → 0.75`. `eval` limits them to one eval.
+/// Describes the edits of an entry: `grounded: min_score 0.65 → 0.75, as revision 2`. `eval` limits them to one eval.
 pub(crate) fn describe_edits(entry: &HistoryEntry, eval: Option<&EvalName>) -> String {
     if entry.number == 1 {
         return "first revision".to_owned();
@@ -16,10 +16,7 @@ pub(crate) fn describe_edits(entry: &HistoryEntry, eval: Option<&EvalName>) -> S
     });
     let returned = entry.same_as.map(|number| format!("as revision {number}"));
     let returned = returned.filter(|_| eval.is_none());
-    let words: Vec<String> = returned
-        .into_iter()
-        .chain(edits.map(describe_edit_briefly))
-        .collect();
+    let words: Vec<String> = edits.map(describe_edit_briefly).chain(returned).collect();
     if words.is_empty() {
         return match eval {
             Some(_) => "other evals".to_owned(),
