@@ -17,7 +17,7 @@ use super::state::cells::RowId;
 use super::state::document::TranscriptDocument;
 use super::state::edit_report::{EvalName, RecordedEdit};
 use super::state::finding_marks::FindingMarksKey;
-use super::state::follow_ups::FollowUpKey;
+use super::state::follow_ups::{FollowUpKey, FollowUpOrder};
 use super::state::judge_trace::RecordedCell;
 use super::state::labelling::ScreenFigures;
 use super::state::overlay::AvailableJudge;
@@ -209,6 +209,11 @@ pub(crate) enum Msg {
     FollowUpsRead {
         key: FollowUpKey,
         list: Vec<FollowUp>,
+    },
+    /// A follow-up question costs more than the limit, and was not sent.
+    FollowUpPriced {
+        order: Box<FollowUpOrder>,
+        calls: PaidCalls,
     },
     /// A judge answered a follow-up question, or not: a sentence.
     FollowUpAnswered {

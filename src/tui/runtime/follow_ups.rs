@@ -9,7 +9,7 @@ use super::{Runtime, RuntimeDeps};
 use crate::judge::ModelQuestion;
 use crate::record::{FollowUp, RecordedRun};
 use crate::report::format_judge_trace;
-use crate::run::{JudgeInquiry, find_record_key, render_follow_up};
+use crate::run::{JudgeInquiry, PaidCalls, find_record_key, render_follow_up};
 use crate::tui::msg::Msg;
 use crate::tui::reads;
 use crate::tui::state::follow_ups::{FollowUpKey, FollowUpOrder};
@@ -38,9 +38,16 @@ impl Runtime {
         let deps = Arc::clone(&self.deps);
         let (key, failed) = (order.key.clone(), order.key.clone());
         self.spawn_blocking(
-            move || Msg::FollowUpAnswered {
-                key,
-                answered: ask(&deps, order).map(Box::new).map_err(TaskFailure::new),
+            move || match ask(&deps, order) {
+                Ok(Asked::Priced(order, calls)) => Msg::FollowUpPriced { order, calls },
+                Ok(Asked::Answered(answer)) => Msg::FollowUpAnswered {
+                    key,
+                    answered: Ok(answer),
+                },
+                Err(why) => Msg::FollowUpAnswered {
+                    key,
+                    answered: Err(TaskFailure::new(why)),
+                },
             },
             move |why| Msg::FollowUpAnswered {
                 key: failed,
@@ -58,48 +65,64 @@ fn find_run(deps: &RuntimeDeps, key: &FollowUpKey) -> RecordedRun {
     }
 }
 
+/// The result of an order.
+enum Asked {
+    /// The question costs more than the limit, and was not sent.
+    Priced(Box<FollowUpOrder>, PaidCalls),
+    /// The judge answered.
+    Answered(Box<FollowUp>),
+}
+
 /// Asks the judge and records the answer. The error is a sentence.
-fn ask(deps: &RuntimeDeps, order: FollowUpOrder) -> Result<FollowUp, String> {
+fn ask(deps: &RuntimeDeps, order: FollowUpOrder) -> Result<Asked, String> {
     let FollowUpOrder {
         key,
         name,
         judge,
         question,
         workspace,
-    } = order;
-    let run = find_run(deps, &key);
+        is_confirmed,
+    } = &order;
+    let run = find_run(deps, key);
     let recorded = reads::read_recorded_cell(&run, &CellRef::Ix(key.cell), &|| false)
         .ok_or_else(|| "the trace could not be read".to_owned())?
         .map_err(|error| error.to_string())?;
-    let trace = format_judge_trace(&name, &recorded.state, &*run.blobs());
+    let trace = format_judge_trace(name, &recorded.state, &*run.blobs());
     let folder = data_dir(&deps.env).map_err(|error| error.to_string())?;
     let secret = load_or_create_installation_secret(&folder.join("secret"));
     let secret = secret.map_err(|error| error.to_string())?;
-    let prompt = render_follow_up(&trace, &question, &secret);
+    let prompt = render_follow_up(&trace, question, &secret);
     let cancel = CancellationToken::new();
     let inquiry = JudgeInquiry {
-        workspace: &workspace,
+        workspace,
         env: &deps.env,
         clock: &deps.clock,
-        judge: &judge,
+        judge,
         question: &ModelQuestion {
             system: prompt.system,
             user: prompt.user,
         },
     };
+    if !is_confirmed {
+        let calls = Handle::current().block_on(inquiry.estimate());
+        let calls = calls.map_err(|error| error.to_string())?;
+        if calls.needs_confirmation(workspace.limits.confirm_usd) {
+            return Ok(Asked::Priced(Box::new(order), calls));
+        }
+    }
     // The pane shows that the question is open, and needs no finer progress.
     let reply = Handle::current().block_on(inquiry.ask(&|_| {}, &cancel));
     let reply = reply.map_err(|error| error.to_string())?;
     let follow_up = FollowUp {
         cell: key.cell,
         at: deps.clock.wall_time(),
-        judge: judge.name,
-        model: judge.model,
-        question,
+        judge: judge.name.clone(),
+        model: judge.model.clone(),
+        question: question.clone(),
         answer: reply.text,
         usage: reply.usage,
     };
     run.add_follow_up(&follow_up)
         .map_err(|error| format!("the answer could not be recorded: {error}"))?;
-    Ok(follow_up)
+    Ok(Asked::Answered(Box::new(follow_up)))
 }

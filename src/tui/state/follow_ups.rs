@@ -25,6 +25,8 @@ pub(crate) struct FollowUpOrder {
     pub(crate) judge: JudgeConfig,
     pub(crate) question: String,
     pub(crate) workspace: Arc<Workspace>,
+    /// True if the user allowed the cost. Otherwise a question that costs more than `confirm_usd` is not sent.
+    pub(crate) is_confirmed: bool,
 }
 
 /// The questions about the shown cell.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::App;
 use super::cells::RowId;
+use super::follow_ups::FollowUpOrder;
 use super::notices::NoticeLevel;
 use super::queue_options::QueueOption;
 use super::saves::EvalName;
@@ -55,6 +56,11 @@ pub(crate) enum Overlay {
     /// Asks before a question to a judge about groups of notes.
     ConfirmSuggestion {
         order: Shared<SuggestionOrder>,
+        calls: PaidCalls,
+    },
+    /// Asks before a question to a judge about its verdict.
+    ConfirmFollowUp {
+        order: Box<FollowUpOrder>,
         calls: PaidCalls,
     },
     /// Asks before the workspace does something new.

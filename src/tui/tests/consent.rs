@@ -116,6 +116,38 @@ fn return_to_earlier_criteria_restores_its_verdict_without_a_call() {
 }
 
 #[test]
+fn dear_follow_up_question_needs_an_answer() {
+    let server = passing();
+    let mut app = asking(&server, DEAR, 120, 40);
+    go_to(&mut app, CELL);
+    app.keys("r").settle().keys("y").settle();
+    assert_eq!(server.asked(), 1);
+    app.keys("enter").settle();
+    app.keys("a")
+        .type_in("Which sentence is kind?")
+        .keys("enter");
+    app.settle();
+    assert!(
+        app.screen().contains("this question costs money"),
+        "{}",
+        app.screen()
+    );
+    app.keys("n").settle();
+    assert_eq!(last_notice(&app), "the judge was not asked");
+    assert_eq!(server.asked(), 1);
+    app.keys("a")
+        .type_in("Which sentence is kind?")
+        .keys("enter");
+    app.settle().keys("y").settle();
+    assert_eq!(server.asked(), 2);
+    assert!(
+        app.screen().contains("Which sentence is kind?"),
+        "{}",
+        app.screen()
+    );
+}
+
+#[test]
 fn cheap_saves_together_lead_to_a_question() {
     let server = passing();
     let mut app = asking(&server, ", prices: { input: 20, output: 60 }", 120, 40);

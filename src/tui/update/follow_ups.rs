@@ -3,9 +3,11 @@
 use super::notices::push_info;
 use crate::model::{CellName, pluralize};
 use crate::record::FollowUp;
+use crate::run::PaidCalls;
 use crate::tui::effect::Effect;
 use crate::tui::state::follow_ups::{FollowUpKey, FollowUpOrder};
 use crate::tui::state::notices::NoticeLevel;
+use crate::tui::state::overlay::Overlay;
 use crate::tui::state::session_view::SessionView;
 use crate::tui::state::shown_cell::{ShownCell, resolve_shown_cell};
 use crate::tui::state::{App, FooterInput};
@@ -56,6 +58,7 @@ pub(super) fn open_question(app: &mut App) -> Vec<Effect> {
         judge: known.unwrap_or(&judge.config).clone(),
         question: String::new(),
         workspace: workspace.clone(),
+        is_confirmed: false,
     };
     app.ui.footer_input = Some(FooterInput::FollowUp {
         input: LineInput::default(),
@@ -80,6 +83,32 @@ pub(super) fn accept_question(
         session.trace_screen.steps.scroll_to_end();
     }
     vec![Effect::AskFollowUp(order)]
+}
+
+/// The question costs more than the limit: asks for consent first.
+pub(super) fn handle_priced(
+    app: &mut App,
+    order: Box<FollowUpOrder>,
+    calls: PaidCalls,
+) -> Vec<Effect> {
+    app.overlays.push(Overlay::ConfirmFollowUp { order, calls });
+    Vec::new()
+}
+
+/// The user allows the cost.
+pub(super) fn send(order: FollowUpOrder) -> Vec<Effect> {
+    vec![Effect::AskFollowUp(FollowUpOrder {
+        is_confirmed: true,
+        ..order
+    })]
+}
+
+/// The user refuses the cost.
+pub(super) fn decline(app: &mut App, order: &FollowUpOrder) {
+    for session in sessions_of(app, &order.key) {
+        session.trace_screen.follow_ups.asking = None;
+    }
+    push_info(app, "the judge was not asked");
 }
 
 /// Returns the sessions that show the cell.

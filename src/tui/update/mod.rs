@@ -184,6 +184,7 @@ pub(crate) fn update(app: &mut App, msg: Msg) -> Vec<Effect> {
             effects
         }
         Msg::FollowUpsRead { key, list } => follow_ups::handle_read(app, &key, &list),
+        Msg::FollowUpPriced { order, calls } => follow_ups::handle_priced(app, order, calls),
         Msg::FollowUpAnswered { key, answered } => follow_ups::handle_answered(app, &key, answered),
         Msg::TracePaused {
             ticket,

@@ -7,8 +7,8 @@ use ratatui::layout::Size;
 
 use super::notices::push_info;
 use super::{
-    commands, cost_consent, label_notes, label_queues, pauses, progress, quit, repeats, replay,
-    review_suggest, runs, state_export, trust, variants,
+    commands, cost_consent, follow_ups, label_notes, label_queues, pauses, progress, quit, repeats,
+    replay, review_suggest, runs, state_export, trust, variants,
 };
 use crate::model::DisagreementCause;
 use crate::theme::{self, Theme};
@@ -121,6 +121,7 @@ pub(super) fn handle_key(app: &mut App, chord: KeyChord) -> Vec<Effect> {
         Overlay::ConfirmCost { .. }
         | Overlay::ConfirmExamples(_)
         | Overlay::ConfirmSuggestion { .. }
+        | Overlay::ConfirmFollowUp { .. }
         | Overlay::ConfirmRestore(_)
         | Overlay::QuitWhileRunning => {
             let accepts_quit = key == "q" && matches!(top, Overlay::QuitWhileRunning);
@@ -209,6 +210,7 @@ pub(super) fn handle_click(app: &mut App, line: usize) -> Vec<Effect> {
         Overlay::ConfirmCost { .. }
         | Overlay::ConfirmExamples(_)
         | Overlay::ConfirmSuggestion { .. }
+        | Overlay::ConfirmFollowUp { .. }
         | Overlay::ConfirmRestore(_)
         | Overlay::QuitWhileRunning => {
             if line == 0 {
@@ -310,6 +312,7 @@ fn move_selection(app: &mut App, top: &mut Overlay, steps: i64) {
         Overlay::ConfirmCost { .. }
         | Overlay::ConfirmExamples(_)
         | Overlay::ConfirmSuggestion { .. }
+        | Overlay::ConfirmFollowUp { .. }
         | Overlay::ConfirmRestore(_)
         | Overlay::QuitWhileRunning
         | Overlay::SeekTo(_)
@@ -346,6 +349,7 @@ fn close(app: &mut App, top: Overlay) {
             cost_consent::decline(app, &top);
         }
         Overlay::ConfirmSuggestion { .. } => review_suggest::decline(app),
+        Overlay::ConfirmFollowUp { order, .. } => follow_ups::decline(app, &order),
         _ => {}
     }
 }
@@ -450,6 +454,7 @@ fn accept_selection(app: &mut App, top: Overlay) -> Vec<Effect> {
         question @ (Overlay::ConfirmCost { .. }
         | Overlay::ConfirmExamples(_)
         | Overlay::ConfirmSuggestion { .. }
+        | Overlay::ConfirmFollowUp { .. }
         | Overlay::ConfirmRestore(_)) => {
             app.overlays.push(question);
             Vec::new()
@@ -484,6 +489,7 @@ fn accept_question(app: &mut App, top: Overlay) -> Vec<Effect> {
         Overlay::ConfirmCost { order, preview } => cost_consent::accept_run(app, order, &preview),
         Overlay::ConfirmExamples(question) => cost_consent::accept_examples(app, question),
         Overlay::ConfirmSuggestion { order, .. } => review_suggest::send(app, order),
+        Overlay::ConfirmFollowUp { order, .. } => follow_ups::send(*order),
         Overlay::ConfirmRestore(plan) => progress::accept_restore(app, plan),
         Overlay::QuitWhileRunning => quit::quit_with_code(app, 0),
         _ => Vec::new(),

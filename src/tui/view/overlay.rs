@@ -74,6 +74,14 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, app: &App) {
                 let keys = "y asks the judge  n, esc cancels";
                 draw_question(canvas, "this question costs money", &lines, keys);
             }
+            Overlay::ConfirmFollowUp { calls, .. } => {
+                let lines = [
+                    calls.describe("question"),
+                    "the judge reads its whole trace, and answers your question".to_owned(),
+                ];
+                let keys = "y asks the judge  n, esc cancels";
+                draw_question(canvas, "this question costs money", &lines, keys);
+            }
             Overlay::ConfirmTrust { question, scroll } => {
                 draw_trust_question(canvas, question, scroll);
             }
