@@ -217,12 +217,12 @@ fn measure_side(
         );
     }
     let results = catalog.read_results(sides, cells.into_iter())?;
-    // A cached result has the cost and the time of a look-up.
-    let own_results = results.values().filter(|result| result.cached.is_none());
     let (mut priced, mut cost_usd, mut durations) = (0, 0.0, Vec::new());
-    for result in own_results {
-        durations.push(result.duration_ms);
-        if let Some(usd) = result.cost_usd {
+    for result in results.values() {
+        // A look-up in the cache is free and fast, so a cached result counts with what it took at first.
+        let (usd, duration) = result.asking();
+        durations.extend(duration);
+        if let Some(usd) = usd {
             priced += 1;
             cost_usd += usd;
         }

@@ -32,13 +32,18 @@ pub fn read_variant_verdicts(
         }
     }
     let mut repeats: HashMap<(u32, u32, Option<u32>), RepeatedCell> = HashMap::new();
-    let (mut cells, mut priced, mut cost_usd) = (0_u64, 0_u64, 0.0);
+    let (mut priced, mut cost_usd) = (0_u64, 0.0);
+    // Cells that a budget left undone count, too: they would cost as much as the others.
+    let cells = state
+        .cells
+        .iter()
+        .filter(|cell| cell.planned.is_some())
+        .count();
     let mut durations = Vec::new();
     for cell in &state.cells {
         let (Some(planned), Some(result)) = (&cell.planned, &cell.result) else {
             continue;
         };
-        cells += 1;
         if let Some(passed) = result.outcome.passed() {
             let key = (planned.transcript, planned.key.eval, planned.key.judge);
             let counts = repeats.entry(key).or_insert(RepeatedCell {

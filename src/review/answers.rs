@@ -50,10 +50,22 @@ pub struct ReviewBook {
     pub notes: Vec<ReviewNote>,
     /// The modes.
     pub modes: ModeList,
+    /// The time at which each note was first written. A later edit or grouping does not change the order of reading.
+    first_read: HashMap<String, Option<jiff::Timestamp>>,
     /// The ids of notes whose transcript changed since.
     stale: HashSet<String>,
     /// The positions of the notes of each transcript.
     by_transcript: HashMap<String, Vec<usize>>,
+}
+
+/// Stores the time of the oldest record of a note that was read.
+fn keep_first_read(first_read: &mut HashMap<String, Option<jiff::Timestamp>>, record: &ReviewNote) {
+    if !record.outcome.is_read() {
+        return;
+    }
+    let at = record.instant();
+    let first = first_read.entry(record.id.clone()).or_insert(at);
+    *first = (*first).min(at);
 }
 
 impl ReviewBook {
@@ -66,7 +78,9 @@ impl ReviewBook {
     pub fn from_records(records: impl IntoIterator<Item = ReviewNote>, modes: ModeList) -> Self {
         let mut places: HashMap<String, usize> = HashMap::new();
         let mut notes: Vec<ReviewNote> = Vec::new();
+        let mut first_read = HashMap::new();
         for record in records {
+            keep_first_read(&mut first_read, &record);
             match places.get(&record.id) {
                 // A merge of two files can put an older record below a newer one.
                 Some(at) if record.instant() >= notes[*at].instant() => notes[*at] = record,
@@ -81,6 +95,7 @@ impl ReviewBook {
         let mut book = Self {
             notes,
             modes,
+            first_read,
             ..Self::default()
         };
         book.index();
@@ -99,6 +114,7 @@ impl ReviewBook {
     pub fn add(&mut self, records: &[ReviewNote]) {
         for record in records {
             let known = self.notes.iter().position(|note| note.id == record.id);
+            keep_first_read(&mut self.first_read, record);
             // A record that dicta just wrote is about the transcript as it is now.
             self.stale.remove(&record.id);
             match (known, record.outcome) {
@@ -188,7 +204,7 @@ impl ReviewBook {
             .filter(|note| note.outcome.is_read() && !self.is_stale(note))
             .collect();
         // The order of the file decides between records of the same time.
-        read.sort_by_key(|note| note.instant());
+        read.sort_by_key(|note| self.first_read.get(&note.id).copied().flatten());
         let mut seen = HashSet::new();
         read.retain(|note| seen.insert(note.transcript.as_str()));
         read.into_iter()

@@ -262,6 +262,28 @@ fn bad_variants_are_refused_with_the_nearest_name_and_nothing_is_spent() {
 }
 
 #[test]
+fn budget_that_cuts_a_variant_changes_no_cost_of_asking() {
+    let server = pupil();
+    let whole = json_of(
+        &workspace(&server),
+        &["variants", "v.yaml", "--yes", "--format", "json"],
+    );
+    let asked = server.requests().len();
+    let usd = |found: &Value| {
+        let base = &found["variants"][0];
+        base["cost_usd_per_1000"].as_f64().expect("a cost")
+    };
+    // Enough for a few of the verdicts.
+    let limit = format!("{}", usd(&whole) * 4.5 / 1000.0);
+    let cut_dir = workspace(&server);
+    let args = ["variants", "v.yaml", "--yes", "--format", "json"];
+    let cut = cut_dir.dicta(&[&args[..], &["--max-cost", &limit]].concat());
+    assert!(server.requests().len() - asked < asked / 2);
+    let cut: Value = serde_json::from_slice(&cut.stdout).expect("JSON");
+    assert!((usd(&cut) - usd(&whole)).abs() < 1e-9, "{cut}");
+}
+
+#[test]
 fn migration_judges_with_both_judges_and_prints_the_report() {
     let server = WireServer::answering(Dialect::Openai, |request| {
         let judged = request
@@ -306,6 +328,14 @@ fn migration_judges_with_both_judges_and_prints_the_report() {
         assert!(report.contains(expected), "{expected}: {report}");
     }
     assert_eq!(server.requests().len(), 2 * COUNT);
+    // From the cache, both judges still have the cost and the time of asking.
+    let again = test_dir.dicta(&["migrate", "--from", "m", "--to", "n", "--yes"]);
+    assert_eq!(server.requests().len(), 2 * COUNT);
+    let again = text(&again.stdout);
+    assert!(again.contains("before: m (m)"), "{again}");
+    for unknown in ["cost unknown", "latency unknown"] {
+        assert!(!again.contains(unknown), "{again}");
+    }
     let history = test_dir.dicta(&["history", "--format", "jsonl"]);
     assert_eq!(text(&history.stdout), "", "{}", text(&history.stderr));
 }

@@ -203,3 +203,31 @@ fn table_has_co_occurrence_ends_and_saturation() {
     // Five drawn transcripts are unread, which is a tenth.
     assert_eq!((first.missing, first.has_many_missing), (5, false));
 }
+
+#[test]
+fn grouping_an_early_note_later_does_not_change_the_order_of_reading() {
+    let texts = (0..45).map(|at| (format!("t{at:02}"), 10, "a b".to_owned()));
+    let catalog = catalog(texts);
+    let draw = draw_sample(&catalog, &[], &request("random=45", 1)).expect("drawn");
+    let coded = |transcript: u32, seconds: u32, grouped: bool| {
+        let occurs = [grouped, false, false, false, false, false];
+        let mut note = code(&format!("t{transcript:02}"), occurs, "ana");
+        note.at = Some(super::files::at(seconds));
+        note.note = Some("it failed".to_owned());
+        note
+    };
+    let read = (0..45).map(|at| coded(at, at, false));
+    let regrouped = coded(4, 100, true);
+    let expect = |book: &ReviewBook| {
+        let table = count_modes(&catalog, std::slice::from_ref(&draw), book, Confidence::P95);
+        assert_eq!(table.modes[0].first_and_last, Some((5, 5)));
+        assert_eq!(table.saturation.new_modes, [1, 0, 0]);
+        assert_eq!(table.saturation.in_last, 0);
+    };
+    // As the files are read, and as the screen adds the record that it wrote.
+    let all = read.clone().chain([regrouped.clone()]);
+    expect(&ReviewBook::from_records(all, mode_list()));
+    let mut open = ReviewBook::from_records(read, mode_list());
+    open.add(&[regrouped]);
+    expect(&open);
+}

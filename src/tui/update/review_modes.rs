@@ -35,6 +35,8 @@ pub(super) fn move_selection(app: &mut App, rows: i64) {
 /// `m`: opens the view of modes with suggested groups, and reads what another reader wrote meanwhile.
 pub(super) fn open_modes(app: &mut App) -> Vec<Effect> {
     app.review.view = ReviewView::Modes;
+    // The keys of a guide work the second time, too.
+    app.review.modes.side = ModesSide::Notes;
     let mut effects = update_groups(app);
     effects.extend(read_again(app));
     effects
