@@ -52,6 +52,7 @@ const HOMES: &[(&str, &[&str])] = &[
     ("syntect", &["theme/code"]),
     ("notify", &["workspace/watch"]),
     ("statrs", &["compare/statistics/distributions"]),
+    ("include_dir", &["workspace/demo"]),
     ("zip", &["transcript"]),
     ("crc32fast", &["record"]),
     ("clap", &["cli", "main"]),

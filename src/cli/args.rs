@@ -275,7 +275,7 @@ pub(super) enum CliCommand {
     },
     /// Print a JSON Schema for editors
     Schema {
-        /// The schema to print: rubric files, dicta.yaml, transcript lines, event lines of a run, or JSON lines of results
+        /// The schema to print: rubric files, dicta.yaml, tools files, transcript lines, event lines of a run, or JSON lines of results
         #[arg(value_enum, default_value_t = SchemaArg::Rubric)]
         of: SchemaArg,
         /// The output format; jsonl prints the schema on one line
@@ -615,6 +615,7 @@ pub(super) enum DialectArg {
 pub(super) enum SchemaArg {
     Rubric,
     Workspace,
+    Tools,
     Transcript,
     Event,
     Result,

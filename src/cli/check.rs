@@ -381,7 +381,9 @@ fn format_example_summary(tried: &ExampleSummary) -> String {
     if judged > 0 {
         // The first part names the noun, and the others only give numbers.
         let examples = count_examples(judged, parts.is_empty());
-        parts.push(format!("{examples} not run: they need a judge"));
+        parts.push(format!(
+            "{examples} not run: they need a judge (`--examples`)"
+        ));
     }
     if programs > 0 {
         let examples = count_examples(programs, parts.is_empty());

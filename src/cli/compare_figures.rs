@@ -15,7 +15,7 @@ use crate::compare::{
     collect_paired_labels, compare_with_noise, compute_paired_figures, find_noisy_flip,
     measure_noise,
 };
-use crate::model::{Labels, RecordedDraw};
+use crate::model::{Labels, RecordedDraw, pluralize};
 use crate::record::{NoiseRecords, State};
 use crate::report::html::EvalFigureLines;
 use crate::report::{
@@ -52,6 +52,18 @@ impl EvalRow<'_> {
             && !self.paired.is_some_and(PairedFigures::has_labels)
             && self.noise.is_none_or(EvalNoise::is_unknown)
             && self.flips.is_none()
+    }
+
+    /// Returns true if the eval has only labels that no draw chose, and each agrees or disagrees as before.
+    fn is_unmoved(&self) -> bool {
+        self.to_confirm == 0
+            && self.noise.is_none_or(EvalNoise::is_unknown)
+            && self.flips.is_none()
+            && self.paired.is_some_and(|figures| {
+                figures.measured.labels() == 0
+                    && figures.debug.lost == 0
+                    && figures.debug.gained == 0
+            })
     }
 }
 
@@ -128,11 +140,25 @@ impl ComparisonFigures {
     /// Formats the figures for people; empty without any.
     pub(super) fn format_text(&self, after: &State) -> String {
         let mut out = String::new();
-        for row in self.rows(after) {
+        let (same, changed): (Vec<_>, Vec<_>) =
+            self.rows(after).into_iter().partition(EvalRow::is_unmoved);
+        for row in changed {
             let _infallible = writeln!(out, "\n{}/{}", row.rubric, row.eval);
             for line in describe_row(&row) {
                 let _infallible = writeln!(out, "  {line}");
             }
+        }
+        if !same.is_empty() {
+            let counts = same.iter().filter_map(|row| row.paired);
+            let (right, labels) = counts.fold((0, 0), |(right, labels), figures| {
+                let debug = figures.debug;
+                (right + debug.new_right(), labels + debug.labels())
+            });
+            let _infallible = writeln!(
+                out,
+                "\n{} with labels: agreement as before, {right} of {labels}",
+                pluralize(same.len() as u64, "other eval")
+            );
         }
         out
     }

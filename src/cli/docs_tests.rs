@@ -226,7 +226,7 @@ fn render_transcript_formats() -> String {
 fn render_tool_keys() -> String {
     let rows = TOOL_KEYS
         .iter()
-        .map(|(name, what)| [code(name), (*what).to_owned()]);
+        .map(|key| [code(key.name), key.doc.to_owned()]);
     table(["key", "meaning"], rows)
 }
 

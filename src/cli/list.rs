@@ -188,6 +188,7 @@ pub(super) fn print_schema(which: SchemaArg, format: Format, cx: &CommandCx) -> 
     let schema = match which {
         SchemaArg::Rubric => rubric::json_schema(&EvalTypeRegistry::builtin()),
         SchemaArg::Workspace => workspace::json_schema(),
+        SchemaArg::Tools => tools::toolbox::json_schema(),
         SchemaArg::Transcript => workspace::transcript_schema(),
         SchemaArg::Event => workspace::event_schema(),
         SchemaArg::Result => report::result_schema(),

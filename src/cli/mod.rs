@@ -339,7 +339,15 @@ fn render_manual() -> std::io::Result<Vec<u8>> {
     let mut program = help::build_command();
     // Without this, subcommands lack their inherited settings in the page.
     program.build();
-    clap_mangen::Man::new(program.clone()).render(&mut text)?;
+    let mut front = Vec::new();
+    clap_mangen::Man::new(program.clone()).render(&mut front)?;
+    let mut front = String::from_utf8_lossy(&front).into_owned();
+    for command in program.get_subcommands() {
+        let name = command.get_name().replace('-', "\\-");
+        // clap_mangen names a page for each command. This page has a section instead.
+        front = front.replace(&format!("dicta\\-{name}(1)"), &format!("dicta {name}"));
+    }
+    text.extend(front.into_bytes());
     render_manual_sections(&program, "DICTA", &mut text)?;
     Ok(text)
 }

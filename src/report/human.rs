@@ -329,6 +329,23 @@ impl<'w> HumanReportWriter<'w> {
     fn write_summary(&mut self, summary: &RunSummary) -> io::Result<()> {
         self.write_failures()?;
         writeln!(self.out)?;
+        // The agreement of votes, and of decisions with labels, comes before the counts: the last lines stay visible.
+        let mut details = String::new();
+        if let Some(rubrics) = self.describe_rubrics() {
+            details.push_str(&rubrics);
+            details.push('\n');
+        }
+        if let Some(agreed) = describe_agreement(summary) {
+            details.push_str(&agreed);
+            details.push('\n');
+        }
+        for line in format_label_lines(summary) {
+            details.push_str(&make_visible(&line, false));
+            details.push('\n');
+        }
+        if !details.is_empty() {
+            writeln!(self.out, "{details}")?;
+        }
         let mut parts = Vec::new();
         for outcome in Outcome::ALL {
             let n = summary.count(outcome);
@@ -375,19 +392,6 @@ impl<'w> HumanReportWriter<'w> {
                 "{} flagged: a contradiction, or a quote that is not in its source (`--strict` fails on them)",
                 pluralize(summary.flagged, "verdict")
             );
-        }
-        if let Some(rubrics) = self.describe_rubrics() {
-            text.push_str(&rubrics);
-            text.push('\n');
-        }
-        // The agreement of votes, and of decisions with labels.
-        if let Some(agreed) = describe_agreement(summary) {
-            text.push_str(&agreed);
-            text.push('\n');
-        }
-        for line in format_label_lines(summary) {
-            text.push_str(&make_visible(&line, false));
-            text.push('\n');
         }
         // The line about the run: its size, the pending cells, the calls and the duration.
         let _infallible = write!(

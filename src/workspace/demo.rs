@@ -9,7 +9,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use rust_embed::RustEmbed;
+use include_dir::{Dir, DirEntry, include_dir};
 use thiserror::Error;
 
 use crate::model::Digest;
@@ -19,10 +19,10 @@ use crate::workspace::paths::default_runs_folder;
 /// The name of the file next to the workspace folder that marks the parent folder as an unpacked demo.
 const MARKER_FILE: &str = ".dicta-demo";
 
-#[derive(RustEmbed)]
-#[folder = "sample-runs/"]
-#[exclude = ".gitkeep"]
-struct EmbeddedDemo;
+static EMBEDDED_DEMO: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/sample-runs");
+
+/// The name of files that only keep a folder in git.
+const EMPTY_FOLDER_FILE: &str = ".gitkeep";
 
 /// The reason why dicta cannot unpack the demo.
 #[derive(Debug, Error)]
@@ -138,9 +138,20 @@ fn io_error(path: &Path, source: std::io::Error) -> DemoUnpackError {
 
 /// Returns the demo's files by their path, sorted.
 fn embedded_files() -> Vec<(String, Cow<'static, [u8]>)> {
-    let mut files: Vec<(String, Cow<'static, [u8]>)> = EmbeddedDemo::iter()
-        .filter_map(|name| Some((name.to_string(), EmbeddedDemo::get(&name)?.data)))
-        .collect();
+    let mut files = Vec::new();
+    let mut folders = vec![&EMBEDDED_DEMO];
+    while let Some(folder) = folders.pop() {
+        for entry in folder.entries() {
+            match entry {
+                DirEntry::Dir(inner) => folders.push(inner),
+                DirEntry::File(file) if file.path().ends_with(EMPTY_FOLDER_FILE) => {}
+                DirEntry::File(file) => {
+                    let name = file.path().to_string_lossy().into_owned();
+                    files.push((name, Cow::Borrowed(file.contents())));
+                }
+            }
+        }
+    }
     // The digest in the folder's name depends on the order of the files.
     files.sort_by(|a, b| a.0.cmp(&b.0));
     files

@@ -82,6 +82,7 @@ pub use paths::{DataDirError, data_dir, default_runs_folder, find_workspace_root
 pub use rubric_files::WorkspaceRubricFiles;
 pub use rubric_text::replace_rubric_text;
 pub use run_folders::{RunFolders, find_run_folders};
+pub use scripts::SCRIPT_TYPE;
 pub use tools_files::{load_tools, parse_tools_file};
 
 /// The file that makes a folder a workspace.

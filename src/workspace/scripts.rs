@@ -16,8 +16,8 @@ use crate::diag::{Diagnostic, LoadedFile};
 use crate::model::{Digest, pluralize};
 use crate::rubric::{Eval, Rubric, metadata_param_path};
 
-/// The name of the eval type.
-pub(super) const SCRIPT_TYPE: &str = "script";
+/// The name of the eval type that runs a program.
+pub const SCRIPT_TYPE: &str = "script";
 /// The maximum size of a program whose content is hashed, in bytes. For larger files only size and modification time
 /// count.
 const MAX_HASHED_BYTES: u64 = 64 << 20;

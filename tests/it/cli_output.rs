@@ -109,6 +109,9 @@ fn manual_page_lists_every_command_with_its_flags() {
     ] {
         assert!(page.contains(part), "{part} is missing");
     }
+    // There is no other page to refer to.
+    assert!(!page.contains("(1)\n"), "{page}");
+    assert!(page.contains("\ndicta open\n") && page.contains("\ndicta eval\\-types\n"));
 }
 
 #[test]

@@ -51,7 +51,7 @@ fn check_runs_examples_and_reports_lints() {
         "{stderr_text}"
     );
     assert!(
-        out.contains("1 example holds, 1 missed, 1 not run: they need a judge\n"),
+        out.contains("1 example holds, 1 missed, 1 not run: they need a judge (`--examples`)\n"),
         "{out}"
     );
     assert!(out.ends_with("no errors, 3 warnings\n"), "{out}");

@@ -23,6 +23,7 @@ use crate::diag::yaml::MappingDecoder;
 use crate::model::{ArgumentChange, RawJson};
 
 pub use body_template::BodyTemplate;
+pub use param_reader::TYPE_NAMES;
 pub use template::{KnownName, Template};
 pub use value_spec::{ScalarType, ValueSpec, ValueType};
 
@@ -89,6 +90,11 @@ pub const REQUEST_PARAM_KEYS: [&str; 4] =
 
 /// The key of the parameters that are inserted into the text of a statement.
 const TEMPLATE_PARAMETERS: &str = "templateParameters";
+
+/// Returns the values of `escape`.
+pub fn escape_names() -> [&'static str; 4] {
+    escape::DelimiterEscape::NAMES.map(|(name, _)| name)
+}
 
 /// The context in which parameters are read.
 pub struct ParamsCx<'a> {

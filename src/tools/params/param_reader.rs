@@ -25,7 +25,8 @@ const UNSUPPORTED_PARAM_KEYS: [(&str, &str); 4] = [
     ("scopesRequired", "scopes are not checked here"),
 ];
 
-const TYPE_NAMES: [&str; 6] = ["string", "integer", "float", "boolean", "array", "map"];
+/// The values of `type`.
+pub const TYPE_NAMES: [&str; 6] = ["string", "integer", "float", "boolean", "array", "map"];
 
 /// Type names of other tools, with the toolbox's names, for suggestions.
 const TYPE_ALIASES: [(&str, &str); 9] = [

@@ -45,16 +45,16 @@ pub(super) struct ToolboxEntry {
 }
 
 /// A section of a tools file.
-struct SectionKeys {
+pub(super) struct SectionKeys {
     /// The key of the nested form.
-    nested: &'static str,
+    pub(super) nested: &'static str,
     /// The values of `kind` in the flat form.
-    flat_kinds: &'static [&'static str],
+    pub(super) flat_kinds: &'static [&'static str],
     /// `None` marks a section that dicta does not support.
-    section: Option<EntrySection>,
+    pub(super) section: Option<EntrySection>,
 }
 
-const SECTIONS: &[SectionKeys] = &[
+pub(super) const SECTIONS: &[SectionKeys] = &[
     SectionKeys {
         nested: "sources",
         flat_kinds: &["source", "sources"],

@@ -10,6 +10,7 @@ mod docs_tests;
 mod echo;
 mod env_placeholders;
 mod file_formats;
+mod file_schema;
 mod file_tool;
 mod inline_server;
 mod kind_lookup;
@@ -33,53 +34,11 @@ use crate::diag::LoadedFile;
 use crate::model::JudgeTool;
 
 pub use env_placeholders::is_public_variable;
+pub use file_schema::{TOOL_KEYS, json_schema};
 pub use file_tool::FileTool;
 pub use inline_server::{ALLOW_SETTING, INLINE_SERVER};
 pub use source_reach::{SentVariable, SourceProgram};
 pub use toolbox_reader::{ToolboxCx, is_tools_file, read_toolbox};
-
-/// The keys of every tool in a tools file, with their meanings for documentation. Each kind adds its own.
-pub const TOOL_KEYS: &[(&str, &str)] = &[
-    ("kind", "the tool kind; `type` in the flat form"),
-    ("source", "the source that the tool works on"),
-    (
-        "description",
-        "when to use the tool; everything that a model knows of it",
-    ),
-    (
-        "parameters",
-        "the arguments that are bound to the statement or request",
-    ),
-    (
-        "templateParameters",
-        "the arguments that are written into the statement's text",
-    ),
-    (
-        "inputSchema",
-        "a JSON Schema with `type: object`, in place of the two above",
-    ),
-    (
-        "authRequired",
-        "auth services, of which one must have verified a token",
-    ),
-    (
-        "after",
-        "tools that must have been called without an error before this one",
-    ),
-    (
-        "coerce",
-        "true: takes `\"5\"` for 5, and records what was changed",
-    ),
-    (
-        "cache",
-        "off: makes identical calls of a judge trace again; on (the default): makes a call that changes nothing once",
-    ),
-    ("maxCalls", "the maximum number of calls in a judge trace"),
-    (
-        "annotations",
-        "the toolbox's hints; `readOnlyHint: false` has the effect of `cache: off`",
-    ),
-];
 
 /// The merged declarations of a workspace's tools files. Immutable. A run holds an `Arc` of it, and the last `Arc`
 /// closes what the sources opened.

@@ -77,6 +77,12 @@ fn hash_labels_file(workspace: &Workspace) -> Option<u64> {
     Some(fingerprint_text(found.text.as_bytes()))
 }
 
+/// Returns true if the workspace has an empty labels file that the former version lacked. dicta creates such a file to
+/// lock it, and then writes the first label.
+pub(crate) fn is_created_for_first_label(before: &Workspace, now: &Workspace) -> bool {
+    hash_labels_file(before).is_none() && hash_labels_file(now) == Some(fingerprint_text(b""))
+}
+
 impl LabelEdits {
     /// Returns true if the loaded text is the one that was written last, so no reload follows.
     pub(crate) fn matches_loaded_file(&self, workspace: &Workspace) -> bool {

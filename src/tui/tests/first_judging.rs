@@ -143,17 +143,27 @@ fn judge_that_may_reach_a_model_the_network_or_a_program_keeps_dicta_from_judgin
             "allow_scripts: true\n".to_owned(),
             "id: r\nevals:\n  - { id: own, type: script, params: { command: [echo] } }\n",
         ),
-        // One such eval is enough: half of the verdicts would be missing without a reason on the screen.
-        (
-            format!("{model} }}\n"),
-            "id: r\nevals:\n  - { id: names, type: contains, params: { patterns: ['2.69'] } }\n  - id: polite\n    type: llm_judge\n    params: { criteria: It is polite. }\n",
-        ),
     ] {
         let app = open_with(&config, rubric);
         assert!(!outcomes(&app).is_empty(), "{config}");
         assert!(outcomes(&app).iter().all(Option::is_none), "{config}");
         assert_eq!(runs_in(&app.root.join("runs")), 0, "{config}");
     }
+}
+
+#[test]
+fn cells_that_need_no_model_are_judged_on_opening_and_the_screen_says_what_waits() {
+    let app = open_with(
+        "judge: m\njudges:\n  m: { provider: openai, base_url: 'http://127.0.0.1:9', model: m }\n",
+        "id: r\nevals:\n  - { id: polite, type: llm_judge, params: { criteria: It is polite. } }\n  - { id: names, type: contains, params: { patterns: ['2.69'] } }\n",
+    );
+    assert_eq!(outcomes(&app), [None, Some(Outcome::Pass)]);
+    assert_eq!(runs_in(&app.root.join("runs")), 1);
+    // The cursor is on a judged cell, although the first row waits.
+    assert_eq!(selected(&app).0, "one/r/names");
+    let mut log = app.event_loop.app.notices.log.iter();
+    let waiting = "R judges the other 1 cell with a model, a program or the network";
+    assert!(log.any(|notice| notice.text.contains(waiting)));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Labels in the whole workbench: the keys, the files, the agreement with verdicts.
 
-use super::{go_to, judged, last_notice, outcome, rubric};
+use super::{files, go_to, judged, last_notice, outcome, rubric};
 use crate::model::{Label, Millis, Outcome};
 use crate::tui::state::cells::{CellsEntry, CellsRow, LabelValue, RowId, RowSort};
 use crate::tui::state::edit_report::summarize;
@@ -37,6 +37,35 @@ fn label(app: &TestWorkbench, name: &str) -> Option<LabelValue> {
 /// Continues until the watcher has read dicta's own write.
 fn read_back(app: &mut TestWorkbench) {
     app.settle_for(|model| model.label_edits.pending.is_empty());
+}
+
+#[test]
+fn empty_file_that_the_first_label_is_written_to_is_not_a_save() {
+    let dir = files(&[
+        (
+            "dicta.yaml",
+            "transcripts: [t.jsonl]\nrubrics: [r.yaml]\nruns: runs\njudge: rules\n",
+        ),
+        (
+            "t.jsonl",
+            "{\"id\":\"one\",\"messages\":[{\"role\":\"assistant\",\"content\":\"Use 2.69.\"}]}\n",
+        ),
+        (
+            "r.yaml",
+            "id: r\nevals:\n  - { id: names, type: contains, params: { patterns: ['2.69'] } }\n",
+        ),
+    ]);
+    let root = dir.path().join("w");
+    let mut app = TestWorkbench::judging_on_open(80, 24, dir, &root);
+    app.settle_after_first_frame();
+    let before = last_notice(&app).to_owned();
+    // The watcher may read the file between its creation and the first label.
+    app.save("labels.jsonl", "");
+    app.settle_for(|model| {
+        let files = model.workspace().map(|open| open.files.as_slice());
+        files.is_some_and(|files| files.iter().any(|file| file.path.ends_with("labels.jsonl")))
+    });
+    assert_eq!(last_notice(&app), before);
 }
 
 #[test]

@@ -1,18 +1,19 @@
 //! Judges a workspace when it opens, if no run of it is recorded, so that the first screen shows verdicts.
 //!
 //! dicta judges without an order only if that calls no language model, runs no program and sends no request. A model
-//! on this machine costs no money, but hours of a graphics card.
+//! on this machine costs no money, but hours of a graphics card. Evals that need one wait for the user.
 
 use super::{runs, touched_evals};
-use crate::model::JudgeConfig;
+use crate::model::{JudgeConfig, pluralize};
+use crate::rubric::{Eval, Rubric};
 use crate::run::CachePolicy;
 use crate::tools::FETCH_URL;
 use crate::tui::effect::Effect;
 use crate::tui::state::App;
+use crate::tui::state::cells::{CellsState, RowId};
 use crate::tui::state::notices::NoticeLevel;
 use crate::tui::state::runs::TrackedRun;
-use crate::workspace::Workspace;
-use crate::workspace::trust::Permission;
+use crate::workspace::{SCRIPT_TYPE, Workspace};
 
 /// Starts the judging on opening, if everything that it waits for has happened.
 pub(super) fn start_if_due(app: &mut App) -> Vec<Effect> {
@@ -24,17 +25,22 @@ pub(super) fn start_if_due(app: &mut App) -> Vec<Effect> {
         return Vec::new();
     }
     app.first_judging = None;
-    let rows = cells.listed_rows();
-    let is_allowed = app.workspace().is_some_and(|open| is_allowed(open));
+    let all_rows = cells.listed_rows();
+    let rows = app
+        .workspace()
+        .map(|open| select_allowed_rows(cells, &all_rows, open))
+        .unwrap_or_default();
     // The user may have been faster: with a run, a save, or a question that is open.
     let is_wanted = app.live_session.runs.by_ticket.is_empty()
         && app.replay.is_none()
         && !app.saves.paused
         && !app.asks_about_reload();
-    if rows.is_empty() || !is_allowed || !is_wanted {
+    if rows.is_empty() || !is_wanted {
         return Vec::new();
     }
-    let Some(order) = runs::build_workspace_order(app, None, None, CachePolicy::Use, None) else {
+    let waiting_rows = all_rows.len() - rows.len();
+    let names = (waiting_rows > 0).then(|| runs::name_rows(cells, &rows));
+    let Some(order) = runs::build_workspace_order(app, names, None, CachePolicy::Use, None) else {
         return Vec::new();
     };
     let concurrency = order.workspace.limits.concurrency as u64;
@@ -42,8 +48,16 @@ pub(super) fn start_if_due(app: &mut App) -> Vec<Effect> {
         .live_session
         .cells
         .estimate_run(&rows, false, concurrency);
-    let text = format!("no run is recorded: judging {}", estimate.format_free());
-    app.notices.log_only(app.now, NoticeLevel::Info, text);
+    let judging = format!("no run is recorded: judging {}", estimate.format_free());
+    if waiting_rows == 0 {
+        app.notices.log_only(app.now, NoticeLevel::Info, judging);
+    } else {
+        // The other cells stay without a verdict, so the screen says why.
+        let cells = pluralize(waiting_rows as u64, "cell");
+        let text =
+            format!("{judging}; R judges the other {cells} with a model, a program or the network");
+        app.notices.push(app.now, NoticeLevel::Info, text);
+    }
     let ticket = order.ticket;
     let effect = runs::start_run(app, order, None);
     if let Some(TrackedRun {
@@ -55,26 +69,42 @@ pub(super) fn start_if_due(app: &mut App) -> Vec<Effect> {
     vec![effect]
 }
 
-/// Returns true if dicta may judge all evals of the workspace without an order of the user.
-pub(super) fn is_allowed(workspace: &Workspace) -> bool {
-    let runs_programs = workspace
-        .permissions
+/// Returns true if dicta may judge some eval of the workspace without an order of the user.
+pub(super) fn is_any_eval_allowed(workspace: &Workspace) -> bool {
+    let rubrics = workspace.rubrics.iter();
+    let mut evals = rubrics.flat_map(|rubric| rubric.evals.iter().map(move |eval| (rubric, eval)));
+    evals.any(|(rubric, eval)| eval.enabled && is_eval_allowed(rubric, eval, workspace))
+}
+
+/// Returns the rows whose evals dicta may judge without an order of the user.
+fn select_allowed_rows(cells: &CellsState, rows: &[RowId], workspace: &Workspace) -> Vec<RowId> {
+    let is_allowed: Vec<bool> = cells
+        .evals
         .iter()
-        .any(|permission| matches!(permission, Permission::Command { .. }));
-    let evals = workspace
-        .rubrics
-        .iter()
-        .flat_map(|rubric| rubric.evals.iter().map(move |eval| (rubric, eval)));
-    let mut judged = evals.filter(|(_, eval)| eval.enabled && touched_evals::is_judged(eval));
-    !runs_programs
-        && judged.all(|(rubric, eval)| {
-            let names = touched_evals::list_judges(rubric, eval, workspace);
-            // Without a judge, a run only reports that.
-            !names.is_empty()
-                && names.iter().all(|name| {
-                    let judge = workspace.judges.get(*name);
-                    judge.is_some_and(|judge| stays_in_process(judge, workspace))
-                })
+        .map(|eval| {
+            let found = workspace.find_eval(&eval.rubric, &eval.id);
+            found.is_some_and(|(rubric, at)| is_eval_allowed(rubric, &rubric.evals[at], workspace))
+        })
+        .collect();
+    let rows = rows.iter().copied();
+    rows.filter(|row| {
+        cells
+            .row(*row)
+            .is_some_and(|row| is_allowed[row.eval as usize])
+    })
+    .collect()
+}
+
+fn is_eval_allowed(rubric: &Rubric, eval: &Eval, workspace: &Workspace) -> bool {
+    if !touched_evals::is_judged(eval) {
+        return eval.eval_type != SCRIPT_TYPE;
+    }
+    let names = touched_evals::list_judges(rubric, eval, workspace);
+    // Without a judge, a run only reports that.
+    !names.is_empty()
+        && names.iter().all(|name| {
+            let judge = workspace.judges.get(*name);
+            judge.is_some_and(|judge| stays_in_process(judge, workspace))
         })
 }
 

@@ -14,7 +14,7 @@ use crate::tui::label_write::WrittenLabel;
 use crate::tui::label_write::{LabelChange, LabelWriteOrder};
 use crate::tui::state::App;
 use crate::tui::state::cells::{CellsRow, LabelValue, RowId, RowSort, compute_label_agreement};
-use crate::tui::state::label_edits::LabelEdit;
+use crate::tui::state::label_edits::{LabelEdit, is_created_for_first_label};
 use crate::tui::state::notices::NoticeLevel;
 use crate::tui::state::pane::Pane;
 use crate::tui::task_failure::TaskFailure;
@@ -323,6 +323,10 @@ pub(super) fn handle_reloaded(
     let (held, written_by_dicta) = app.label_edits.reconcile_with_files(workspace);
     // The labels file did not change, so nothing is merged.
     if !written_by_dicta && held.is_empty() {
+        let before = app.workspace();
+        if before.is_some_and(|before| is_created_for_first_label(before, workspace)) {
+            return list_other_files(workspace, changed);
+        }
         return changed.to_vec();
     }
     app.live_session
@@ -337,6 +341,11 @@ pub(super) fn handle_reloaded(
         return changed.to_vec();
     }
     // dicta wrote the label file itself, so this isn't a save of the user.
+    list_other_files(workspace, changed)
+}
+
+/// Returns the changed files without the labels file that dicta writes.
+fn list_other_files(workspace: &Workspace, changed: &[PathBuf]) -> Vec<PathBuf> {
     let file = workspace.labels_file_path();
     let others = changed
         .iter()

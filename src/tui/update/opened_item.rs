@@ -208,7 +208,7 @@ pub(super) fn handle_workspace_made(
         }
     };
     let root = display_path(&workspace.root);
-    let judges = if app.judges_on_open && first_judging::is_allowed(&workspace) {
+    let judges = if app.judges_on_open && first_judging::is_any_eval_allowed(&workspace) {
         "dicta judges it"
     } else {
         "R judges it"
