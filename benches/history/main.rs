@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 use dicta::compare::{ThresholdPreview, compare_states};
 use dicta::event::{EvalSpec, RubricSpec, RunHeader};
-use dicta::model::{Digest, Labels, Outcome, RunId, WallTime};
+use dicta::model::{Digest, Label, Labels, Outcome, RunId, WallTime};
 use dicta::record::{
     DecisionStanding, EvalDecisions, History, RunStore, State, StateDecision, StateTranscript,
 };
@@ -249,12 +249,17 @@ fn measure_compare() -> bool {
 /// Measures one key on the threshold.
 fn measure_threshold() -> bool {
     let state = state(SCORES, 1, false);
-    let preview = ThresholdPreview::collect(&state, 0, &Labels::default());
+    // Every score has a label, so a key counts the flips, the table and the agreement.
+    let labels = (0..SCORES).map(|at| Label::new(&format!("t{at}"), "e0", Some(at % 3 == 0)));
+    let labels = Labels::new(labels);
+    let preview = ThresholdPreview::collect(&state, 0, &labels);
     let preview = preview.expect("the eval has scores");
-    let mut at = 0.0;
+    let mut at = 0.5;
     let work = || {
         at += 0.01;
-        assert_ne!(preview.count_at(Some(at)).flips.total() + 1, 0);
+        let counts = preview.count_at(Some(at));
+        let labelled = usize::try_from(counts.agreement.total()).expect("few");
+        assert!(labelled == SCORES && counts.flips.total() > 0, "{counts:?}");
     };
     report(
         "threshold, one key at 10,000 scores",

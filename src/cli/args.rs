@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use super::agreement_args::AgreeArgs;
-use super::completion::{complete_filter, complete_run, complete_state};
+use super::completion::{WordList, complete_filter, complete_run, complete_state};
 use super::format::{
     CHECK_FORMATS, DOCUMENTED_FORMATS, Format, LIST_FORMATS, RESULT_FORMATS, TABLE_FORMATS, accept,
 };
@@ -302,7 +302,11 @@ pub(super) enum CliCommand {
     /// Print the completion script for a shell
     Completions {
         /// The shell
-        shell: clap_complete::Shell,
+        #[arg(required_unless_present = "words")]
+        shell: Option<clap_complete::Shell>,
+        /// Print the words of this list, one a line, as the scripts need them
+        #[arg(long, hide = true, value_name = "LIST", conflicts_with = "shell")]
+        words: Option<WordList>,
     },
     /// Print the manual page
     Man,

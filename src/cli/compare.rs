@@ -41,6 +41,8 @@ pub(super) fn compare(args: &CompareArgs, cx: &CommandCx) -> Result<u8, CommandE
     } else if !new.has_digests {
         adopt_digests(&mut new.state, &old.state);
     }
+    old.adopt_names(&new);
+    new.adopt_names(&old);
     let recordings = catalog.recordings([&old, &new]);
     let found = catalog.compare([&old, &new], &recordings)?;
     let labels = catalog.labels(&[&old, &new], cx);

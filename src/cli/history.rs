@@ -250,7 +250,7 @@ fn format_time(time: &str) -> String {
 /// Returns the name of a kind of edit in JSON.
 fn name_edit_kind(kind: &EvalEditKind) -> &'static str {
     match kind {
-        EvalEditKind::New => "new",
+        EvalEditKind::New { .. } => "new",
         EvalEditKind::Removed => "removed",
         EvalEditKind::Renamed { .. } => "renamed",
         EvalEditKind::Question => "question",
@@ -270,12 +270,17 @@ fn edit_to_json(edit: &EvalEdit) -> Value {
         EvalEditKind::Renamed { from } => (from.as_str().into(), edit.eval.as_str().into()),
         _ => (Value::Null, Value::Null),
     };
+    let perhaps = match &edit.kind {
+        EvalEditKind::New { perhaps } => perhaps.as_deref(),
+        _ => None,
+    };
     json!({
         "rubric": edit.rubric,
         "eval": (!edit.eval.is_empty()).then_some(&edit.eval),
         "kind": name_edit_kind(&edit.kind),
         "from": from,
         "to": to,
+        "perhaps": perhaps,
     })
 }
 

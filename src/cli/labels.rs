@@ -294,6 +294,7 @@ fn rename(old: &str, new: &str, place: &WorkspaceArgs, cx: &CommandCx) -> Result
     let mut all = 0;
     for file in list_label_files(&workspace) {
         let changed = rename_labels(&file, &is_meant, &names).map_err(to_command_error)?;
+        let changed = changed.len() as u64;
         if changed > 0 {
             cx.streams.print(&format!(
                 "{}: renamed `{old}` to `{new}` in {}\n",

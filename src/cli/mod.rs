@@ -62,6 +62,7 @@ mod print_timer;
 mod prompt;
 mod question;
 mod replay;
+mod resumed_run;
 mod review;
 mod review_args;
 mod review_place;
@@ -318,10 +319,13 @@ fn dispatch(cli: Cli, cx: &CommandCx) -> Result<u8, CommandError> {
             let format = if markdown { Format::Markdown } else { format };
             Ok(list::list_keys(format, cx))
         }
-        Some(CliCommand::Completions { shell }) => {
-            let mut text = Vec::new();
-            clap_complete::generate(shell, &mut help::build_command(), "dicta", &mut text);
-            cx.streams.print_data(&String::from_utf8_lossy(&text));
+        Some(CliCommand::Completions { shell, words }) => {
+            let text = match (shell, words) {
+                (Some(shell), _) => completion::write_script(shell),
+                (None, Some(list)) => completion::list_words(list, cx),
+                (None, None) => String::new(),
+            };
+            cx.streams.print_data(&text);
             Ok(0)
         }
         Some(CliCommand::Man) => {

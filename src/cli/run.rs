@@ -16,6 +16,7 @@ use super::format::{Format, LIST_FORMATS, format_document};
 use super::pauses::PauseQueue;
 use super::print_timer::{PrintStep, PrintTimer};
 use super::question::can_ask;
+use super::resumed_run::find_resumed_run;
 use super::run_files::RunFiles;
 use super::run_output::RunPrinter;
 use super::show::SHOWN_EVENTS;
@@ -29,14 +30,14 @@ use crate::handlers::EvalTypeRegistry;
 use crate::judge::{EvidenceMissPolicy, PausedTrace};
 use crate::model::{ExitReason, pluralize};
 use crate::process::ExitSignalsHandled;
-use crate::record::{RecordedRun, RunNeed, RunStore};
+use crate::record::RecordedRun;
 use crate::report::{EvalVerdicts, RunSummary};
 use crate::run::{
     self, CachePolicy, JudgePreview, PaidCalls, RunError, RunHandle, RunOptions, RunPreview,
     SampleSpec, TokenEstimate,
 };
+use crate::workspace;
 use crate::workspace::lint::{EvalTally, lint_same_verdict};
-use crate::workspace::{self, Workspace};
 
 const NOTHING_SELECTED: &str =
     "no cells selected: no eval applies to these transcripts, or the filter excludes all cells";
@@ -166,33 +167,6 @@ fn print_finished_run(
     } else {
         summary.exit_code()
     })
-}
-
-/// Returns the name of the run that `--resume` continues. `@` is the newest run that has something to continue.
-fn find_resumed_run(
-    name: &str,
-    workspace: &Workspace,
-    cx: &CommandCx,
-) -> Result<String, CommandError> {
-    if !name.starts_with('@') {
-        return Ok(name.to_owned());
-    }
-    let store = RunStore {
-        dir: workspace.runs.clone(),
-        extra_dirs: workspace.extra_run_folders.clone(),
-        key: run::find_record_key(&cx.env),
-    };
-    let run = store.resolve_for(name, RunNeed::Resume)?;
-    // Another run may be newer, so state which one this is.
-    if store.newest().is_some_and(|newest| newest.id != run.id) {
-        let started = run.read_header()?.started;
-        cx.streams.print_note(&format!(
-            "--resume {name}: run {} of {}",
-            run.id.letters(),
-            started.0
-        ));
-    }
-    Ok(run.id.0)
 }
 
 fn build_options(

@@ -289,7 +289,8 @@ impl StateCatalog {
                     .any(|event| matches!(event.kind, EventKind::RunFinished(_)));
                 let folded = RunState::fold(&log.events);
                 let number = self.run_number(run, position);
-                let state = state_of_run(&folded, number);
+                let mut state = state_of_run(&folded, number);
+                self.identify(&mut state);
                 Ok(LoadedState {
                     name: name.to_owned(),
                     state,
@@ -307,6 +308,7 @@ impl StateCatalog {
                 let number = FIRST_OTHER_RUN + position;
                 let mut state = state_of_run(&folded, number);
                 apply_file_decisions(&mut state, &file);
+                self.identify(&mut state);
                 Ok(LoadedState {
                     name: name.to_owned(),
                     state,
@@ -318,6 +320,16 @@ impl StateCatalog {
                     source,
                 })
             }
+        }
+    }
+
+    /// Finds the names that the evals of a run or a file have now, because labels may be under these.
+    fn identify(&self, state: &mut State) {
+        // Outside a workspace there is no history.
+        if self.root.is_some()
+            && let Ok(history) = self.history()
+        {
+            history.identify(state);
         }
     }
 
@@ -500,6 +512,14 @@ impl LoadedState {
         PageSide {
             name: self.describe(),
             state: &self.state,
+        }
+    }
+
+    /// Adds the names that the evals of a run or a file have in the other state, because labels may be under these. The
+    /// history names the evals of its own states.
+    pub(super) fn adopt_names(&mut self, other: &Self) {
+        if !matches!(self.source, StateSource::Entry(_)) {
+            self.state.name_later(&other.state);
         }
     }
 

@@ -50,7 +50,15 @@ fn describe(edit: &EvalEdit, wording: EditWording) -> String {
         EditWording::Brief => edit.eval.clone(),
     };
     let setting = match &edit.kind {
-        EvalEditKind::New => return format!("new eval {name}"),
+        EvalEditKind::New { perhaps: None } => return format!("new eval {name}"),
+        EvalEditKind::New { perhaps: Some(old) } => {
+            return match wording {
+                EditWording::Full => {
+                    format!("new eval {name} (perhaps {old}, renamed and edited)")
+                }
+                EditWording::Brief => format!("new eval {name}, perhaps {old}"),
+            };
+        }
         EvalEditKind::Removed => return format!("removed eval {name}"),
         EvalEditKind::Renamed { from } => {
             let from = match wording {
@@ -101,6 +109,9 @@ mod tests {
             kind,
         };
         let bounds = |min| ScoreBounds { min, max: None };
+        let replaced = EvalEditKind::New {
+            perhaps: Some("grounded".to_owned()),
+        };
         let renamed = EvalEditKind::Renamed {
             from: "grounded".to_owned(),
         };
@@ -110,9 +121,14 @@ mod tests {
         };
         for (edit, text, brief) in [
             (
-                edit("polite", EvalEditKind::New),
+                edit("polite", EvalEditKind::New { perhaps: None }),
                 "new eval support/polite",
                 "new eval polite",
+            ),
+            (
+                edit("facts", replaced),
+                "new eval support/facts (perhaps grounded, renamed and edited)",
+                "new eval facts, perhaps grounded",
             ),
             (
                 edit("facts", renamed),

@@ -36,6 +36,8 @@ pub(super) struct TraceSection {
     pub(super) text: String,
 }
 
+/// The beginning of the headings of prompts.
+pub(super) const PROMPT_HEADING: &str = "prompt, turn";
 /// The heading of a trace's last section.
 pub(super) const VERDICT_HEADING: &str = "verdict";
 
@@ -137,7 +139,7 @@ fn write_turn(
     before: Option<&RequestTexts>,
     blobs: &dyn BlobSource,
 ) -> RequestTexts {
-    write_heading(out, &format!("prompt, turn {number}"));
+    write_heading(out, &format!("{PROMPT_HEADING} {number}"));
     let body = read_rope(&turn.request, blobs);
     let request = write_request(out, &body, number, before);
     // What dicta left out of the request, and attempts without a reply.

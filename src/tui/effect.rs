@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::content::HiddenTextRequest;
 use super::history_view::{HistoryView, RubricEditOrder, Shared, SharedLabels, StatePair};
 use super::label_figures::FiguresInput;
-use super::label_write::LabelWriteOrder;
+use super::label_write::{LabelWriteOrder, MovedLabels};
 use super::run_order::RunOrder;
 use super::screen_choices::ScreenChoices;
 use super::state::cells::RowId;
@@ -75,6 +75,8 @@ pub(crate) enum Effect {
         workspace: Arc<Workspace>,
         renames: Vec<EvalRename>,
     },
+    /// Give the labels that `M` moved their old names again.
+    UndoLabelMove(MovedLabels),
     /// Watch the files of this workspace instead of those watched before.
     WatchWorkspace(Arc<Workspace>),
     /// Check the watched files for changes now.

@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 
 use crate::model::{CellName, Label};
-use crate::workspace::label_edit::{LabelAnnotation, LabelOrigin};
+use crate::workspace::label_edit::{LabelAnnotation, LabelOrigin, RenamedLine};
 
 /// An order to change the file of labels.
 #[derive(Debug, Clone, PartialEq)]
@@ -43,4 +43,18 @@ pub(crate) struct WrittenLabel {
     /// Hashes of the file's text before and after the write. They identify our own write when the watcher reports it.
     pub(crate) text_before: u64,
     pub(crate) text_after: u64,
+}
+
+/// The labels that `M` moved to the new names of their evals.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct MovedLabels {
+    /// The changed lines of each file.
+    pub(crate) files: Vec<(PathBuf, Vec<RenamedLine>)>,
+}
+
+impl MovedLabels {
+    /// Returns the number of labels.
+    pub(crate) fn count(&self) -> u64 {
+        self.files.iter().map(|(_, lines)| lines.len() as u64).sum()
+    }
 }

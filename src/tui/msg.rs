@@ -10,7 +10,7 @@ use super::history_view::{
     StatePair,
 };
 use super::key_chord::KeyChord;
-use super::label_write::WrittenLabel;
+use super::label_write::{MovedLabels, WrittenLabel};
 use super::listing::ListingUpdate;
 use super::run_order::RunOrder;
 use super::state::cells::RowId;
@@ -131,8 +131,13 @@ pub(crate) enum Msg {
     },
     /// The newest edit was read from the history; `None` if there is none.
     EditRead(Result<Option<Arc<RecordedEdit>>, TaskFailure>),
-    /// The labels of renamed evals were moved: their number.
-    LabelsRenamed(Result<u64, TaskFailure>),
+    /// The labels of renamed evals were moved.
+    LabelsRenamed(Result<MovedLabels, TaskFailure>),
+    /// The labels that `M` moved have their old names again: the move, and the number of labels.
+    LabelMoveUndone {
+        moved: MovedLabels,
+        restored: Result<u64, TaskFailure>,
+    },
     /// A watched file changed and the workspace loads. `changed` lists the files that differ from the last valid
     /// version.
     Reloaded {

@@ -94,6 +94,16 @@ fn baseline_is_stored_and_compared_with() {
     }
     let states = document(&test_dir, &["history", "--format", "json"]);
     assert_eq!(states[1]["baseline"], true);
+    // A deleted run is named, so that no one believes that no baseline was set.
+    let run = states[1]["runs"][0]["run"].as_str().expect("an id");
+    std::fs::remove_dir_all(test_dir.path().join("runs").join(run)).expect("removed");
+    let lost = test_dir.dicta(&["compare", "@baseline", "@"]);
+    assert_eq!(lost.status.code(), Some(2));
+    assert!(
+        text(&lost.stderr).contains("of the baseline is gone"),
+        "{}",
+        text(&lost.stderr)
+    );
 }
 
 #[test]
@@ -222,6 +232,80 @@ fn result_files_are_compared_without_the_run_store() {
         "{}",
         text(&broken.stderr)
     );
+}
+
+#[test]
+fn labels_of_a_renamed_eval_count_for_result_files_under_its_older_name() {
+    let test_dir = edited_workspace();
+    // The eval has another name now, and its label moved there.
+    test_dir.workspace(
+        "labels: labels.jsonl\n",
+        &NAMES_A_DAY.replace("id: names", "id: cites"),
+    );
+    test_dir.write("labels.jsonl", &LABELS.replace("names", "cites"));
+    let run = test_dir.dicta(&["run", "-q", "-o", "renamed.jsonl"]);
+    assert_eq!(run.status.code(), Some(1), "{}", text(&run.stderr));
+    let regressions = |args: &[&str]| {
+        let gate =
+            test_dir.dicta(&[&["compare"][..], args, &["--fail-on", "regressions"]].concat());
+        (gate.status.code(), text(&gate.stderr))
+    };
+    // The flip of transcript `one` is away from its label, whichever names the files have.
+    for args in [
+        ["before.jsonl", "after.jsonl"],
+        ["before.jsonl", "renamed.jsonl"],
+        ["before.jsonl", "@"],
+        ["@3", "after.jsonl"],
+    ] {
+        let (code, error) = regressions(&args);
+        assert_eq!(code, Some(1), "{args:?}: {error}");
+        assert!(error.contains("1 regression"), "{args:?}: {error}");
+    }
+}
+
+#[test]
+fn resumed_run_of_an_earlier_revision_does_not_become_the_newest_state() {
+    let (works, server) = unreliable_judge();
+    works.store(false, Ordering::SeqCst);
+    let test_dir = TestDir::new();
+    test_dir.workspace(&judged_by(&server), POLITE);
+    let run = test_dir.dicta(&["run", "-q"]);
+    assert_eq!(run.status.code(), Some(3), "{}", text(&run.stderr));
+    works.store(true, Ordering::SeqCst);
+    test_dir.workspace(&judged_by(&server), &POLITE.replace("polite.", "kind."));
+    test_dir.dicta(&["run", "-q"]);
+    let old = document(&test_dir, &["history", "--format", "json"])[1]["runs"][0]["letters"]
+        .as_str()
+        .expect("letters")
+        .to_owned();
+    let resumed = test_dir.dicta(&["run", "--resume", &old]);
+    assert_eq!(resumed.status.code(), Some(0), "{}", text(&resumed.stderr));
+    let note = format!("run {old} judged state 1 (@2)");
+    assert!(
+        text(&resumed.stderr).contains(&note),
+        "{}",
+        text(&resumed.stderr)
+    );
+    let states = document(&test_dir, &["history", "--format", "json"]);
+    let states = states.as_array().expect("a list");
+    let counts: Vec<_> = states
+        .iter()
+        .map(|state| {
+            (
+                &state["number"],
+                &state["pass"],
+                state["edits"][0]["kind"].as_str(),
+            )
+        })
+        .collect();
+    assert_eq!(
+        counts,
+        [
+            (&json!(2), &json!(2), Some("question")),
+            (&json!(1), &json!(2), None)
+        ]
+    );
+    assert_eq!(states[1]["runs"].as_array().map(Vec::len), Some(2));
 }
 
 #[test]

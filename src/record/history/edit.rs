@@ -22,7 +22,10 @@ pub struct EvalEdit {
 #[derive(Debug, Clone, PartialEq)]
 pub enum EvalEditKind {
     /// The eval is new.
-    New,
+    New {
+        /// The id of the removed eval that it probably is, renamed and edited at once; see [`pair_replaced_evals`].
+        perhaps: Option<String>,
+    },
     /// The eval was removed.
     Removed,
     /// The eval has another id.
@@ -51,6 +54,59 @@ pub enum EvalEditKind {
     Weight,
 }
 
+/// The place of an eval in its list, for [`pair_replaced_evals`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EvalPlace<'e> {
+    /// The id of the rubric.
+    pub rubric: &'e str,
+    /// The type of the eval.
+    pub eval_type: &'e str,
+}
+
+/// Returns, for each eval of the newer list, the removed eval of the older one that it probably is: renamed and edited at
+/// once. It has the same rubric, the same type, and the same place between the evals that continue. `matched` has the
+/// older position of each eval that continues. This is a guess for people: verdicts, flips and labels do not follow it.
+pub fn pair_replaced_evals(
+    before: &[EvalPlace<'_>],
+    after: &[EvalPlace<'_>],
+    matched: &[Option<usize>],
+) -> Vec<Option<usize>> {
+    let mut found = vec![None; after.len()];
+    let mut taken = vec![false; before.len()];
+    for (at, place) in after.iter().enumerate() {
+        if matched[at].is_some() {
+            continue;
+        }
+        let same_rubric = |other: &usize| after[*other].rubric == place.rubric;
+        // The evals around it bound the places where the removed one was.
+        let mut earlier = (0..at).rev().filter(same_rubric);
+        let first = earlier
+            .find_map(|other| matched[other])
+            .map_or(0, |old| old + 1);
+        let mut later = (at + 1..after.len()).filter(same_rubric);
+        let end = later
+            .find_map(|other| matched[other])
+            .unwrap_or(before.len());
+        let mut places = first..end.max(first);
+        let removed = places
+            .find(|old| !taken[*old] && before[*old] == *place && !matched.contains(&Some(*old)));
+        if let Some(old) = removed {
+            taken[old] = true;
+            found[at] = Some(old);
+        }
+    }
+    found
+}
+
+fn eval_places(header: &RunHeader) -> Vec<EvalPlace<'_>> {
+    let evals = header.evals.iter();
+    let place = |eval| EvalPlace {
+        rubric: rubric_id(header, eval),
+        eval_type: &eval.eval_type,
+    };
+    evals.map(place).collect()
+}
+
 /// Returns true if only params changed that are not part of the question of labels. A code check has params alone.
 fn is_same_question(old: &EvalSpec, new: &EvalSpec) -> bool {
     let is_code = new.judge.is_none() && new.panel.is_none();
@@ -71,7 +127,8 @@ pub fn find_edits(before: &RunHeader, after: &RunHeader) -> Vec<EvalEdit> {
         }
     }
     let matched = match_evals(before.into(), after.into());
-    for (eval, from) in after.evals.iter().zip(&matched) {
+    let replaced = pair_replaced_evals(&eval_places(before), &eval_places(after), &matched);
+    for ((eval, from), replaced) in after.evals.iter().zip(&matched).zip(replaced) {
         let rubric = rubric_id(after, eval);
         let mut push = |kind| {
             edits.push(EvalEdit {
@@ -81,7 +138,8 @@ pub fn find_edits(before: &RunHeader, after: &RunHeader) -> Vec<EvalEdit> {
             });
         };
         let Some(old) = from.and_then(|at| before.evals.get(at)) else {
-            push(EvalEditKind::New);
+            let perhaps = replaced.map(|old| before.evals[old].id.clone());
+            push(EvalEditKind::New { perhaps });
             continue;
         };
         let old_rubric = rubric_id(before, old);

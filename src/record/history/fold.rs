@@ -10,7 +10,9 @@ use super::edit::find_edits;
 use super::headers::{is_part_of_history, is_same_revision, state_header};
 use super::identities::{EvalIdentities, name_renamed_evals};
 use super::index::HistoryIndex;
+use super::interner::Interner;
 use super::plan::{EntryPlan, PlannedPlace};
+use super::resumed::place_resumed_runs;
 use super::run_facts::{FactResult, RunFacts};
 use super::{
     CellSlot, DecisionStanding, EntryRun, EvalDecisions, History, HistoryEntry, RecordedCell,
@@ -18,7 +20,7 @@ use super::{
 };
 use crate::event::{EvalSpec, RunHeader};
 use crate::model::{
-    Ballot, CellVote, Cost, Digest, Outcome, ScoreBounds, VerdictSummary, VoteParams,
+    Ballot, CellVote, Cost, Digest, Outcome, RunId, ScoreBounds, VerdictSummary, VoteParams,
     compares_pairs,
 };
 use crate::record::{RecordedRun, RunStore};
@@ -28,19 +30,23 @@ pub(super) fn read_history(store: &RunStore, root: &Path) -> History {
     let mut fold = HistoryFold::default();
     let mut index = HistoryIndex::open(store, root);
     let mut outside = Vec::new();
+    let mut runs = Vec::new();
     // The store lists the newest run first.
     for run in store.runs().into_iter().rev() {
         match index.facts(&run, |header| is_part_of_history(header, root)) {
-            Ok(Some(facts)) => fold.apply(run, facts),
+            Ok(Some(facts)) => runs.push((run, facts)),
             Ok(None) => outside.push(run),
             Err(why) => fold.problems.push(why.to_string()),
         }
+    }
+    for (run, facts) in place_resumed_runs(runs) {
+        fold.apply(run, facts);
     }
     // The index saves time only, so a history without it is complete.
     let _unwritten = index.save();
     let mut history = fold.finish();
     history.outside_runs = outside;
-    history.baseline = resolve::read_baseline(&history, store, root);
+    resolve::read_baseline(&mut history, store, root);
     history
 }
 
@@ -122,6 +128,8 @@ struct OpenEntry {
     revision: Digest,
     header: Arc<RunHeader>,
     runs: Vec<EntryRun>,
+    /// The run that knows its plan.
+    planned_by: RunId,
     judged: u64,
     cost: Cost,
 }
@@ -139,7 +147,16 @@ impl HistoryFold {
         }
         let number = u32::try_from(self.history.runs.len()).unwrap_or(u32::MAX);
         let before = self.plan.as_ref().map(|(plan, header)| (plan, &**header));
-        let plan = EntryPlan::after_run(before, &facts);
+        let planned_by = self.open.as_ref().map(|open| &open.planned_by);
+        let (plan, planned_by) = match (before, planned_by) {
+            // A run that continues an older one plans the transcripts of then. A newer run knows more.
+            (Some((plan, _)), Some(newer))
+                if facts.resumes.as_ref().is_some_and(|run| run != newer) =>
+            {
+                (plan.clone(), newer.clone())
+            }
+            (before, _) => (EntryPlan::after_run(before, &facts), run.id.clone()),
+        };
         self.add_results(number, &facts);
         let RunFacts {
             header,
@@ -171,9 +188,11 @@ impl HistoryFold {
             revision,
             header: Arc::clone(&header),
             runs: Vec::new(),
+            planned_by: planned_by.clone(),
             judged: 0,
             cost: Cost::ZERO,
         });
+        open.planned_by = planned_by;
         open.runs.push(entry_run);
         open.judged += judged;
         open.cost = open.cost.plus(cost);
@@ -647,32 +666,4 @@ fn decide(vote: VoteParams<'_>, votes: &[CellVote]) -> Option<(Outcome, Option<f
     }
     let decision = vote.decide(votes)?;
     Some((decision.outcome, decision.score))
-}
-
-/// Numbers values, each once.
-struct Interner<T> {
-    ids: HashMap<T, u32>,
-}
-
-impl<T> Default for Interner<T> {
-    fn default() -> Self {
-        Self {
-            ids: HashMap::new(),
-        }
-    }
-}
-
-impl<T: Clone + Eq + std::hash::Hash> Interner<T> {
-    fn id<Q>(&mut self, value: &Q) -> u32
-    where
-        T: std::borrow::Borrow<Q>,
-        Q: ?Sized + Eq + std::hash::Hash + ToOwned<Owned = T>,
-    {
-        if let Some(id) = self.ids.get(value) {
-            return *id;
-        }
-        let id = u32::try_from(self.ids.len()).unwrap_or(u32::MAX);
-        self.ids.insert(value.to_owned(), id);
-        id
-    }
 }

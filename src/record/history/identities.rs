@@ -7,8 +7,9 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::plan::{eval_path, match_evals};
-use super::{EvalIdentity, EvalPath, HistoryEntry, State};
+use super::{Correspondence, EvalIdentity, EvalPath, History, HistoryEntry, State};
 use crate::event::RunHeader;
+use crate::model::Digest;
 
 /// The identities of the states so far.
 #[derive(Debug, Default)]
@@ -75,6 +76,60 @@ pub(super) fn name_renamed_evals(entries: &mut [HistoryEntry]) {
             let state = Arc::make_mut(&mut entry.state);
             for (at, name) in renamed {
                 state.identities[at].later_name = Some(name);
+            }
+        }
+    }
+}
+
+impl History {
+    /// Gives the evals of a state that is not of this history, such as the one of a file, the identities of the evals
+    /// that it continues. Of the states with an eval of that name, the newest one with the same question counts, else
+    /// the newest one.
+    pub fn identify(&self, state: &mut State) {
+        let header = Arc::clone(&state.header);
+        let mut by_name: HashMap<EvalPath, &EvalIdentity> = HashMap::new();
+        let mut by_question: HashMap<(EvalPath, &Digest), &EvalIdentity> = HashMap::new();
+        for entry in self.entries().iter().rev() {
+            let header = entry.header();
+            for (eval, identity) in header.evals.iter().zip(&entry.state.identities) {
+                let path = eval_path(header, eval);
+                by_question
+                    .entry((path.clone(), &eval.digest))
+                    .or_insert(identity);
+                by_name.entry(path).or_insert(identity);
+            }
+        }
+        let identities = header.evals.iter().map(|eval| {
+            let path = eval_path(&header, eval);
+            let found = by_question.get(&(path.clone(), &eval.digest));
+            let found = found.or_else(|| by_name.get(&path));
+            let unknown = EvalIdentity {
+                number: EvalIdentity::UNKNOWN,
+                later_name: None,
+            };
+            found.map_or(unknown, |found| (*found).clone())
+        });
+        state.identities = identities.collect();
+    }
+}
+
+impl State {
+    /// Adds the names that the evals have in a newer state, where the history knows none. Labels may be under these.
+    pub fn name_later(&mut self, newer: &Self) {
+        let matched = Correspondence::find(self, newer);
+        let unknown = EvalIdentity {
+            number: EvalIdentity::UNKNOWN,
+            later_name: None,
+        };
+        self.identities.resize(self.header.evals.len(), unknown);
+        for (eval, old) in newer.header.evals.iter().zip(matched.evals) {
+            let Some(old) = old else { continue };
+            let path = eval_path(&newer.header, eval);
+            let identity = &mut self.identities[old];
+            if identity.later_name.is_none()
+                && eval_path(&self.header, &self.header.evals[old]) != path
+            {
+                identity.later_name = Some(path);
             }
         }
     }

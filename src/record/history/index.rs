@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! .history-<digest of the workspace's folder>.index
-//!   "dicta history 3\n"   the version of this format; another one is rebuilt
+//!   "dicta history 4\n"   the version of this format; another one is rebuilt
 //!   BLAKE3 of the body, 32 bytes
 //!   the body: postcard of `IndexBody`
 //! ```
@@ -27,7 +27,7 @@ use crate::model::{
 use crate::record::{EVENTS_FILE, RecordError, RecordedRun, RunStore};
 use crate::storage;
 
-const MAGIC: &[u8] = b"dicta history 3\n";
+const MAGIC: &[u8] = b"dicta history 4\n";
 
 /// The index of one workspace.
 pub(super) struct HistoryIndex {
@@ -79,6 +79,7 @@ struct PackedFacts {
     judged: u64,
     cost_usd: f64,
     cost_unknown: u64,
+    resumes: Option<String>,
 }
 
 /// [`FactResult`] without the attributes that only JSON understands.
@@ -240,6 +241,7 @@ impl HistoryIndex {
                 usd: facts.cost_usd,
                 unknown: facts.cost_unknown,
             },
+            resumes: facts.resumes.clone().map(RunId),
         }))
     }
 }
@@ -288,6 +290,7 @@ impl IndexWriter {
             judged: facts.judged,
             cost_usd: facts.cost.usd,
             cost_unknown: facts.cost.unknown,
+            resumes: facts.resumes.as_ref().map(|run| run.0.clone()),
         }
     }
 

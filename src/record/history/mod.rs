@@ -4,7 +4,8 @@
 //! states (`compare::states` does), read labels, or print.
 //!
 //! - A **revision** is everything that determines verdicts, by digest ([`RunHeader::revision_digest`]).
-//! - An **entry** is a sequence of consecutive runs under one revision. A return to an earlier text is a new entry.
+//! - An **entry** is a sequence of consecutive runs under one revision. A return to an earlier text is a new entry. A run
+//!   that continues an earlier one belongs to the entry of that run, because it judges the rubric as it was then.
 //! - The **state** of an entry has every decision that the revision plans. Each decision rests on the newest valid verdict
 //!   of its cells, from any run up to the entry's last one. A cell is identified by the digests of its transcript, eval
 //!   and judge, its message and its repeat; so a renamed eval keeps its verdicts. If the same question occurs twice,
@@ -19,8 +20,10 @@ mod fold;
 mod headers;
 mod identities;
 mod index;
+mod interner;
 mod plan;
 mod resolve;
+mod resumed;
 mod run_facts;
 mod state;
 
@@ -37,7 +40,7 @@ use super::{RecordError, RecordedRun, RunStore};
 use crate::event::{RunEvent, RunHeader};
 use crate::model::{CellIx, CellResult, Cost, Digest, RunId, TranscriptRef, WallTime};
 
-pub use edit::{EvalEdit, EvalEditKind, find_edits};
+pub use edit::{EvalEdit, EvalEditKind, EvalPlace, find_edits, pair_replaced_evals};
 pub use plan::Correspondence;
 pub use state::{
     CellSlot, DecisionStanding, EvalDecisions, EvalIdentity, EvalPath, State, StateDecision,
@@ -50,6 +53,8 @@ pub struct History {
     entries: Vec<HistoryEntry>,
     /// The position of the baseline, if the user set one that still exists.
     baseline: Option<usize>,
+    /// The run that the user set as baseline and that no longer exists.
+    lost_baseline: Option<RunId>,
     /// A sentence for each run that could not be read.
     problems: Vec<String>,
     /// The runs of the history; [`RecordedCell::run`] is an index into this list.

@@ -96,7 +96,8 @@ pub(super) fn match_evals(before: EvalList<'_>, after: EvalList<'_>) -> Vec<Opti
             Side::Before => before.identities,
             Side::After => after.identities,
         };
-        Some(identities.get(at)?.number)
+        let number = identities.get(at)?.number;
+        (number != EvalIdentity::UNKNOWN).then_some(number)
     };
     match_items(
         &named(before),

@@ -33,9 +33,13 @@ pub(super) fn resolve<'h>(
     let back = match name.strip_prefix('@') {
         Some("" | "1") => 1,
         Some("baseline") => {
-            return match history.baseline() {
-                Some(entry) => Ok(entry),
-                None => {
+            return match (history.baseline(), &history.lost_baseline) {
+                (Some(entry), _) => Ok(entry),
+                (None, Some(run)) => unknown(format!(
+                    "run {} of the baseline is gone; `dicta history --baseline @` sets another one",
+                    run.letters()
+                )),
+                (None, None) => {
                     unknown("no baseline is set; `dicta history --baseline @` sets it".to_owned())
                 }
             };
@@ -62,12 +66,16 @@ pub(super) fn resolve<'h>(
     }
 }
 
-/// Returns the position of the baseline's entry. An unreadable file, or a baseline whose run is gone, sets none.
-pub(super) fn read_baseline(history: &History, store: &RunStore, root: &Path) -> Option<usize> {
-    let baselines = read_file(store).ok()?;
-    let run = baselines.0.get(root)?;
-    let mut entries = history.entries().iter();
-    entries.position(|entry| entry.runs.iter().any(|one| one.id == *run))
+/// Finds the entry of the baseline. An unreadable file sets none.
+pub(super) fn read_baseline(history: &mut History, store: &RunStore, root: &Path) {
+    let run = read_file(store).ok();
+    let Some(run) = run.and_then(|mut baselines| baselines.0.remove(root)) else {
+        return;
+    };
+    let mut entries = history.entries.iter();
+    history.baseline = entries.position(|entry| entry.runs.iter().any(|one| one.id == run));
+    // `dicta runs prune` keeps the run, but a user can delete its folder.
+    history.lost_baseline = history.baseline.is_none().then_some(run);
 }
 
 /// Sets the baseline and writes the file.
@@ -99,6 +107,7 @@ pub(super) fn write_baseline(
     let text = serde_json::to_string_pretty(&baselines).map_err(|why| failed(why.into()))?;
     storage::replace_file(&path, text.as_bytes()).map_err(failed)?;
     history.baseline = at;
+    history.lost_baseline = None;
     Ok(())
 }
 

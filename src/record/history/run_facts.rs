@@ -7,11 +7,12 @@ use std::sync::Arc;
 
 use super::RecordedCell;
 use crate::event::{
-    CellKey, EventKind, EventTag, PlannedDecision, RevisionPlan, RunEvent, RunHeader, StoredText,
+    CellKey, EventKind, EventTag, ParentCause, PlannedDecision, RevisionPlan, RunEvent, RunHeader,
+    StoredText,
 };
 use crate::model::{
-    Ballot, CellIx, CellResult, Cost, Doubt, Outcome, TranscriptRef, VerdictSummary, WallTime,
-    verdict_probability,
+    Ballot, CellIx, CellResult, Cost, Doubt, Outcome, RunId, TranscriptRef, VerdictSummary,
+    WallTime, verdict_probability,
 };
 use crate::record::newest_verdicts::stated_verdict;
 use crate::record::{LogEnding, RecordError, RecordedRun};
@@ -53,6 +54,8 @@ pub(super) struct RunFacts {
     pub(super) cost: Cost,
     /// `true` if the log has no end, or the run was cancelled.
     pub(super) interrupted: bool,
+    /// The run that this one continues with `--resume`.
+    pub(super) resumes: Option<RunId>,
 }
 
 /// A result of a run, as far as it decides.
@@ -250,7 +253,11 @@ impl FactReader {
                 }
             }
         }
+        let parent = header.parent.as_ref();
         Some(RunFacts {
+            resumes: parent
+                .filter(|parent| parent.cause == ParentCause::Resume)
+                .map(|parent| parent.run.clone()),
             started: header.started.clone(),
             is_whole: header.plans_whole_revision(),
             header: Arc::new(header),

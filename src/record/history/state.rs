@@ -24,10 +24,16 @@ pub struct State {
 /// The identity of an eval in all states of one history.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EvalIdentity {
-    /// The number that each state gives the eval, also after a rename or an edit.
+    /// The number that each state gives the eval, also after a rename or an edit; [`Self::UNKNOWN`] for an eval that no
+    /// state has.
     pub number: u32,
     /// The name in the newest state that has the eval, if it is another one. A user may have moved the labels there.
     pub later_name: Option<EvalPath>,
+}
+
+impl EvalIdentity {
+    /// The number of an eval that the history does not know. It corresponds to no other eval.
+    pub const UNKNOWN: u32 = 0;
 }
 
 /// The ids of a rubric and an eval.

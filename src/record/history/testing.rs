@@ -9,6 +9,7 @@ use proptest::prelude::*;
 
 use super::History;
 use super::fold::HistoryFold;
+use super::resumed::place_resumed_runs;
 use super::run_facts::{FactResult, RunFacts};
 use crate::event::{
     CellKey, EvalSpec, JudgeSpec, PlannedDecision, RevisionPlan, RubricSpec, RunHeader,
@@ -41,6 +42,14 @@ pub(super) struct Model {
     /// The newest error of a question without an answer.
     failed: HashSet<(u8, u8)>,
     next_id: u32,
+    /// The evals and transcripts of each run, by its number from 0.
+    past: Vec<(Vec<ModelEval>, Vec<(String, u8)>)>,
+    /// The run that the next one continues, by its number from 0.
+    continued: Option<usize>,
+    /// `true` if the newest run that continues no other one knows its whole plan.
+    knows_plan: bool,
+    /// The evals and transcripts of that run.
+    newest: (Vec<ModelEval>, Vec<(String, u8)>),
 }
 
 /// A change of the workspace, or a run.
@@ -61,6 +70,8 @@ pub(crate) enum Step {
     RunStopped(usize, bool),
     /// A run whose judge fails from this cell on.
     RunFailing(usize),
+    /// A run that continues an earlier one, with the evals and transcripts of then. The number counts from the first run.
+    Resume(usize),
 }
 
 pub(crate) fn step() -> impl Strategy<Value = Step> {
@@ -76,7 +87,13 @@ pub(crate) fn step() -> impl Strategy<Value = Step> {
         any::<u64>().prop_map(Step::RunPart),
         (0..9_usize, any::<bool>()).prop_map(|(cells, marked)| Step::RunStopped(cells, marked)),
         (0..9_usize).prop_map(Step::RunFailing),
+        (0..6_usize).prop_map(Step::Resume),
     ]
+}
+
+/// Returns the id of a run by its number from 0.
+fn run_id(number: usize) -> RunId {
+    RunId(format!("20260101T000000Z-{:04}", number + 1))
 }
 
 fn digest(kind: &str, number: u8) -> Digest {
@@ -119,11 +136,17 @@ impl Model {
             answered: HashSet::new(),
             failed: HashSet::new(),
             next_id: 0,
+            past: Vec::new(),
+            continued: None,
+            knows_plan: true,
+            newest: (Vec::new(), Vec::new()),
         }
     }
 
     fn header(&mut self, partial: bool) -> RunHeader {
         self.runs += 1;
+        self.past
+            .push((self.evals.clone(), self.transcripts.clone()));
         let evals = self.evals.iter().map(|eval| {
             let mut spec =
                 EvalSpec::new(0, &eval.id, "llm_judge", digest("question", eval.question));
@@ -151,7 +174,7 @@ impl Model {
             evals: evals.collect(),
             partial,
             ..RunHeader::new(
-                RunId(format!("20260101T000000Z-{:04}", self.runs)),
+                run_id(self.runs as usize - 1),
                 WallTime("2026-01-01T00:00:00Z".to_owned()),
                 "/w".into(),
             )
@@ -253,13 +276,38 @@ impl Model {
             results,
             cost: Cost::ZERO,
             interrupted,
+            resumes: self.continued.map(run_id),
         }
     }
 
     /// Applies a step. Returns the facts of its run, if it is one, and whether the run knows the whole plan.
     pub(super) fn apply(&mut self, step: &Step) -> Option<(RunFacts, bool)> {
+        if let Step::Resume(number) = *step {
+            let (evals, transcripts) = self.past.get(number)?.clone();
+            let now = (
+                std::mem::replace(&mut self.evals, evals),
+                std::mem::replace(&mut self.transcripts, transcripts),
+            );
+            self.continued = Some(number);
+            let all = self.decisions();
+            let facts = self.run(&all, false, false, false, |_| Some(Outcome::Pass));
+            self.continued = None;
+            (self.evals, self.transcripts) = now;
+            return Some((facts, self.knows_plan));
+        }
+        let applied = self.apply_now(step);
+        if let Some((_, knows_plan)) = &applied {
+            self.knows_plan = *knows_plan;
+            self.newest = (self.evals.clone(), self.transcripts.clone());
+        }
+        applied
+    }
+
+    fn apply_now(&mut self, step: &Step) -> Option<(RunFacts, bool)> {
         let all = self.decisions();
         match *step {
+            // It changes nothing now.
+            Step::Resume(_) => None,
             Step::EditQuestion(at, to) => {
                 if let Some(eval) = self.evals.get_mut(at) {
                     eval.question = to;
@@ -351,7 +399,7 @@ impl Model {
         }
     }
 
-    /// Returns the outcome of every decision, as judging from nothing with the same replies gives it.
+    /// Returns the outcome of every decision of the newest state, as judging from nothing with the same replies gives it.
     pub(super) fn expected(&self) -> BTreeMap<String, Option<Outcome>> {
         let outcome = |eval: &ModelEval, content: u8| {
             let key = answer_key(eval, content);
@@ -367,12 +415,12 @@ impl Model {
                 None
             }
         };
-        let all = self.decisions().into_iter();
-        all.map(|(t, e)| {
-            let ((id, content), eval) = (&self.transcripts[t], &self.evals[e]);
-            (format!("{id}/r/{}", eval.id), outcome(eval, *content))
-        })
-        .collect()
+        let (evals, transcripts) = &self.newest;
+        let all = transcripts.iter().flat_map(|(id, content)| {
+            let evals = evals.iter();
+            evals.map(move |eval| (format!("{id}/r/{}", eval.id), outcome(eval, *content)))
+        });
+        all.collect()
     }
 }
 
@@ -407,11 +455,14 @@ fn run_named(id: &RunId) -> RecordedRun {
     }
 }
 
-/// Folds the facts of runs.
+/// Folds the facts of runs, as reading them does.
 pub(super) fn fold(facts: impl IntoIterator<Item = RunFacts>) -> History {
     let mut fold = HistoryFold::default();
-    for facts in facts {
-        fold.apply(run_named(&facts.header.run), facts);
+    let runs = facts
+        .into_iter()
+        .map(|facts| (run_named(&facts.header.run), facts));
+    for (run, facts) in place_resumed_runs(runs.collect()) {
+        fold.apply(run, facts);
     }
     fold.finish()
 }

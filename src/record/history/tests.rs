@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use super::run_facts::RunFacts;
 use super::testing::{Model, ModelEval, Step, fold, history_after, play, step};
-use super::{Correspondence, EvalEditKind, History, State};
+use super::{Correspondence, EvalEditKind, EvalPlace, History, State, pair_replaced_evals};
 use crate::model::{Label, Labels, Outcome, VerdictSummary};
 use crate::record::RunStore;
 
@@ -79,6 +79,54 @@ fn renamed_eval_keeps_its_verdicts_and_its_runs() {
 }
 
 #[test]
+fn eval_that_is_renamed_and_edited_is_new_with_its_probable_old_name() {
+    let eval = |rubric, eval_type| EvalPlace { rubric, eval_type };
+    let (a, b) = (eval("a", "llm_judge"), eval("b", "llm_judge"));
+    let check = eval("a", "regex");
+    for (before, after, matched, expected) in [
+        // One eval of two continues; the other one has a new name and text.
+        (
+            vec![a, a],
+            vec![a, a],
+            vec![Some(0), None],
+            vec![None, Some(1)],
+        ),
+        // Another rubric, another type and another place are no pair.
+        (vec![a], vec![b], vec![None], vec![None]),
+        (vec![a], vec![check], vec![None], vec![None]),
+        (
+            vec![a, a],
+            vec![a, a],
+            vec![None, Some(0)],
+            vec![None, None],
+        ),
+        // Two pairs keep their order, and each removed eval is named once.
+        (
+            vec![a, a],
+            vec![a, a, a],
+            vec![None; 3],
+            vec![Some(0), Some(1), None],
+        ),
+    ] {
+        assert_eq!(pair_replaced_evals(&before, &after, &matched), expected);
+    }
+    let steps = [
+        Step::Run,
+        Step::EditQuestion(0, 3),
+        Step::Rename(0),
+        Step::Run,
+    ];
+    let history = fold(play(&mut Model::new(), &steps));
+    let newest = history.newest().expect("an entry");
+    let kinds: Vec<_> = newest.edits.iter().map(|edit| &edit.kind).collect();
+    let perhaps = Some("asked".to_owned());
+    assert_eq!(
+        kinds,
+        [&EvalEditKind::New { perhaps }, &EvalEditKind::Removed]
+    );
+}
+
+#[test]
 fn return_to_an_earlier_text_is_a_new_entry_with_the_earlier_verdicts() {
     let mut model = Model::new();
     let runs = play(
@@ -100,6 +148,48 @@ fn return_to_an_earlier_text_is_a_new_entry_with_the_earlier_verdicts() {
         .collect();
     assert_eq!(states[0], states[2]);
     assert_eq!(history.entries()[0].revision, history.entries()[2].revision);
+}
+
+#[test]
+fn resumed_run_of_an_earlier_revision_is_not_the_newest_state() {
+    let stopped = Step::RunStopped(1, false);
+    let steps = [
+        stopped,
+        Step::EditQuestion(0, 3),
+        Step::Run,
+        Step::Resume(0),
+        Step::Resume(2),
+    ];
+    let history = fold(play(&mut Model::new(), &steps));
+    let [first, newest] = history.entries() else {
+        panic!("two entries: {:?}", history.entries());
+    };
+    // Both runs that continue the first one fill its state, and the edit stays the newest one.
+    assert_eq!((first.runs.len(), newest.runs.len()), (3, 1));
+    let pending = |state: &State| {
+        state
+            .decisions()
+            .filter(|one| one.outcome().is_none())
+            .count()
+    };
+    assert_eq!((pending(&first.state), pending(&newest.state)), (0, 0));
+    assert_eq!(newest.edits[0].kind, EvalEditKind::Question);
+}
+
+#[test]
+fn resumed_run_does_not_bring_earlier_transcripts_back() {
+    let steps = [
+        Step::RunStopped(1, false),
+        Step::AddTranscript(2),
+        Step::Run,
+        Step::Resume(0),
+        Step::Resume(2),
+    ];
+    let history = fold(play(&mut Model::new(), &steps));
+    let [entry] = history.entries() else {
+        panic!("one revision");
+    };
+    assert_eq!((entry.runs.len(), entry.state.transcripts.len()), (4, 3));
 }
 
 #[test]
@@ -194,14 +284,14 @@ fn states_have_names_and_a_baseline() {
     let root = Path::new("/w");
     history.set_baseline(&store, root, 1).expect("written");
     assert_eq!(number(&history, "@baseline"), Ok(1));
-    assert_eq!(
-        super::resolve::read_baseline(&history, &store, root),
-        Some(0)
-    );
-    assert_eq!(
-        super::resolve::read_baseline(&history, &store, Path::new("/other")),
-        None
-    );
+    let read_again = |history: &History, root: &str| {
+        let mut history = history.clone();
+        history.baseline = None;
+        super::resolve::read_baseline(&mut history, &store, Path::new(root));
+        history.baseline
+    };
+    assert_eq!(read_again(&history, "/w"), Some(0));
+    assert_eq!(read_again(&history, "/other"), None);
     assert!(history.set_baseline(&store, root, 7).is_err());
 }
 

@@ -8,7 +8,7 @@ use super::changes::write_cut;
 use super::writer::HtmlWriter;
 use crate::event::{BlobSource, CellState};
 use crate::model::pluralize;
-use crate::report::judge_trace::{VERDICT_HEADING, list_trace_sections};
+use crate::report::judge_trace::{PROMPT_HEADING, VERDICT_HEADING, list_trace_sections};
 
 /// The largest number of characters of one section.
 const MAX_SECTION_CHARS: usize = 200_000;
@@ -32,7 +32,13 @@ pub(super) fn write_trace(
         }
         // A prompt is long and mostly known, so it is folded. The verdict is what a reader wants.
         let is_open = section.heading == VERDICT_HEADING;
-        let attributes: &[(&'static str, &str)] = if is_open { &[("open", "")] } else { &[] };
+        // Printed pages leave prompts folded, because each trace repeats most of them.
+        let is_prompt = section.heading.starts_with(PROMPT_HEADING);
+        let attributes: &[(&'static str, &str)] = match (is_open, is_prompt) {
+            (true, _) => &[("open", "")],
+            (false, true) => &[("class", "prompt")],
+            (false, false) => &[],
+        };
         html.open("details", attributes)?;
         html.element("summary", &[("class", "key")], &section.heading)?;
         write_cut(html, text, MAX_SECTION_CHARS)?;

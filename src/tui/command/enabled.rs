@@ -278,8 +278,8 @@ pub(super) fn labelled(app: &App) -> EnabledResult {
 pub(super) fn label_back(app: &App) -> EnabledResult {
     require_workspace(app)?;
     fail_if(
-        app.label_edits.undo_stack.is_empty(),
-        "no label change to undo: p, f, u and x change labels",
+        !app.label_edits.can_undo(),
+        "no label change to undo: p, f, u, x and M change labels",
     )
 }
 

@@ -17,18 +17,42 @@ pub(super) fn build_source(app: &App) -> Box<dyn TextSource + '_> {
     if app.shows_load_errors() {
         return Box::new(load_error_blocks(app));
     }
-    let files = app.saves.report.iter().flat_map(|report| &report.files);
+    let report = app.saves.report.as_ref();
+    let files = report.map_or(&[][..], |report| report.files.as_slice());
     // In a low pane, the flips leave only a few rows, so the changed lines come first.
     let is_low = app.layout().inner_size(Pane::Changes).height < MIN_CONTEXT_HEIGHT;
-    let lines = files.flat_map(|file| {
+    let is_listed = report.is_some_and(|report| report.count_entries() > 0);
+    let lines = files.iter().flat_map(|file| {
         let lines: Vec<&str> = file.diff.lines().collect();
-        if is_low { shorten_diff(&lines) } else { lines }
+        match (is_low, is_listed) {
+            (false, _) => lines,
+            (true, false) => shorten_diff(&lines),
+            (true, true) => keep_changed_lines(&lines, files.len() > 1),
+        }
     });
     Box::new(
         lines
             .map(|line| TextBlock::new(line, diff_line_role(line)))
             .collect::<Vec<_>>(),
     )
+}
+
+/// Returns the changed lines of a unified diff. The summary above names a single file, so `names_file` is for several.
+fn keep_changed_lines<'d>(lines: &[&'d str], names_file: bool) -> Vec<&'d str> {
+    let shortened = shorten_diff(lines);
+    let mut hunks = 0;
+    let kept = shortened
+        .into_iter()
+        .filter(|line| match diff_line_role(line) {
+            Role::Title => names_file,
+            // The first place needs no line number.
+            Role::Hunk => {
+                hunks += 1;
+                hunks > 1
+            }
+            role => matches!(role, Role::Added | Role::Removed),
+        });
+    kept.collect()
 }
 
 /// Returns the lines of a unified diff without the old file's name, and with one line of context around each change.
@@ -153,6 +177,27 @@ mod tests {
             shorten_diff(&diff),
             ["+++ r.yaml", "@@ -1,7 +1,7 @@", " c", "-old", "+new", " d"]
         );
+    }
+
+    #[test]
+    fn diff_next_to_flips_begins_with_the_changed_lines() {
+        let diff = [
+            "--- r.yaml",
+            "+++ r.yaml",
+            "@@ -1,3 +1,3 @@",
+            " a",
+            "-old",
+            "+new",
+            " b",
+            "@@ -9,2 +9,3 @@",
+            " c",
+            "+more",
+        ];
+        assert_eq!(
+            keep_changed_lines(&diff, false),
+            ["-old", "+new", "@@ -9,2 +9,3 @@", "+more"]
+        );
+        assert_eq!(keep_changed_lines(&diff, true)[0], "+++ r.yaml");
     }
 
     #[test]

@@ -151,6 +151,7 @@ fn describe_entry(
                 many => Some(format!("{} {wait} for R", pluralize(many as u64, "cell"))),
             },
             renames,
+            replaced: find_replaced(newest),
             ..EditReport::default()
         },
         flips: flips.collect(),
@@ -231,6 +232,25 @@ fn find_renames(newest: &HistoryEntry) -> Vec<EvalRename> {
                 eval: edit.eval.clone(),
             },
             verdicts: decisions.filter(|one| one.passed().is_some()).count() as u64,
+        })
+    });
+    edits.collect()
+}
+
+/// Returns the evals that the entry probably renamed and edited at once.
+fn find_replaced(newest: &HistoryEntry) -> Vec<EvalRename> {
+    let edits = newest.edits.iter().filter_map(|edit| {
+        let EvalEditKind::New { perhaps: Some(old) } = &edit.kind else {
+            return None;
+        };
+        let name = |eval: &str| EvalName {
+            rubric: edit.rubric.clone(),
+            eval: eval.to_owned(),
+        };
+        Some(EvalRename {
+            from: name(old),
+            to: name(&edit.eval),
+            verdicts: 0,
         })
     });
     edits.collect()

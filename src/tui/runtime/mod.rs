@@ -272,6 +272,7 @@ impl Runtime {
             } => self.read_newest_verdicts(generation, workspace, decided_by, renames),
             Effect::ReadEdit { workspace } => self.read_edit(workspace),
             Effect::RenameLabels { workspace, renames } => self.rename_labels(workspace, renames),
+            Effect::UndoLabelMove(moved) => self.undo_label_move(moved),
             Effect::WatchWorkspace(workspace) => self.watch_workspace(&workspace),
             Effect::RescanFiles => self.rescan_files(),
             Effect::FindWarnings { number, workspace } => self.find_warnings(number, workspace),

@@ -9,13 +9,16 @@ use super::{Runtime, WatchedFolder, find_run, run_store_for};
 use crate::model::{Label, RunId};
 use crate::record::{LogIntegrity, NewestVerdicts};
 use crate::run;
+use crate::tui::label_write::MovedLabels;
 use crate::tui::msg::{MadeWorkspace, Msg};
 use crate::tui::run_order::RunOrder;
 use crate::tui::state::cells::RowId;
 use crate::tui::state::edit_report::EvalRename;
 use crate::tui::task_failure::TaskFailure;
 use crate::tui::{available_judges, listing, reads};
-use crate::workspace::label_edit::{LabelEditError, LabelRename, list_label_files, rename_labels};
+use crate::workspace::label_edit::{
+    LabelEditError, LabelRename, list_label_files, rename_labels, restore_renamed_labels,
+};
 use crate::workspace::watch::{self, WatchParams, WorkspaceWatcher};
 use crate::workspace::{self, Workspace};
 
@@ -116,6 +119,21 @@ impl Runtime {
                 Msg::LabelsRenamed(moved.map_err(TaskFailure::new))
             },
             |why| Msg::LabelsRenamed(Err(why)),
+        );
+    }
+
+    /// Gives the labels that `M` moved their old names again.
+    pub(super) fn undo_label_move(&self, moved: MovedLabels) {
+        let failed = moved.clone();
+        self.spawn_blocking(
+            move || {
+                let restored = undo_label_move(&moved).map_err(TaskFailure::new);
+                Msg::LabelMoveUndone { moved, restored }
+            },
+            |why| Msg::LabelMoveUndone {
+                moved: failed,
+                restored: Err(why),
+            },
         );
     }
 
@@ -267,10 +285,14 @@ fn watch_event_to_msg(event: watch::WatchEvent) -> Msg {
     }
 }
 
-/// Writes the new names of evals into the label files. Returns the number of labels.
-fn move_labels(workspace: &Workspace, renames: &[EvalRename]) -> Result<u64, LabelEditError> {
-    let mut moved = 0;
+/// Writes the new names of evals into the label files.
+fn move_labels(
+    workspace: &Workspace,
+    renames: &[EvalRename],
+) -> Result<MovedLabels, LabelEditError> {
+    let mut moved = MovedLabels::default();
     for file in list_label_files(workspace) {
+        let mut lines = Vec::new();
         for rename in renames {
             // A label without a rubric keeps none.
             for has_rubric in [true, false] {
@@ -281,9 +303,21 @@ fn move_labels(workspace: &Workspace, renames: &[EvalRename]) -> Result<u64, Lab
                     rubric: has_rubric.then(|| rename.to.rubric.clone()),
                     eval: Some(rename.to.eval.clone()),
                 };
-                moved += rename_labels(&file, &is_meant, &names)?;
+                lines.extend(rename_labels(&file, &is_meant, &names)?);
             }
+        }
+        if !lines.is_empty() {
+            moved.files.push((file, lines));
         }
     }
     Ok(moved)
+}
+
+/// Gives moved labels their old names again. Returns their number.
+fn undo_label_move(moved: &MovedLabels) -> Result<u64, LabelEditError> {
+    let mut restored = 0;
+    for (file, lines) in &moved.files {
+        restored += restore_renamed_labels(file, lines)?;
+    }
+    Ok(restored)
 }

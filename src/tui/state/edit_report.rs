@@ -128,6 +128,8 @@ pub(crate) struct EditReport {
     /// The evals whose verdicts may change, as `rubric/eval`.
     pub(crate) touched_evals: Vec<String>,
     pub(crate) renames: Vec<EvalRename>,
+    /// New evals that are probably removed ones, renamed and edited at once. No verdict goes along.
+    pub(crate) replaced: Vec<EvalRename>,
     pub(crate) flips: Vec<RowFlip>,
     /// The decisions that the revision no longer plans.
     pub(crate) removed: Vec<RemovedDecision>,
@@ -220,11 +222,15 @@ impl EditReport {
         }
     }
 
-    /// Adds a flip. Two flips of one row are combined, and cancel out if the row has its old verdict again.
+    /// Adds a flip. Flips are in the order of the rows, however their cells end. Two flips of one row are combined, and
+    /// cancel out if the row has its old verdict again.
     pub(crate) fn add_flip(&mut self, flip: RowFlip) {
-        let Some(at) = self.flips.iter().position(|known| known.row == flip.row) else {
-            self.flips.push(flip);
-            return;
+        let at = match self
+            .flips
+            .binary_search_by_key(&flip.row, |known| known.row)
+        {
+            Ok(at) => at,
+            Err(at) => return self.flips.insert(at, flip),
         };
         let known = &mut self.flips[at];
         // The row has its old verdict again, so the two flips cancel out.
@@ -406,6 +412,17 @@ pub(crate) fn describe_renames(report: &EditReport, glyphs: &Glyphs) -> String {
     renames.collect::<Vec<_>>().join("; ")
 }
 
+/// Describes the evals that were probably renamed and edited at once: `facts is new: perhaps grounded, renamed and edited`.
+pub(crate) fn describe_replaced(report: &EditReport) -> Option<String> {
+    let show = |text: &str| make_visible(text, false).into_owned();
+    let replaced = report.replaced.iter().map(|one| {
+        let (from, to) = (show(&one.from.eval), show(&one.to.eval));
+        format!("{to} is new: perhaps {from}, renamed and edited")
+    });
+    let replaced = replaced.collect::<Vec<_>>().join("; ");
+    (!replaced.is_empty()).then_some(replaced)
+}
+
 /// Describes the directions of several flips, as far as labels exist.
 fn describe_directions(flips: &[RowFlip]) -> String {
     let count = |wanted: Option<bool>| {
@@ -554,6 +571,19 @@ mod tests {
         assert!(
             summarize(&paused).ends_with(": auto is off, nothing judged again (A turns it on)")
         );
+    }
+
+    #[test]
+    fn flips_are_in_the_order_of_the_rows_whichever_cell_ends_first() {
+        let mut report = EditReport::default();
+        for row in [3, 1, 2] {
+            report.add_flip(RowFlip {
+                row: RowId(row),
+                ..flip(Outcome::Pass, None)
+            });
+        }
+        let rows: Vec<u32> = report.flips.iter().map(|flip| flip.row.0).collect();
+        assert_eq!(rows, [1, 2, 3]);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::model::{CellName, Label};
-use crate::tui::label_write::WrittenLabel;
+use crate::tui::label_write::{MovedLabels, WrittenLabel};
 use crate::workspace::Workspace;
 use crate::workspace::label_edit::fingerprint_text;
 
@@ -29,6 +29,14 @@ pub(crate) struct LabelEdit {
     pub(crate) undoes: Option<Box<LabelEdit>>,
 }
 
+/// A move of labels that can be undone.
+#[derive(Debug, Clone, PartialEq)]
+struct LabelMove {
+    /// The number in the order of all changes.
+    number: u64,
+    moved: MovedLabels,
+}
+
 /// The label edits: see the module.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct LabelEdits {
@@ -38,6 +46,8 @@ pub(crate) struct LabelEdits {
     pub(crate) pending: Vec<LabelEdit>,
     /// The changes that can be undone, newest last.
     pub(crate) undo_stack: Vec<LabelEdit>,
+    /// The moves of labels to the new names of their evals, newest last.
+    moves: Vec<LabelMove>,
     /// The newest texts that orders found or wrote, oldest first.
     known_texts: Vec<KnownText>,
     /// True if the user quit while a label was not written yet.
@@ -84,6 +94,27 @@ pub(crate) fn is_created_for_first_label(before: &Workspace, now: &Workspace) ->
 }
 
 impl LabelEdits {
+    /// Returns true if a change of labels can be undone.
+    pub(crate) fn can_undo(&self) -> bool {
+        !self.undo_stack.is_empty() || !self.moves.is_empty()
+    }
+
+    /// Adds a move of labels.
+    pub(crate) fn add_move(&mut self, moved: MovedLabels) {
+        self.last_number += 1;
+        self.moves.push(LabelMove {
+            number: self.last_number,
+            moved,
+        });
+    }
+
+    /// Removes the newest move and returns it, if it is the newest of all changes.
+    pub(crate) fn take_newest_move(&mut self) -> Option<MovedLabels> {
+        let newest_label = self.undo_stack.last().map_or(0, |edit| edit.number);
+        let newest = self.moves.pop_if(|newest| newest.number > newest_label)?;
+        Some(newest.moved)
+    }
+
     /// Returns true if the loaded text is the one that was written last, so no reload follows.
     pub(crate) fn matches_loaded_file(&self, workspace: &Workspace) -> bool {
         let last = self.known_texts.last().map(|known| known.hash);

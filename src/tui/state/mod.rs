@@ -60,7 +60,7 @@ use crate::theme::Theme;
 use crate::workspace::Workspace;
 use cells::RowId;
 use cells::completion::FilterCompletion;
-use edit_report::{EditReport, EvalRename};
+use edit_report::{EditReport, EvalName, EvalRename};
 use examples::ExamplesState;
 use first_judging::FirstJudging;
 use follow_ups::FollowUpOrder;
@@ -346,17 +346,29 @@ impl App {
         Some(report.without_hidden(&self.live_session.cells))
     }
 
-    /// Returns the renamed evals whose labels still have the old name, with the numbers of labels.
+    /// Returns the renamed evals whose labels still have the old name, with the numbers of labels. Without such evals,
+    /// those that were probably renamed and edited at once.
     pub(crate) fn movable_labels(&self) -> Vec<(EvalRename, u64)> {
         let (Some(workspace), Some(report)) = (self.workspace(), &self.saves.report) else {
             return Vec::new();
         };
-        let counted = report.renames.iter().map(|rename| {
-            let labels = workspace.labels.iter();
-            let many = labels.filter(|label| rename.selects_label(label, workspace));
-            (rename.clone(), many.count() as u64)
-        });
-        counted.filter(|(_, many)| *many > 0).collect()
+        let has = |name: &EvalName| workspace.find_eval(&name.rubric, &name.eval).is_some();
+        let count = |renames: &[EvalRename]| -> Vec<(EvalRename, u64)> {
+            // A later save may bring the old name back, and its labels belong to it then.
+            let renames = renames
+                .iter()
+                .filter(|rename| !has(&rename.from) && has(&rename.to));
+            let counted = renames.map(|rename| {
+                let labels = workspace.labels.iter();
+                let many = labels.filter(|label| rename.selects_label(label, workspace));
+                (rename.clone(), many.count() as u64)
+            });
+            counted.filter(|(_, many)| *many > 0).collect()
+        };
+        match count(&report.renames) {
+            renames if renames.is_empty() => count(&report.replaced),
+            renames => renames,
+        }
     }
 
     /// Returns a new ticket.

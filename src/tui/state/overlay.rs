@@ -331,7 +331,13 @@ pub(crate) fn describe_cost(preview: &RunPreview) -> Vec<String> {
         .duration
         .map_or_else(String::new, |time| format!(", about {time}"));
     lines.push(format!("in all {}{time}", paid.cost_text()));
-    for (name, judge) in &preview.judges {
+    // A free judge without model calls, such as `rules`, costs neither money nor time.
+    let listed = preview
+        .judges
+        .iter()
+        .filter(|(_, judge)| judge.all_calls_most() > 0);
+    let is_only = listed.clone().count() == 1;
+    for (name, judge) in listed {
         let (input, output) = (judge.input_tokens, judge.output_tokens);
         let (cost, basis) = (judge.cost_text(), judge.basis());
         let time = judge
@@ -341,9 +347,10 @@ pub(crate) fn describe_cost(preview: &RunPreview) -> Vec<String> {
         // Names come from files, so control characters are escaped.
         let name = show(name);
         // The total of a single judge is its own cost.
-        lines.push(match preview.judges.len() {
-            1 => format!("{name}: at least {calls}"),
-            _ => format!("{name}: at least {calls}, {cost}{time}"),
+        lines.push(if is_only {
+            format!("{name}: at least {calls}")
+        } else {
+            format!("{name}: at least {calls}, {cost}{time}")
         });
         lines.push(format!(
             "  about {input} tokens read and {output} written, {basis}"

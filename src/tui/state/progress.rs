@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use crate::compare::statistics::RepeatedCell;
 use crate::compare::{FlipNoise, PairedFigures, PreviewObstacle, StateChange, ThresholdPreview};
-use crate::model::LabelAgreement;
+use crate::model::{LabelAgreement, pluralize};
 use crate::record::{HistoryEntry, RecordedCell};
 use crate::report::describe_progress;
 use crate::tui::history_view::{
@@ -369,6 +369,18 @@ impl ProgressScreen {
         let Some(now) = self.counts(newest.number) else {
             return "the newest revision has no such eval".to_owned();
         };
+        let waiting = now.agreement.to_confirm;
+        if now.agreement.total() == 0 && waiting > 0 {
+            let labels = pluralize(waiting, "label");
+            let (are, them) = if waiting == 1 {
+                ("is", "it")
+            } else {
+                ("are", "them")
+            };
+            return format!(
+                "{labels} {are} of the question before the edit: a in the cells confirms {them}, Q lists {them}"
+            );
+        }
         if now.agreement.total() == 0 {
             return "no labelled verdict yet: p, f and u in the cells label, and this screen counts the agreement".to_owned();
         }

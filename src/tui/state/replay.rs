@@ -172,6 +172,12 @@ impl ReplayState {
         replay
     }
 
+    /// Takes the tags of the open workspace's transcripts, because a recording has none.
+    pub(crate) fn take_tags(&mut self, live: &CellsState) {
+        self.initial_cells.tags.clone_from(&live.tags);
+        self.session.cells.tags.clone_from(&live.tags);
+    }
+
     /// Creates a session without events.
     pub(crate) fn new_session(&self) -> SessionView {
         let mut session = SessionView {

@@ -123,6 +123,28 @@ fn tags_of_transcripts_are_offered_and_filter_the_cells() {
     app.keys("tab enter").settle();
     assert_eq!(filter(&app), "tag:refund");
     assert_eq!(app.event_loop.app.live_session.cells.matching, 1);
+    // A replay and a state of the history have the tags of the open workspace.
+    app.keys("esc R").settle();
+    let matching = |app: &TestWorkbench| {
+        let replay = app.event_loop.app.replay.as_ref();
+        replay.map(|replay| replay.session.cells.matching)
+    };
+    app.keys("v")
+        .settle_until(|model| model.replay.is_some())
+        .keys("/")
+        .type_in("tag:vip")
+        .keys("enter")
+        .settle();
+    assert_eq!(matching(&app), Some(1), "{}", app.screen());
+    app.keys("esc q H")
+        .settle()
+        .keys("enter")
+        .settle_until(|model| model.replay.is_some())
+        .keys("/")
+        .type_in("tag:vip")
+        .keys("enter")
+        .settle();
+    assert_eq!(matching(&app), Some(1), "{}", app.screen());
 }
 
 #[test]

@@ -131,6 +131,53 @@ fn renamed_eval_keeps_verdicts_and_its_labels_move() {
 }
 
 #[test]
+fn moved_labels_take_their_old_names_back_and_keep_later_changes() {
+    let mut app = half_met(0.75);
+    let read = |app: &TestWorkbench| {
+        std::fs::read_to_string(app.root.join("labels.jsonl")).expect("it is there")
+    };
+    let before = read(&app);
+    app.save(SCORED, &scored("says-hello", 0.75)).settle();
+    app.keys("M").settle();
+    assert!(read(&app).contains("says-hello"));
+    let is_logged = |app: &TestWorkbench, text: &str| app.event_loop.app.notices.contains(text);
+    assert!(is_logged(
+        &app,
+        "1 label has the new name (U takes it back)"
+    ));
+    // A label that was set after the move is the newest change, so it is taken back first.
+    go_to(&mut app, "all/scored/says-hello");
+    app.keys("p").settle().keys("U").settle();
+    assert_eq!(read(&app).lines().count(), 1, "{}", read(&app));
+    assert!(read(&app).contains("says-hello"));
+    app.keys("U").settle();
+    assert_eq!(read(&app), before);
+    assert!(is_logged(&app, "1 label has the old name again"));
+    assert!(app.screen().contains("M moves them"), "{}", app.screen());
+}
+
+#[test]
+fn eval_that_is_renamed_and_edited_keeps_the_offer_to_move_its_labels() {
+    let mut app = half_met(0.75);
+    let edited = scored("says-hello", 0.75).replace("zebra", "zebras");
+    app.save(SCORED, &edited).settle();
+    let screen = app.keys("7").screen();
+    for expected in [
+        "says-hello is new: perhaps greets, renamed and edited",
+        "1 label still has the old name: M moves them",
+    ] {
+        assert!(screen.contains(expected), "{expected}: {screen}");
+    }
+    // It is another question, so its verdicts are new and nothing flips.
+    let report = app.event_loop.app.saves.report.as_ref().expect("an edit");
+    assert_eq!((report.flips.len(), report.first_verdicts.len()), (0, 2));
+    app.keys("M").settle();
+    let labels = std::fs::read_to_string(app.root.join("labels.jsonl")).expect("it is there");
+    assert!(labels.contains("\"eval\":\"says-hello\""), "{labels}");
+    assert!(!app.screen().contains("M moves them"), "{}", app.screen());
+}
+
+#[test]
 fn rename_and_threshold_in_one_save_explain_the_flip_by_arithmetic() {
     let mut app = half_met(0.75);
     app.save(SCORED, &scored("says-hello", 0.5)).settle();

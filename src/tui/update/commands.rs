@@ -4,9 +4,9 @@
 
 use super::notices::push_info;
 use super::{
-    copy, edits, example_edit, figures, focus, footer_input, label_notes, label_queues, labels,
-    opened_item, overlay, panes, pauses, progress, quit, repeats, replay, replayed_evidence,
-    review, runs, saves, step_edits, trace_screen, variants,
+    copy, edits, example_edit, figures, focus, footer_input, label_moves, label_notes,
+    label_queues, labels, opened_item, overlay, panes, pauses, progress, quit, repeats, replay,
+    replayed_evidence, review, runs, saves, step_edits, trace_screen, variants,
 };
 use crate::tui::command::{self, UiCommand};
 use crate::tui::effect::Effect;
@@ -97,7 +97,7 @@ fn dispatch_command(app: &mut App, command: UiCommand) -> Vec<Effect> {
         UiCommand::LabelClose => label_notes::open_closing(app),
         UiCommand::Agreement => figures::open_agreement(app),
         UiCommand::Variants => variants::open(app),
-        UiCommand::LabelMove => edits::move_labels(app),
+        UiCommand::LabelMove => label_moves::move_labels(app),
         UiCommand::Blind => labels::toggle_blind(app),
         UiCommand::Run => runs::run_focused(app),
         UiCommand::RunAll => runs::run_all(app),

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::notices::push_info;
 use super::touched_evals::{self, TouchedEval};
 use crate::compare::{FlipCause, unified_diff};
-use crate::model::{Outcome, ScoreBounds, find_reason, make_visible, pluralize};
+use crate::model::{Outcome, ScoreBounds, find_reason, pluralize};
 use crate::tui::effect::Effect;
 use crate::tui::state::App;
 use crate::tui::state::cells::{
@@ -54,6 +54,17 @@ pub(super) fn rename_evals(app: &mut App, old: &Workspace, new: &Workspace) -> V
     }
     app.saves.renames.extend(renames.iter().cloned());
     renames
+}
+
+/// Returns the evals that an edit probably renamed and changed at once, so that their labels can follow.
+fn find_replaced(old: &Workspace, new: &Workspace) -> Vec<EvalRename> {
+    let pairs = touched_evals::find_replaced(old, new).into_iter();
+    let replaced = pairs.map(|(from, to)| EvalRename {
+        from,
+        to,
+        verdicts: 0,
+    });
+    replaced.collect()
 }
 
 /// Begins an edit, or adds a save to the newest one. `base` is the workspace of a save that this one continues. Returns a
@@ -113,6 +124,8 @@ pub(super) fn add_save(
     update_diffs(&mut report, saved);
     add_base_bounds(&mut report, saved);
     report.renames.extend(saved.renames.iter().cloned());
+    let from = report.base.as_ref().unwrap_or(saved.old);
+    report.replaced = find_replaced(from, saved.new);
     for eval in saved.touched {
         let name = format!("{}/{}", eval.name.rubric, eval.name.eval);
         if !report.touched_evals.contains(&name) {
@@ -244,11 +257,33 @@ pub(super) fn add_to_report(app: &mut App, ticket: RunTicket, changes: DecisionC
         return;
     }
     if let Some(report) = &mut app.saves.report {
+        // A run of everything also repeats the verdicts of other evals, which are not news of this edit.
+        let cells = &app.live_session.cells;
+        let is_touched = |report: &EditReport, row: RowId| {
+            let eval = cells
+                .row(row)
+                .and_then(|row| cells.evals.get(row.eval as usize));
+            let name = eval.map(|eval| format!("{}/{}", eval.rubric, eval.id));
+            report.touched_evals.is_empty()
+                || name.is_some_and(|name| report.touched_evals.contains(&name))
+        };
         for one in decided {
-            report.add_decided(one.row, one.outcome, one.is_first);
+            if is_touched(report, one.row) {
+                report.add_decided(one.row, one.outcome, one.is_first);
+            }
         }
+        // The list keeps its selection once the user has moved it; else the first flip is selected.
+        let is_chosen = app.saves.selected > 0 || app.ui.focus == Pane::Changes;
+        let selected = report.flips.get(app.saves.selected).map(|flip| flip.row);
         for flip in flips {
             report.add_flip(flip);
+        }
+        let moved = report
+            .flips
+            .iter()
+            .position(|flip| Some(flip.row) == selected);
+        if let Some(moved) = moved.filter(|_| is_chosen) {
+            app.saves.selected = moved;
         }
     }
 }
@@ -427,7 +462,7 @@ pub(super) fn restore_edit(app: &mut App) {
         };
         cells.restore_flip(row, &flip.before);
         let label = cells.row(row).and_then(|row| row.label);
-        report.flips.push(RowFlip {
+        report.add_flip(RowFlip {
             row,
             before: flip.before.clone(),
             agrees_with_label: compute_label_agreement(label, flip.after.outcome),
@@ -463,47 +498,4 @@ pub(super) fn toggle_changes(app: &mut App) -> Vec<Effect> {
         app,
         "the changes are closed until the next edit (w or 7 shows them)",
     )
-}
-
-/// Offers to move labels: `M moves 15 labels of grounded`. `None` if there are none.
-pub(super) fn offer_labels(app: &App) -> Option<String> {
-    let movable = app.movable_labels();
-    let many: u64 = movable.iter().map(|(_, many)| many).sum();
-    let names: Vec<&str> = movable
-        .iter()
-        .map(|(rename, _)| &*rename.from.eval)
-        .collect();
-    let names = make_visible(&names.join(", "), false).into_owned();
-    (many > 0).then(|| format!("M moves {} of {names}", pluralize(many, "label")))
-}
-
-/// `M`: moves the labels of renamed evals to their new names.
-pub(super) fn move_labels(app: &mut App) -> Vec<Effect> {
-    let Some(workspace) = app.workspace().map(Arc::clone) else {
-        return Vec::new();
-    };
-    let renames: Vec<EvalRename> = app
-        .movable_labels()
-        .into_iter()
-        .map(|(rename, _)| rename)
-        .collect();
-    vec![Effect::RenameLabels { workspace, renames }]
-}
-
-/// Reports the labels that moved. The watcher then reads the file again.
-pub(super) fn handle_labels_renamed(app: &mut App, moved: Result<u64, TaskFailure>) -> Vec<Effect> {
-    match moved {
-        Ok(many) => {
-            let go = if many == 1 { "has" } else { "have" };
-            let text = format!("{} {go} the new name", pluralize(many, "label"));
-            app.notices.push(app.now, NoticeLevel::Info, text);
-            // The watcher may miss a change of the file.
-            vec![Effect::RescanFiles]
-        }
-        Err(why) => {
-            let text = format!("the labels keep the old name: {}", why.as_str());
-            app.notices.push(app.now, NoticeLevel::Error, text);
-            Vec::new()
-        }
-    }
 }

@@ -25,6 +25,7 @@ pub(super) fn changes_figures(msg: &Msg) -> bool {
             | Msg::OutlineEnded { .. }
             | Msg::NewestVerdictsRead { .. }
             | Msg::LabelsRenamed(_)
+            | Msg::LabelMoveUndone { .. }
             | Msg::NoiseRead { .. }
             | Msg::Reloaded { .. }
             | Msg::RunEvents { .. }

@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::label_queues;
 use super::notices::push_info;
 use super::panes::{self, keep_selection_visible};
 use super::quit;
+use super::{label_moves, label_queues};
 use crate::diag::{Diagnostic, Severity};
 use crate::model::{CellName, Label, make_visible};
 use crate::tui::effect::Effect;
@@ -134,8 +134,11 @@ pub(super) fn remove_label(app: &mut App) -> Vec<Effect> {
     effects
 }
 
-/// `U`: undoes the last label.
+/// `U`: undoes the last label, or the last move of labels.
 pub(super) fn undo_label(app: &mut App) -> Vec<Effect> {
+    if let Some(effects) = label_moves::undo_move(app) {
+        return effects;
+    }
     let Some(last) = app.label_edits.undo_stack.pop() else {
         return Vec::new();
     };

@@ -17,6 +17,7 @@ mod focus;
 mod follow_ups;
 mod footer_input;
 mod keys;
+mod label_moves;
 mod label_notes;
 mod label_queues;
 mod labels;
@@ -28,6 +29,7 @@ mod overlay_input;
 mod panes;
 mod pauses;
 mod progress;
+mod progress_scores;
 mod quit;
 mod repeats;
 mod replay;
@@ -141,7 +143,10 @@ pub(crate) fn update(app: &mut App, msg: Msg) -> Vec<Effect> {
             problems,
         } => runs::handle_newest_verdicts(app, generation, &board, problems),
         Msg::EditRead(read) => edits::handle_edit_read(app, read),
-        Msg::LabelsRenamed(moved) => edits::handle_labels_renamed(app, moved),
+        Msg::LabelsRenamed(moved) => label_moves::handle_labels_renamed(app, moved),
+        Msg::LabelMoveUndone { moved, restored } => {
+            label_moves::handle_move_undone(app, moved, restored)
+        }
         Msg::Reloaded { workspace, changed } => {
             handle_reloaded(app, HeldReload { workspace, changed })
         }

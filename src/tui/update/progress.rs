@@ -5,11 +5,11 @@
 use std::sync::Arc;
 
 use super::notices::push_info;
+use super::progress_scores::{self, ThresholdStep};
 use super::state_export;
-use crate::compare::{StateChange, ThresholdPreview};
+use crate::compare::StateChange;
 use crate::model::{Label, Labels, make_visible};
 use crate::record::RecordedCell;
-use crate::report::format_threshold;
 use crate::tui::command::UiCommand;
 use crate::tui::content;
 use crate::tui::effect::Effect;
@@ -22,16 +22,8 @@ use crate::tui::state::notices::NoticeLevel;
 use crate::tui::state::overlay::Overlay;
 use crate::tui::state::progress::{HistoryLoading, PairComparison, ProgressItem, ProgressPane};
 use crate::tui::state::replay::ReplayStart;
-use crate::tui::state::saves::EvalName;
 use crate::tui::task_failure::TaskFailure;
 use crate::tui::widget::flow::ScrollState;
-
-/// The step of `h` and `l`.
-const STEP: f64 = 0.05;
-/// The step of the arrow keys.
-const FINE_STEP: f64 = 0.01;
-/// The first threshold of an eval without a bound.
-const FIRST_THRESHOLD: f64 = 0.5;
 
 /// `H`: opens the screen, or goes back to the cells.
 pub(super) fn toggle(app: &mut App) -> Vec<Effect> {
@@ -472,12 +464,12 @@ pub(super) fn run_command(app: &mut App, command: UiCommand) -> Vec<Effect> {
                 order_edit(app, RubricEditOrder::Undo(edit))
             })
         }
-        UiCommand::NextEval => choose_eval(app, true),
-        UiCommand::PreviousEval => choose_eval(app, false),
-        UiCommand::RaiseThreshold => move_threshold(app, STEP, true),
-        UiCommand::LowerThreshold => move_threshold(app, STEP, false),
-        UiCommand::RaiseThresholdFinely => move_threshold(app, FINE_STEP, true),
-        UiCommand::LowerThresholdFinely => move_threshold(app, FINE_STEP, false),
+        UiCommand::NextEval => progress_scores::choose_eval(app, true),
+        UiCommand::PreviousEval => progress_scores::choose_eval(app, false),
+        UiCommand::RaiseThreshold => move_threshold(app, ThresholdStep::Coarse, true),
+        UiCommand::LowerThreshold => move_threshold(app, ThresholdStep::Coarse, false),
+        UiCommand::RaiseThresholdFinely => move_threshold(app, ThresholdStep::Fine, true),
+        UiCommand::LowerThresholdFinely => move_threshold(app, ThresholdStep::Fine, false),
         _ => Vec::new(),
     }
 }
@@ -582,94 +574,17 @@ fn plan_restore(app: &mut App) -> Vec<Effect> {
     order.into_iter().collect()
 }
 
-/// `.` and `,`: goes through the evals of the newest state, with all evals between the last and the first.
-fn choose_eval(app: &mut App, forward: bool) -> Vec<Effect> {
-    let screen = &mut app.progress;
-    let Some(newest) = screen.view.newest() else {
-        return Vec::new();
-    };
-    let state = &newest.state;
-    let count = state.header.evals.len();
-    // 0 means all evals.
-    let at = screen.eval_position().map_or(0, |at| at + 1);
-    let step = if forward { 1 } else { count };
-    let next = (at + step) % (count + 1);
-    screen.eval = next.checked_sub(1).map(|at| {
-        let spec = &state.header.evals[at];
-        EvalName {
-            rubric: state.rubric_id(spec).to_owned(),
-            eval: spec.id.clone(),
-        }
-    });
-    screen.threshold = None;
-    screen.update_flips();
-    Vec::new()
-}
-
-/// `h`, `l`: moves the threshold to the next multiple of the step.
-fn move_threshold(app: &mut App, step: f64, up: bool) -> Vec<Effect> {
+/// `h`, `l` and the arrow keys: move the threshold.
+fn move_threshold(app: &mut App, step: ThresholdStep, up: bool) -> Vec<Effect> {
     focus_pane(app, ProgressPane::Scores);
-    let screen = &mut app.progress;
-    let Ok(preview) = screen.preview() else {
-        return Vec::new();
-    };
-    let moved = match screen.threshold.or(preview.current) {
-        Some(from) => next_multiple(from, step, up).clamp(0.0, 1.0),
-        None => FIRST_THRESHOLD,
-    };
-    screen.threshold = Some(moved).filter(|moved| !is_current(preview, *moved));
-    Vec::new()
-}
-
-/// Returns true if a threshold is the one in the rubric.
-fn is_current(preview: &ThresholdPreview, threshold: f64) -> bool {
-    preview
-        .current
-        .is_some_and(|current| (current - threshold).abs() < FINE_STEP / 100.0)
-}
-
-fn next_multiple(from: f64, step: f64, up: bool) -> f64 {
-    // A number that is a multiple except for rounding counts as one.
-    let tolerance = 1e-6;
-    let steps = if up {
-        (from / step + tolerance).floor() + 1.0
-    } else {
-        (from / step - tolerance).ceil() - 1.0
-    };
-    // Two decimals, so that the rubric gets 0.15 and not 0.15000000000000002.
-    (steps * step * 100.0).round() / 100.0
+    progress_scores::move_threshold(app, step, up)
 }
 
 /// Orders the write of the moved threshold into the rubric.
 fn write_threshold(app: &mut App) -> Vec<Effect> {
-    let screen = &app.progress;
-    let (Some(value), Some(name), Ok(preview)) =
-        (screen.threshold, screen.eval.clone(), screen.preview())
-    else {
-        return Vec::new();
-    };
-    let bound = preview.bound.as_str();
-    let path = app.workspace().and_then(|workspace| {
-        let (rubric, _) = workspace.find_eval(&name.rubric, &name.eval)?;
-        Some(rubric.path.clone())
-    });
-    let Some(path) = path else {
-        return push_info(
-            app,
-            format!(
-                "the open rubrics have no eval {}: {bound} {} is not written",
-                name.eval,
-                format_threshold(value)
-            ),
-        );
-    };
-    order_edit(
-        app,
-        RubricEditOrder::SetBound {
-            path,
-            eval: name.eval,
-            bound,
-            value,
-        },
-    )
+    match progress_scores::plan_write(app) {
+        Some(Ok(order)) => order_edit(app, order),
+        Some(Err(why)) => push_info(app, why),
+        None => Vec::new(),
+    }
 }

@@ -124,6 +124,7 @@ pub(super) fn handle_replay_read(
     let workspace = app.workspace().cloned().or(opening.workspace);
     let mut replay = ReplayState::new(run, dir, log, ticket, quits_on_leave, workspace.as_deref());
     replay.mark = integrity.mark();
+    replay.take_tags(&app.live_session.cells);
     // An instant replay keeps the default speed, with which the user can play it again.
     if opening.speed.factor().is_finite() {
         replay.speed = opening.speed;
@@ -181,6 +182,7 @@ pub(super) fn handle_state_read(
     let log = Arc::clone(&read.events.0);
     let mut replay = ReplayState::new(run, read.dir, log, ticket, false, workspace.as_deref());
     replay.state_number = Some(number);
+    replay.take_tags(&app.live_session.cells);
     // The end of a run is not news here.
     replay.end_announced = true;
     replay.session.state_cells = Some(read.cells);

@@ -11,7 +11,7 @@ use super::cost_estimate::queue_costly;
 use super::edits::{self, SavedFiles};
 use super::save_runs::{self, start_eval_runs};
 use super::touched_evals::{self, TouchKind, TouchedEval};
-use super::{examples, labels, warnings};
+use super::{examples, label_moves, labels, warnings};
 use crate::diag::{Diagnostic, Severity, render_plain};
 use crate::model::make_visible;
 use crate::run::CachePolicy;
@@ -100,7 +100,7 @@ pub(super) fn handle_reloaded(
         if app.replay.is_none() {
             let report = || app.visible_report().map(|report| summarize(&report));
             let mut notice = alone.or_else(report).unwrap_or_default();
-            if let Some(offer) = edits::offer_labels(app) {
+            if let Some(offer) = label_moves::offer_labels(app) {
                 notice = format!("{notice}; {offer}");
             }
             app.notices.push(app.now, NoticeLevel::Info, notice);

@@ -1,6 +1,6 @@
 //! The evals that a save touched, and how each is decided again. Pure: it compares two workspaces.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, LazyLock};
 
 use indexmap::IndexMap;
@@ -8,6 +8,7 @@ use indexmap::IndexMap;
 use crate::diag::{LoadedFile, yaml};
 use crate::handlers::EvalTypeRegistry;
 use crate::model::{Digest, is_api_key_name, pluralize};
+use crate::record::{EvalPlace, pair_replaced_evals};
 use crate::rubric::{Eval, EvalTypeCatalog as _, Example, JudgeAssignment, Rubric, canonical_json};
 use crate::run::judge_digest;
 use crate::tui::state::edit_report::EvalName;
@@ -130,10 +131,6 @@ fn has_same_tools(old: &[LoadedFile], new: &[LoadedFile]) -> bool {
 
 /// Returns the evals that ask the same question under another name: the old name and the new one.
 pub(super) fn find_renames(old: &Workspace, new: &Workspace) -> Vec<(EvalName, EvalName)> {
-    let to_name = |(rubric, eval): (&str, &str)| EvalName {
-        rubric: rubric.to_owned(),
-        eval: eval.to_owned(),
-    };
     let before: HashSet<(&str, &str)> = list_evals(old).map(|(name, _)| name).collect();
     let after: HashSet<(&str, &str)> = list_evals(new).map(|(name, _)| name).collect();
     let mut gone: Vec<((&str, &str), &Eval)> = list_evals(old)
@@ -154,6 +151,42 @@ pub(super) fn find_renames(old: &Workspace, new: &Workspace) -> Vec<(EvalName, E
         }
     }
     renames
+}
+
+/// An eval with the ids of its rubric and itself.
+type NamedEval<'w> = ((&'w str, &'w str), (&'w Rubric, &'w Eval));
+
+fn list_places<'w>(evals: &[NamedEval<'w>]) -> Vec<EvalPlace<'w>> {
+    let evals = evals.iter();
+    evals
+        .map(|&((rubric, _), (_, eval))| EvalPlace {
+            rubric,
+            eval_type: &eval.eval_type,
+        })
+        .collect()
+}
+
+/// Returns the new evals that are probably removed ones, renamed and edited at once: the old name and the new one.
+pub(super) fn find_replaced(old: &Workspace, new: &Workspace) -> Vec<(EvalName, EvalName)> {
+    let renames = find_renames(old, new);
+    let old_names: HashMap<(&str, &str), (&str, &str)> = renames
+        .iter()
+        .map(|(from, to)| ((&*to.rubric, &*to.eval), (&*from.rubric, &*from.eval)))
+        .collect();
+    let before: Vec<NamedEval<'_>> = list_evals(old).collect();
+    let after: Vec<NamedEval<'_>> = list_evals(new).collect();
+    let known: HashMap<(&str, &str), usize> =
+        before.iter().map(|(name, _)| *name).zip(0..).collect();
+    let matched: Vec<Option<usize>> = after
+        .iter()
+        .map(|(name, _)| known.get(old_names.get(name).unwrap_or(name)).copied())
+        .collect();
+    let (old_places, new_places) = (list_places(&before), list_places(&after));
+    let found = pair_replaced_evals(&old_places, &new_places, &matched);
+    let pairs = after.iter().zip(found);
+    pairs
+        .filter_map(|((name, _), old)| Some((to_name(before[old?].0), to_name(*name))))
+        .collect()
 }
 
 /// Returns the evals that differ, in the order of the newer files. Removed evals are not included. A renamed eval is
@@ -352,6 +385,13 @@ fn list_evals(workspace: &Workspace) -> impl Iterator<Item = ((&str, &str), (&Ru
         let evals = rubric.evals.iter();
         evals.map(move |eval| ((&*rubric.id, &*eval.id), (&**rubric, eval)))
     })
+}
+
+fn to_name((rubric, eval): (&str, &str)) -> EvalName {
+    EvalName {
+        rubric: rubric.to_owned(),
+        eval: eval.to_owned(),
+    }
 }
 
 pub(super) fn list_judges<'w>(

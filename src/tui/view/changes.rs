@@ -11,7 +11,7 @@ use crate::tui::state::App;
 use crate::tui::state::cells::RowFlip;
 use crate::tui::state::edit_report::{
     EditReport, RemovedDecision, describe_changes, describe_first_verdicts, describe_removed,
-    describe_renames, outcome_glyph, summarize_verdicts,
+    describe_renames, describe_replaced, outcome_glyph, summarize_verdicts,
 };
 use crate::tui::state::pane::Pane;
 use crate::tui::view::Canvas;
@@ -62,7 +62,14 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, area: Rect, app: &App) {
         return;
     };
     let offer = describe_label_offer(app).or_else(|| describe_labels_to_confirm(app, report));
-    for (text, role) in summary_rows(report, offer, canvas.glyphs(), usize::from(inside.width)) {
+    // A run over everything judges the cells that the sentence says wait.
+    let judges_all = report.running_runs.iter().any(|ticket| {
+        let run = app.live_session.runs.by_ticket.get(ticket);
+        run.is_some_and(|run| run.covers_everything)
+    });
+    let waiting = report.not_judged.as_ref().filter(|_| !judges_all);
+    let width = usize::from(inside.width);
+    for (text, role) in summary_rows(report, (offer, waiting), canvas.glyphs(), width) {
         styled_row::draw_row(
             canvas,
             row_at(inside, used),
@@ -162,14 +169,14 @@ fn explain_no_changes(app: &App) -> Vec<flow::TextBlock<'_>> {
 /// Returns the summary of the changes in as few rows as possible, and the waiting cells unless shown elsewhere.
 fn summary_rows(
     report: &EditReport,
-    offer: Option<String>,
+    (offer, waiting): (Option<String>, Option<&String>),
     glyphs: &Glyphs,
     width: usize,
 ) -> Vec<(String, Role)> {
     let full_summary = summarize_verdicts(report, glyphs);
     let brief = describe_changes(report, glyphs);
     // The brief text may already contain this reason.
-    let rest = report.not_judged.clone().filter(|rest| *rest != brief);
+    let rest = waiting.cloned().filter(|rest| *rest != brief);
     let mut parts = Vec::new();
     if StyledRow::new(full_summary.as_str(), Role::Title).width() <= width {
         parts.push((full_summary, Role::Title));
@@ -187,6 +194,7 @@ fn summary_rows(
         .filter(|renames| *renames != brief);
     for (text, role) in [
         (renames, Role::Text),
+        (describe_replaced(report), Role::Text),
         (offer, Role::Accent),
         (first, Role::Text),
         (describe_removed(report), Role::Text),
@@ -368,7 +376,9 @@ fn describe_labels_to_confirm(app: &App, report: &EditReport) -> Option<String> 
     let evals = cells.evals.iter().zip(&cells.groups);
     let touched = evals.filter(|(eval, _)| {
         let name = format!("{}/{}", eval.rubric, eval.id);
-        report.touched_evals.contains(&name)
+        // An edit of an earlier session that was judged names no evals.
+        let is_any = report.is_restored && report.touched_evals.is_empty();
+        is_any || report.touched_evals.contains(&name)
     });
     let waiting = touched.map(|(_, group)| group.counts.to_confirm as u64);
     let many: u64 = waiting.sum();
@@ -454,7 +464,8 @@ mod tests {
             ..EditReport::default()
         };
         let rows = |width| -> Vec<String> {
-            let lines = summary_rows(&report, None, &Glyphs::UNICODE, width);
+            let waiting = report.not_judged.as_ref();
+            let lines = summary_rows(&report, (None, waiting), &Glyphs::UNICODE, width);
             lines.into_iter().map(|(text, _)| text).collect()
         };
         assert_eq!(

@@ -40,24 +40,60 @@ pub fn list_label_files(workspace: &Workspace) -> Vec<PathBuf> {
     files.into_iter().collect()
 }
 
+/// A line that a rename changed, without its line end. It undoes the rename.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RenamedLine {
+    written: Vec<u8>,
+    previous: Vec<u8>,
+}
+
 /// Renames the rubric or eval of the labels that `is_meant` selects. Everything else of their lines stays, also keys
-/// that dicta does not know. Returns the number of changed lines.
+/// that dicta does not know. Returns the changed lines.
 pub fn rename_labels(
     path: &Path,
     is_meant: &dyn Fn(&Label) -> bool,
     names: &LabelRename,
-) -> Result<u64, LabelEditError> {
+) -> Result<Vec<RenamedLine>, LabelEditError> {
     let rewritten = rewrite_file(path, false, |text| {
-        let mut changed = 0;
+        let mut changed = Vec::new();
         let mut out = Vec::with_capacity(text.len());
         for line in text.split_inclusive(|byte| *byte == b'\n') {
             let renamed = parse_label(line)
                 .filter(is_meant)
                 .and_then(|_| rename_line(line, names));
-            changed += u64::from(renamed.is_some());
+            if let Some(renamed) = &renamed {
+                changed.push(RenamedLine {
+                    written: strip_line(renamed).to_vec(),
+                    previous: strip_line(line).to_vec(),
+                });
+            }
             out.extend_from_slice(renamed.as_deref().unwrap_or(line));
         }
         Ok((out, changed))
+    })?;
+    Ok(rewritten.result)
+}
+
+/// Undoes a rename. A line that was changed since stays. Returns the number of restored lines.
+pub fn restore_renamed_labels(path: &Path, renamed: &[RenamedLine]) -> Result<u64, LabelEditError> {
+    let rewritten = rewrite_file(path, false, |text| {
+        let mut previous: HashMap<&[u8], Vec<&RenamedLine>> = HashMap::new();
+        // Reversed, so that `pop` takes the first of equal lines.
+        for line in renamed.iter().rev() {
+            previous.entry(&line.written).or_default().push(line);
+        }
+        let mut restored = 0;
+        let mut out = Vec::with_capacity(text.len());
+        for line in text.split_inclusive(|byte| *byte == b'\n') {
+            match previous.get_mut(strip_line(line)).and_then(Vec::pop) {
+                Some(known) => {
+                    restored += 1;
+                    out.extend(frame_line_like(line, &known.previous));
+                }
+                None => out.extend_from_slice(line),
+            }
+        }
+        Ok((out, restored))
     })?;
     Ok(rewritten.result)
 }
@@ -250,12 +286,28 @@ mod tests {
             eval: None,
         };
         let is_old = |label: &Label| label.rubric.as_deref() == Some("old");
-        assert_eq!(rename_labels(&path, &is_old, &names).expect("written"), 2);
+        let renamed = rename_labels(&path, &is_old, &names).expect("written");
+        assert_eq!(renamed.len(), 2);
         let expected = text
             .replace("\"rubric\" : \"old\"", "\"rubric\" : \"n\\\"w\"")
             .replace("\"rubric\":\"old\"", "\"rubric\":\"n\\\"w\"");
         assert_eq!(std::fs::read_to_string(&path).expect("read"), expected);
-        assert_eq!(rename_labels(&path, &is_old, &names).expect("written"), 0);
+        assert_eq!(
+            rename_labels(&path, &is_old, &names).expect("written"),
+            Vec::new()
+        );
+        // The undo restores the text exactly, and keeps a line that another program changed since.
+        let restore = || restore_renamed_labels(&path, &renamed).expect("written");
+        assert_eq!(restore(), 2);
+        assert_eq!(std::fs::read_to_string(&path).expect("read"), text);
+        let changed = expected.replace("\"note\":\"old\"", "\"note\":\"new\"");
+        std::fs::write(&path, &changed).expect("written");
+        assert_eq!(restore(), 1);
+        let kept = std::fs::read_to_string(&path).expect("read");
+        assert!(
+            kept.contains("n\\\"w") && kept.contains("\"note\":\"new\""),
+            "{kept}"
+        );
     }
 
     #[test]

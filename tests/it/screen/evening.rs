@@ -49,8 +49,12 @@ fn eval(id: &str, criteria: &str, min_score: f64) -> String {
 
 /// Saves the rubric as editors do: in one step.
 fn save(root: &Path, evals: &[String]) {
+    save_text(root, &format!("id: r\nevals:\n{}", evals.concat()));
+}
+
+fn save_text(root: &Path, text: &str) {
     let new = root.join("r.yaml.new");
-    std::fs::write(&new, format!("id: r\nevals:\n{}", evals.concat())).expect("written");
+    std::fs::write(&new, text).expect("written");
     std::fs::rename(new, root.join("r.yaml")).expect("renamed");
 }
 
@@ -134,6 +138,19 @@ fn evening_of_an_author_ends_with_a_history_of_every_edit() {
     until_states(&mut pty, &test_dir, 2);
     assert_eq!(server.requests().len(), COUNT + 2);
 
+    // A typo keeps the last valid version in use. Some editors truncate the file before they write it.
+    save_text(root, "id: r\nevals:\n  - { id: kind, type: llm_jugde }\n");
+    pty.until_shown("file does not load")
+        .until_shown("did you mean `llm_judge`?");
+    std::fs::write(root.join("r.yaml"), "").expect("written");
+    save(root, &[eval("kind", "It is kind.", 0.9)]);
+    pty.until_shown("r.yaml loads again");
+    until_counts(&mut pty, "✓ 0  ✗ 6");
+    // A comment changes no verdict, so it belongs to the edit before it.
+    let comment = "# Kindness comes first.\n".to_owned();
+    save(root, &[comment, eval("kind", "It is kind.", 0.9)]);
+    pty.until_shown("only comments or layout changed");
+
     // A new name keeps verdicts, and moves the labels after one key.
     save(root, &[eval("gentle", "It is kind.", 0.9)]);
     pty.until_shown("kind → gentle: 6 verdicts")
@@ -146,8 +163,21 @@ fn evening_of_an_author_ends_with_a_history_of_every_edit() {
     until_states(&mut pty, &test_dir, 3);
     assert_eq!(server.requests().len(), COUNT + 2);
 
-    // A new eval waits for R, which judges only its cells.
+    // Fewer transcripts, all of them again, and a weight: no judge is called.
     let gentle = eval("gentle", "It is kind.", 0.9);
+    let setting = |text: &str| gentle.replace("type:", &format!("{text}, type:"));
+    save(root, &[setting("applies_to: { ids: [t0, t1] }")]);
+    pty.until_shown("4 cells are no longer planned: gentle 4");
+    until_states(&mut pty, &test_dir, 4);
+    save(root, std::slice::from_ref(&gentle));
+    until_counts(&mut pty, "✓ 0  ✗ 6");
+    until_states(&mut pty, &test_dir, 5);
+    save(root, &[setting("weight: 2")]);
+    until_states(&mut pty, &test_dir, 6);
+    assert_eq!(server.requests().len(), COUNT + 2);
+
+    // A new eval waits for R, which judges only its cells.
+    let gentle = setting("weight: 2");
     save(root, &[gentle.clone(), eval("brief", "It is brief.", 0.5)]);
     pty.until_shown("6 not run");
     judge_all(&mut pty);
@@ -159,7 +189,7 @@ fn evening_of_an_author_ends_with_a_history_of_every_edit() {
     save(root, std::slice::from_ref(&gentle));
     until_counts(&mut pty, "✓ 0  ✗ 6");
     pty.until_shown("6 cells are no longer planned: brief 6");
-    until_states(&mut pty, &test_dir, 5);
+    until_states(&mut pty, &test_dir, 8);
 
     // Other criteria, and a server that fails: after five equal errors, dicta stops calling it.
     mode.store(BROKEN, Ordering::SeqCst);
@@ -198,6 +228,8 @@ fn evening_of_an_author_ends_with_a_history_of_every_edit() {
     for edit in [
         "kind: min_score 0.50 → 0.90",
         "renamed kind to gentle",
+        "gentle: transcripts",
+        "gentle: weight",
         "new eval brief",
         "removed eval brief",
         "gentle: criteria",
@@ -211,13 +243,18 @@ fn evening_of_an_author_ends_with_a_history_of_every_edit() {
     let listed = test_dir.dicta(&["history", "--format", "json"]);
     let states: Value = serde_json::from_slice(&listed.stdout).expect("JSON");
     let states = states.as_array().expect("a list");
-    assert_eq!(states.len(), 6, "{}", text(&listed.stdout));
+    assert_eq!(states.len(), 9, "{}", text(&listed.stdout));
     let flips: Vec<u64> = states
         .iter()
         .map(|state| state["flips"].as_u64().expect("a count"))
         .collect();
-    // From the newest: criteria, removed, new, renamed, threshold, the first.
-    assert_eq!(flips, [6, 0, 0, 0, 6, 0], "{}", text(&listed.stdout));
+    // From the newest: criteria and weight, removed, new, weight, wider, narrower, renamed, threshold, the first.
+    assert_eq!(
+        flips,
+        [6, 0, 0, 0, 0, 0, 0, 6, 0],
+        "{}",
+        text(&listed.stdout)
+    );
     assert_eq!(states[0]["pending"], 0);
     // The labels moved with the name. They answer the earlier criteria, so a person must confirm them.
     let agreement = &states[0]["agreement"];
@@ -226,4 +263,18 @@ fn evening_of_an_author_ends_with_a_history_of_every_edit() {
         (&json!(0), &json!(2))
     );
     assert_eq!(states[1]["labels"], 2, "{}", text(&listed.stdout));
+
+    // So do the comparison of the last edit, and the page.
+    let compared = test_dir.dicta(&["compare", "--format", "json"]);
+    let compared: Value = serde_json::from_slice(&compared.stdout).expect("JSON");
+    assert_eq!(compared["summary"]["flips"], 6, "{compared}");
+    let exported = test_dir.dicta(&["export", "@", "-o", "page.html"]);
+    assert_eq!(
+        exported.status.code(),
+        Some(0),
+        "{}",
+        text(&exported.stderr)
+    );
+    let page = std::fs::read_to_string(root.join("page.html")).expect("a page");
+    assert!(page.contains("renamed kind to gentle"), "{page}");
 }

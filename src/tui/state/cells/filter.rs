@@ -50,6 +50,9 @@ impl<T: Copy> RowCondition<T> {
 /// The number of rows that are filtered at once. The rest follows in steps; see [`CellsState::finish_filtering`].
 const ROWS_PER_FILTER_STEP: usize = 20_000;
 
+/// The problem of `tag:` if no transcript has a tag.
+const NO_TAGS: &str = "no transcript here has a tag; a recording without its workspace has none";
+
 /// A state that `is:` matches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum StatusTerm {
@@ -279,7 +282,11 @@ impl CellsState {
         });
         let problems: Vec<&str> = problems
             .iter()
-            .map(|problem| strip_option(problem))
+            .map(|problem| match strip_option(problem) {
+                // A recording that is open without its workspace has no tags to compare with.
+                why if tags.is_empty() && why.starts_with("no tag ") => NO_TAGS,
+                why => why,
+            })
             .collect();
         (!problems.is_empty()).then(|| problems.join("\n"))
     }

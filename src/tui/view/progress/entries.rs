@@ -110,17 +110,33 @@ struct RowLayout {
     columns: Vec<(ListColumn, Rect)>,
 }
 
-fn columns_of(width: u16) -> &'static [ColumnSpec] {
-    match width {
+/// Returns the columns for a width. The columns of intervals need drawn labels; without any, the edit gets their room.
+fn columns_of(width: u16, is_measured: bool) -> impl Iterator<Item = &'static ColumnSpec> {
+    let all = match width {
         WIDEST.. => WIDEST_COLUMNS,
         WIDE.. => WIDE_COLUMNS,
         MEDIUM.. => MEDIUM_COLUMNS,
         _ => NARROW_COLUMNS,
-    }
+    };
+    all.iter().filter(move |spec| {
+        is_measured || !matches!(spec.column, ListColumn::Interval | ListColumn::Effect)
+    })
+}
+
+/// Returns true if an entry has a figure that needs drawn labels.
+fn has_drawn_labels(screen: &ProgressScreen) -> bool {
+    let mut counts = (1..=screen.view.entries.len()).filter_map(|number| screen.counts(number));
+    counts.any(|counts| {
+        let measured = counts
+            .paired
+            .as_ref()
+            .map(|paired| paired.measured.labels());
+        counts.interval.is_some() || measured.is_some_and(|labels| labels > 0)
+    })
 }
 
 impl RowLayout {
-    fn new(row: Rect) -> Self {
+    fn new(row: Rect, is_measured: bool) -> Self {
         let part = |x: u16, width: u16| Rect {
             x: row.x + x.min(row.width),
             width: width.min(row.width.saturating_sub(x)),
@@ -130,7 +146,7 @@ impl RowLayout {
         let number = part(0, 8);
         let time_width = if row.width >= DATED { 12 } else { 6 };
         let time = part(8, time_width);
-        let specs = columns_of(row.width);
+        let specs: Vec<&ColumnSpec> = columns_of(row.width, is_measured).collect();
         let all: u16 = specs.iter().map(|spec| spec.width).sum();
         let left = 8 + time_width;
         let edit = part(left, row.width.saturating_sub(left).saturating_sub(all));
@@ -164,12 +180,14 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, frame: Rect, inside: Rect, screen: &
     if screen.items.is_empty() {
         return draw_empty(canvas, inside, screen);
     }
+    let is_measured = has_drawn_labels(screen);
     draw_headings(
         canvas,
         Rect {
             height: 1,
             ..inside
         },
+        is_measured,
     );
     let rows = Rect {
         y: inside.y + 1,
@@ -204,7 +222,12 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, frame: Rect, inside: Rect, screen: &
         let selected = screen.list.selected == Some(*item);
         match item {
             ProgressItem::Entry(_) => {
-                draw_entry(canvas, row, screen, entry, selected, newest_day.as_deref());
+                let look = EntryLook {
+                    selected,
+                    newest_day: newest_day.as_deref(),
+                    is_measured,
+                };
+                draw_entry(canvas, row, (screen, entry), &look);
             }
             ProgressItem::Run { run, .. } => {
                 if let Some(run) = entry.runs.get(*run) {
@@ -239,7 +262,10 @@ pub(super) fn describe_selected(
     let text = format!("{}{notes}", describe_edits(entry, screen.eval.as_ref()));
     let row = Rect::new(0, 0, width, 1);
     // One column stays free before the numbers.
-    let room = RowLayout::new(row).edit.width.saturating_sub(1);
+    let room = RowLayout::new(row, has_drawn_labels(screen))
+        .edit
+        .width
+        .saturating_sub(1);
     let fits = StyledRow::new(text.as_str(), Role::Text).width() <= usize::from(room);
     (!fits).then(|| format!("{}: {text}", entry.number))
 }
@@ -276,13 +302,13 @@ fn draw_empty(canvas: &mut Canvas<'_>, inside: Rect, screen: &ProgressScreen) {
     flow::draw(canvas, inside, &text, &ScrollState::top());
 }
 
-fn draw_headings(canvas: &mut Canvas<'_>, row: Rect) {
-    let layout = RowLayout::new(row);
+fn draw_headings(canvas: &mut Canvas<'_>, row: Rect, is_measured: bool) {
+    let layout = RowLayout::new(row, is_measured);
     let heading = |text: &'static str| StyledRow::new(text, Role::Muted);
     styled_row::draw_row(canvas, layout.number, &heading("     #"), None);
     styled_row::draw_row(canvas, layout.time, &heading("when"), None);
     styled_row::draw_row(canvas, layout.edit, &heading("edit"), None);
-    for (spec, (_, area)) in columns_of(row.width).iter().zip(&layout.columns) {
+    for (spec, (_, area)) in columns_of(row.width, is_measured).zip(&layout.columns) {
         draw_right(canvas, *area, spec.heading, Role::Muted);
     }
 }
@@ -304,15 +330,22 @@ fn draw_cursor(canvas: &mut Canvas<'_>, row: Rect, selected: bool) {
     }
 }
 
+/// The look of an entry's row.
+struct EntryLook<'d> {
+    selected: bool,
+    /// The day of the newest entry, which is not repeated.
+    newest_day: Option<&'d str>,
+    /// True if the list has the columns of intervals.
+    is_measured: bool,
+}
+
 fn draw_entry(
     canvas: &mut Canvas<'_>,
     row: Rect,
-    screen: &ProgressScreen,
-    entry: &HistoryEntry,
-    selected: bool,
-    newest_day: Option<&str>,
+    (screen, entry): (&ProgressScreen, &HistoryEntry),
+    look: &EntryLook<'_>,
 ) {
-    let layout = RowLayout::new(row);
+    let layout = RowLayout::new(row, look.is_measured);
     let glyphs = canvas.glyphs();
     let mark = if screen.marked == Some(entry.number) {
         "="
@@ -327,8 +360,8 @@ fn draw_entry(
     let number =
         StyledRow::new(format!(" {mark}{:>4}", entry.number), Role::Text).with(star, Role::Accent);
     styled_row::draw_row(canvas, layout.number, &number, None);
-    draw_cursor(canvas, row, selected);
-    let time = format_time(&entry.started.0, layout.time.width, newest_day);
+    draw_cursor(canvas, row, look.selected);
+    let time = format_time(&entry.started.0, layout.time.width, look.newest_day);
     styled_row::draw_row(
         canvas,
         layout.time,
