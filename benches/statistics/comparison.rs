@@ -24,6 +24,14 @@ pub(crate) fn paired_coverage_table(trials: u64) -> String {
             .map(|size| range(changes.map(|change| paired_coverage(strata, size, change, trials))));
         add(name, row);
     }
+    let row = [20, 50, 100, 400].map(|items| {
+        let changes = [(0.02, 0.02), (0.05, 0.15), (0.02, 0.25), (0.1, 0.1)];
+        range(changes.map(|change| further_coverage(items, change, trials)))
+    });
+    add(
+        "difference, two strata read completely, for further items",
+        row,
+    );
     let row = [20, 50, 100, 400]
         .map(|cells| range([0.02, 0.05, 0.1, 0.2].map(|rate| flip_coverage(cells, rate, trials))));
     add("flips of 60 other cells", row);
@@ -82,6 +90,29 @@ pub(crate) fn paired_coverage(
             .collect();
         let found = paired_difference(&drawn, Confidence::P95);
         covered += u64::from(found.is_ok_and(|found| found.interval.contains(truth)));
+    }
+    covered as f64 / trials as f64
+}
+
+/// Makes populations of `items` items from a source, labels all of them in two strata, and compares the interval for
+/// further items with the difference of the source.
+pub(crate) fn further_coverage(items: u64, (lost, gained): (f64, f64), trials: u64) -> f64 {
+    let mut random = Rng::with_seed(5);
+    let mut covered = 0;
+    for _ in 0..trials {
+        let mut strata = [PairedStratum::default(); 2];
+        for item in 0..items {
+            let stratum = &mut strata[usize::from(item % 4 == 0)];
+            stratum.population += 1;
+            stratum.labels += 1;
+            stratum.of_class += 1;
+            let change = random.f64();
+            stratum.lost += u64::from(change < lost);
+            stratum.gained += u64::from(change > 1.0 - gained);
+        }
+        let found = paired_difference(&strata, Confidence::P95);
+        let contains = found.is_ok_and(|found| found.further.contains(gained - lost));
+        covered += u64::from(contains);
     }
     covered as f64 / trials as f64
 }

@@ -4,6 +4,7 @@
 //! cargo bench --bench statistics                        both
 //! cargo bench --bench statistics -- coverage            the simulation, 2,000 trials for each setting
 //! cargo bench --bench statistics -- coverage --settings each setting with a coverage under 93 %, too
+//! cargo bench --bench statistics -- further             only the intervals for further items
 //! cargo bench --bench statistics -- review              the shares of failure modes, 2,000 draws of each plan
 //! cargo bench --bench statistics -- time                the time for 100,000 decisions
 //! ```
@@ -13,6 +14,7 @@
 #![expect(clippy::print_stdout, reason = "a benchmark's figures are its output")]
 
 mod comparison;
+mod labels;
 mod review;
 mod simulation;
 
@@ -24,7 +26,7 @@ use dicta::compare::statistics::{
     SampledPopulation, bootstrap_table, krippendorff_alpha,
 };
 use fastrand::Rng;
-use simulation::{FIGURES, Plan, Tally, Truth, run_setting};
+use simulation::{FIGURES, Plan, Tally, Truth, run_further, run_setting};
 
 const TRIALS: u64 = 2000;
 const SIZES: [usize; 4] = [20, 50, 100, 400];
@@ -33,11 +35,16 @@ const DECISIONS: usize = 100_000;
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let has = |word: &str| arguments.iter().any(|argument| argument == word);
-    let all = !has("coverage") && !has("review") && !has("time");
+    let all = !["coverage", "further", "review", "time"]
+        .iter()
+        .any(|word| has(word));
     if all || has("coverage") {
         print_coverage(has("--settings"));
         println!("Coverage in %: lowest – highest of the settings.\n");
         println!("{}", comparison::paired_coverage_table(TRIALS));
+    }
+    if all || has("coverage") || has("further") {
+        print_further_coverage();
     }
     if all || has("review") {
         match review::coverage_table(TRIALS) {
@@ -166,6 +173,51 @@ fn print_coverage(prints_settings: bool) {
     println!();
 }
 
+/// Prints the coverage of the intervals for further items, for populations of several sizes.
+fn print_further_coverage() {
+    const SETTINGS: [(usize, usize); 6] = [
+        (26, 26),
+        (50, 50),
+        (100, 100),
+        (100, 50),
+        (400, 100),
+        (1000, 100),
+    ];
+    println!(
+        "Coverage in % for further items: lowest – median – highest; share of settings from 93 %.\n"
+    );
+    let heads = SETTINGS.map(|(items, size)| format!("{size} of {items}"));
+    println!(
+        "| figure | {} |\n|---|---|---|---|---|---|---|",
+        heads.join(" | ")
+    );
+    let tallies = SETTINGS.map(|setting| {
+        let plans = [Plan::Random, Plan::Verdict, Plan::Mixture].into_iter();
+        let tallies = plans.flat_map(|plan| {
+            let truths = Truth::all().into_iter();
+            truths.map(move |truth| run_further(truth, plan, setting, TRIALS))
+        });
+        tallies.collect::<Vec<_>>()
+    });
+    for (figure, name) in FIGURES.iter().enumerate() {
+        let row = tallies.each_ref().map(|tallies| {
+            let mut shares: Vec<f64> = tallies.iter().map(|all| all[figure].coverage()).collect();
+            shares.sort_by(f64::total_cmp);
+            let enough = shares.iter().filter(|share| **share >= 0.93).count();
+            let percent = |share: f64| (100.0 * share).round();
+            format!(
+                "{}–{}–{}; {:.2}",
+                percent(shares[0]),
+                percent(shares[shares.len() / 2]),
+                percent(shares[shares.len() - 1]),
+                enough as f64 / shares.len() as f64
+            )
+        });
+        println!("| {name} | {} |", row.join(" | "));
+    }
+    println!();
+}
+
 /// Returns the mean effective number of labels of the class of a figure; of the rarer class for figures of both.
 fn class_labels(setting: &Setting, figure: usize) -> f64 {
     let [_, tpr, tnr, _] = setting.tallies.map(Tally::mean_effective_labels);
@@ -245,7 +297,15 @@ fn print_times() -> bool {
         .collect();
     let (alpha, several) = time(|| krippendorff_alpha(&units, AlphaMetric::Nominal));
     assert!(alpha.is_ok());
+    let state = labels::LabelledState::new(DECISIONS);
+    let (found, of_state) = time(|| state.compute_figures());
+    assert!(found > 0);
+    let files = labels::LabelFiles::write(DECISIONS);
+    let (read, load) = time(|| files.load());
+    assert_eq!(read, DECISIONS);
     let rows = [
+        ("labels, loaded with their workspace", load, 300),
+        ("agreement of a state with its labels", of_state, 100),
         ("cells and figures", agreement, 100),
         (
             "bootstrap of κ, MCC, F1 and AC1, 2,000 resamples",

@@ -99,6 +99,8 @@ struct Item {
 pub(crate) struct World {
     items: Vec<Item>,
     truth: [f64; 4],
+    /// The figures of the source that the population comes from.
+    source: [f64; 4],
 }
 
 /// The figures of a trial, in the order of [`FIGURES`].
@@ -108,8 +110,13 @@ pub(crate) const FIGURES: [&str; 4] = ["corrected rate", "TPR", "TNR", "agreemen
 impl World {
     /// Makes a population. Its figures differ from the rates of the setting by chance.
     pub(crate) fn new(truth: Truth, seed: u64) -> Self {
+        Self::with_items(truth, ITEMS, seed)
+    }
+
+    /// Makes a population of any size.
+    pub(crate) fn with_items(truth: Truth, items: usize, seed: u64) -> Self {
         let mut random = Rng::with_seed(seed);
-        let items: Vec<Item> = (0..ITEMS)
+        let items: Vec<Item> = (0..items)
             .map(|_| {
                 let label = random.f64() < truth.pass_rate;
                 let is_hard = random.f64() < HARD_SHARE;
@@ -142,8 +149,19 @@ impl World {
                 share(&|item| item.verdict == item.label, &|_| true),
             ]
         };
+        let pass_rate = truth.pass_rate;
+        let source = [
+            pass_rate,
+            truth.tpr,
+            truth.tnr,
+            pass_rate * truth.tpr + (1.0 - pass_rate) * truth.tnr,
+        ];
         let truth = census(&items);
-        Self { items, truth }
+        Self {
+            items,
+            truth,
+            source,
+        }
     }
 
     /// Returns the true figures.
@@ -204,9 +222,9 @@ impl World {
             Plan::Mixture | Plan::Arrivals => {
                 // In a plan with arrivals, the last fifth of the items is not there for the first draw.
                 let there = if plan == Plan::Arrivals {
-                    ITEMS * 4 / 5
+                    items.len() * 4 / 5
                 } else {
-                    ITEMS
+                    items.len()
                 };
                 let present: Vec<bool> = (0..items.len()).map(|item| item < there).collect();
                 let strata = vec![0; items.len()];
@@ -334,6 +352,28 @@ pub(crate) fn run_setting(truth: Truth, plan: Plan, size: usize, trials: u64) ->
         let figures = estimate(&world.sample(plan, size, !seed));
         for ((tally, estimate), truth) in tallies.iter_mut().zip(&figures).zip(world.truth()) {
             tally.add(estimate, truth);
+        }
+    }
+    tallies
+}
+
+/// Runs trials with populations of `items` items. The intervals for further items must contain the figures of the source.
+pub(crate) fn run_further(
+    truth: Truth,
+    plan: Plan,
+    (items, size): (usize, usize),
+    trials: u64,
+) -> [Tally; 4] {
+    let mut tallies = [Tally::default(); 4];
+    for seed in 0..trials {
+        let world = World::with_items(truth, items, seed);
+        let figures = estimate(&world.sample(plan, size, !seed));
+        for ((tally, estimate), truth) in tallies.iter_mut().zip(figures).zip(world.source) {
+            let further = Estimate {
+                interval: estimate.further,
+                ..estimate
+            };
+            tally.add(&further, truth);
         }
     }
     tallies

@@ -13,20 +13,21 @@ use super::agree_unseal::{look_to_json, read_looks, record_unsealing, unseal_lab
 use super::agreement_args::AgreeArgs;
 use super::compare_figures::noise_to_json;
 use super::error::CommandError;
-use super::figure_json::{estimate_to_json, figure_to_json};
+use super::figure_json::{estimate_to_json, figure_to_json, interval_to_json};
 use super::format::{Format, format_list};
 use super::label_pairs::{compute_pair_figures, pair_figures_to_json, write_pair_figures};
 use super::population::select_population;
 use super::states::{LoadedState, StateCatalog};
-use crate::compare::statistics::{Confidence, ConfusionTable, Estimate};
+use crate::compare::statistics::{BootstrapInterval, Confidence, ConfusionTable, Estimate};
 use crate::compare::{
-    EvalFigures, EvalNoise, RaterFigures, ReferenceFigures, compute_judge_figures,
+    EvalFigures, EvalNoise, RaterFigures, ReferenceFigures, TableIntervals, compute_judge_figures,
     compute_label_figures, compute_reference_figures, measure_noise,
 };
 use crate::model::{make_visible, pluralize};
 use crate::report::agreement_text::{
-    adjusted_rate, count_missing_labels, describe_debug, describe_details, describe_label_gaps,
-    describe_measured, describe_people, describe_reference, format_estimate, has_labels,
+    adjusted_rate, answer_whether_good, count_missing_labels, describe_debug, describe_details,
+    describe_label_gaps, describe_measured, describe_people, describe_reference, format_estimate,
+    has_labels,
 };
 use crate::report::{ReportDetail, describe_noise};
 
@@ -104,7 +105,7 @@ pub(super) fn agree(args: &AgreeArgs, cx: &CommandCx) -> Result<u8, CommandError
                 "the labels"
             };
             let title = format!(
-                "agreement of {} with {labels}, 95 % intervals\n",
+                "agreement of {} with {labels} as they are now, 95 % intervals\n",
                 loaded.describe()
             );
             let mut out = format_human(title, &figures, &noise, cx.streams.out.detail);
@@ -118,7 +119,7 @@ pub(super) fn agree(args: &AgreeArgs, cx: &CommandCx) -> Result<u8, CommandError
     Ok(args
         .fail_on
         .as_ref()
-        .map_or(0, |gate| apply_gate(gate, &figures, cx)))
+        .map_or(0, |gate| apply_gate(gate, state, &figures, cx)))
 }
 
 /// Returns the noise of the judge of an eval.
@@ -149,7 +150,8 @@ fn format_human(
         } else {
             out.push('\n');
         }
-        let mut lines = describe_measured(eval);
+        let mut lines = vec![format!("good enough? {}", answer_whether_good(eval))];
+        lines.extend(describe_measured(eval));
         lines.extend(describe(eval).map(|noise| format!("noise      {noise}")));
         lines.extend(describe_label_gaps(eval));
         lines.extend(describe_debug(eval));
@@ -272,25 +274,40 @@ fn table_to_json(table: &ConfusionTable) -> Value {
     })
 }
 
-fn details_to_json(table: &ConfusionTable) -> Value {
-    let kappa = table.kappa_interval(Confidence::P95).ok();
+fn details_to_json(table: &ConfusionTable, intervals: Option<&TableIntervals>) -> Value {
+    let limits = |choose: fn(&TableIntervals) -> Option<BootstrapInterval>| {
+        interval_to_json(intervals.and_then(choose).map(|one| one.interval))
+    };
+    let (kappa, mcc) = (limits(|one| one.kappa), limits(|one| one.mcc));
+    let (f1, ac1) = (limits(|one| one.f1), limits(|one| one.ac1));
     json!({
         "precision_on_fail": figure_to_json(table.precision_on_fail()),
         "recall_on_fail": figure_to_json(table.tnr()),
         "f1_on_fail": figure_to_json(table.f1_on_fail()),
+        "f1_on_fail_lower": f1.0,
+        "f1_on_fail_upper": f1.1,
         "balanced_accuracy": figure_to_json(table.balanced_accuracy()),
         "mcc": figure_to_json(table.mcc()),
+        "mcc_lower": mcc.0,
+        "mcc_upper": mcc.1,
         "kappa": figure_to_json(table.kappa()),
-        "kappa_lower": kappa.map(|interval| interval.lower),
-        "kappa_upper": kappa.map(|interval| interval.upper),
+        "kappa_lower": kappa.0,
+        "kappa_upper": kappa.1,
         "kappa_max": figure_to_json(table.kappa_max()),
         "ac1": figure_to_json(table.ac1()),
+        "ac1_lower": ac1.0,
+        "ac1_upper": ac1.1,
+        "bootstrap": intervals.map(|one| json!({
+            "resamples": one.settings.draws,
+            "seed": one.settings.seed,
+            "approximate": one.is_approximate,
+        })),
     })
 }
 
 fn raters_to_json(raters: &RaterFigures) -> Value {
     let pairs = raters.pairs.iter().map(|pair| {
-        let interval = pair.kappa_interval().ok();
+        let interval = pair.kappa_interval.ok();
         json!({
             "raters": [pair.first, pair.second],
             "common": pair.common,
@@ -325,6 +342,7 @@ fn eval_to_json(eval: &EvalFigures, noise: Option<&EvalNoise>) -> Value {
         "shots": eval.shots,
         "noise": noise.filter(|noise| !noise.is_unknown()).map(noise_to_json),
         "confidence": Confidence::P95.share(),
+        "answer": answer_whether_good(eval),
         "measured": eval.measured.as_ref().map(|measured| json!({
             "tpr": estimate_to_json(&measured.tpr),
             "tnr": estimate_to_json(&measured.tnr),
@@ -335,14 +353,15 @@ fn eval_to_json(eval: &EvalFigures, noise: Option<&EvalNoise>) -> Value {
             "base_rate": figure_to_json(measured.weighted.base_rate()),
             "majority_accuracy": figure_to_json(measured.weighted.majority_accuracy()),
             "counts": table_to_json(&measured.counts),
-            "details": details_to_json(&measured.weighted),
+            "details": details_to_json(&measured.weighted, eval.intervals.as_ref()),
         })),
         "debug": {
             "counts": table_to_json(&eval.debug),
-            "details": details_to_json(&eval.debug),
+            "details": details_to_json(&eval.debug, None),
         },
         "scores": eval.scores.as_ref().map(|scores| json!({
             "pairs": scores.pairs,
+            "measured": scores.is_measured,
             "weighted_kappa": figure_to_json(scores.weighted_kappa),
             "rho": figure_to_json(scores.rho),
             "tau_b": figure_to_json(scores.tau_b),

@@ -3,7 +3,9 @@
 use super::CommandCx;
 use crate::compare::EvalFigures;
 use crate::compare::statistics::{BoundCheck, Estimate, check_lower_bound};
-use crate::model::{ExitReason, pluralize};
+use crate::model::ExitReason;
+use crate::record::State;
+use crate::report::agreement_text::has_labels;
 
 /// The conditions on figures under which a command fails.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -70,9 +72,10 @@ impl AgreementGate {
             ));
         }
         let Some(measured) = &figures.measured else {
-            result.too_few.push(
-                "no measured labels: `dicta label --queue random` draws what to label".to_owned(),
-            );
+            result.too_few.push(format!(
+                "no measured labels: `dicta label --queue random --eval {}/{}` draws what to label",
+                figures.rubric, figures.eval
+            ));
             return result;
         };
         let bounds = [
@@ -89,10 +92,22 @@ impl AgreementGate {
     }
 }
 
-/// Checks the figures of all evals with labels, prints why a condition does not hold, and returns the exit code.
-pub(super) fn apply_gate(gate: &AgreementGate, figures: &[EvalFigures], cx: &CommandCx) -> u8 {
+/// Checks the figures of all judged evals of a state, and of others with labels. Prints why a condition does not hold,
+/// and returns the exit code. `figures` are those of the evals of the state, in its order.
+pub(super) fn apply_gate(
+    gate: &AgreementGate,
+    state: &State,
+    figures: &[EvalFigures],
+    cx: &CommandCx,
+) -> u8 {
     let (mut has_failed, mut is_undecided) = (false, false);
-    for eval in figures.iter().filter(|eval| has_labels(eval)) {
+    let evals = state.header.evals.iter().zip(figures);
+    // A judged eval without any label is not good; nothing is known about it.
+    let checked = evals.filter(|(spec, eval)| {
+        let is_judged = spec.judged || spec.judge.is_some() || spec.panel.is_some();
+        has_labels(eval) || (is_judged && eval.decisions > 0)
+    });
+    for (_, eval) in checked {
         let result = gate.check(eval);
         has_failed |= !result.failed.is_empty();
         is_undecided |= !result.too_few.is_empty();
@@ -116,26 +131,12 @@ pub(super) fn apply_gate(gate: &AgreementGate, figures: &[EvalFigures], cx: &Com
     }
 }
 
-/// Reports whether an eval has any label, or a draw whose labels are missing.
-pub(super) fn has_labels(eval: &EvalFigures) -> bool {
-    let is_drawn = eval.population.cells.iter().any(|cell| cell.missing > 0);
-    eval.measured.is_some() || eval.debug.labels() > 0.0 || is_drawn || eval.to_confirm > 0
-}
-
-/// Describes labels that wait for a confirmation.
-pub(super) fn describe_to_confirm(labels: u64) -> String {
-    format!(
-        "{} to confirm, because the question or the transcript changed: `dicta labels drift` lists them",
-        pluralize(labels, "label")
-    )
-}
-
 fn check_bound(name: &str, estimate: &Estimate, bound: f64, result: &mut GateResult) {
     match check_lower_bound(estimate, bound, 0) {
         BoundCheck::Holds => {}
         BoundCheck::Fails => result.failed.push(format!(
-            "{name}: the lower limit {:.2} is below {bound}",
-            estimate.interval.lower
+            "{name}: the lower limit {:.2} for further transcripts like these is below {bound}",
+            estimate.further.lower
         )),
         BoundCheck::TooFewLabels(missing) => result.too_few.push(format!(
             "{name}: {} labels of its class are too few, {missing} more needed",

@@ -109,7 +109,7 @@ pub(super) fn compare(args: &CompareArgs, cx: &CommandCx) -> Result<u8, CommandE
         }
     }
     if let Some(gate) = gate {
-        let gated = apply_gate(gate, &gate_figures, cx);
+        let gated = apply_gate(gate, &new.state, &gate_figures, cx);
         // A failure is more important than too few labels.
         code = if code == 0 { gated } else { code };
     }

@@ -9,7 +9,9 @@ use serde_json::{Value, json};
 use super::error::CommandError;
 use super::figure_json::interval_to_json;
 use super::states::{LoadedState, StateCatalog};
-use crate::compare::statistics::{Confidence, PairedCounts, PairedMethod, RepeatedCell};
+use crate::compare::statistics::{
+    Confidence, FigurePresentation, PairedCounts, PairedMethod, RepeatedCell,
+};
 use crate::compare::{
     EvalLabels, EvalNoise, FlipNoise, NoiseBasis, PairedFigures, StateChange,
     collect_paired_labels, compare_with_noise, compute_paired_figures, find_noisy_flip,
@@ -17,6 +19,7 @@ use crate::compare::{
 };
 use crate::model::{Labels, RecordedDraw, pluralize};
 use crate::record::{NoiseRecords, State};
+use crate::report::agreement_text::describe_to_confirm;
 use crate::report::html::EvalFigureLines;
 use crate::report::{
     describe_flip_noise, describe_noise, describe_paired_figures, format_as_code, format_p_value,
@@ -205,11 +208,15 @@ impl ComparisonFigures {
             let difference = difference.filter(|_| counts.labels() > 0).map_or_else(
                 || "–".to_owned(),
                 |one| {
-                    format!(
-                        "{} points ({})",
-                        format_points_interval(one.interval),
-                        format_points(one.difference)
-                    )
+                    let interval = format_points_interval(one.further);
+                    // Very few labels show no bare number.
+                    if FigurePresentation::for_labels(counts.labels())
+                        == FigurePresentation::CountsOnly
+                    {
+                        format!("{interval} points")
+                    } else {
+                        format!("{interval} points ({})", format_points(one.difference))
+                    }
                 },
             );
             let p = |p: Option<f64>| p.map_or_else(|| "–".to_owned(), format_p_value);
@@ -258,7 +265,7 @@ fn describe_row(row: &EvalRow<'_>) -> Vec<String> {
     let noise = row.noise.and_then(describe_noise);
     lines.extend(noise.map(|noise| format!("noise: {noise}")));
     if row.to_confirm > 0 {
-        lines.push(super::agree_gate::describe_to_confirm(row.to_confirm));
+        lines.push(describe_to_confirm(row.to_confirm));
     }
     lines
 }
@@ -293,6 +300,8 @@ pub(super) fn paired_to_json(figures: &PairedFigures) -> Value {
             "value": one.difference,
             "lower": one.interval.lower,
             "upper": one.interval.upper,
+            "further_lower": one.further.lower,
+            "further_upper": one.further.upper,
             "method": name_method(one.method),
         })),
         "undefined": measured.and_then(|one| one.difference.err()).map(|why| why.to_string()),

@@ -24,6 +24,8 @@ pub(super) fn estimate_to_json(estimate: &Estimate) -> Value {
         "undefined": estimate.point.err().map(|why| why.to_string()),
         "lower": estimate.interval.lower,
         "upper": estimate.interval.upper,
+        "further_lower": estimate.further.lower,
+        "further_upper": estimate.further.upper,
         "labels": estimate.labels,
         "effective_labels": estimate.effective_labels,
     })

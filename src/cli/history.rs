@@ -539,6 +539,9 @@ fn format_rows(rows: &[HistoryRow<'_>], entries: usize, width: usize) -> String 
     if rows.iter().any(|row| row.is_baseline) {
         out.push_str("* the baseline\n");
     }
+    if rows.iter().any(|row| row.agreement.total() > 0) {
+        out.push_str("agreement: with the labels as they are now, also of earlier states\n");
+    }
     if rows.len() < entries {
         let _infallible = writeln!(
             out,
@@ -569,7 +572,7 @@ fn format_markdown(rows: &[HistoryRow<'_>]) -> String {
         let difference = measured.and_then(|figures| figures.difference.ok());
         let difference = difference.map_or_else(
             || "–".to_owned(),
-            |one| format!("{} points", format_points_interval(one.interval)),
+            |one| format!("{} points", format_points_interval(one.further)),
         );
         let p = measured.and_then(|figures| figures.p_value);
         let _infallible = writeln!(

@@ -141,13 +141,15 @@ impl PairFigures {
     fn estimate(&self) -> Estimate {
         let labels = self.agreement.total();
         let share = self.agreement.same as f64 / labels as f64;
+        let interval = wilson_interval(share, labels as f64, Confidence::P95);
         Estimate {
             point: if labels == 0 {
                 Err(Undefined::NoLabels)
             } else {
                 Ok(share)
             },
-            interval: wilson_interval(share, labels as f64, Confidence::P95),
+            interval,
+            further: interval,
             labels,
             effective_labels: labels as f64,
         }

@@ -12,8 +12,8 @@ use super::population::select_population;
 use super::states::{LoadedState, StateCatalog};
 use super::workspace_args::WorkspaceArgs;
 use crate::compare::statistics::{
-    ClassProgress, Confidence, DrawSuggestion, FigurePresentation, VerdictStratum, labels_missing,
-    suggest_draws,
+    ClassProgress, Confidence, DrawSuggestion, Estimate, FigurePresentation, MeasuredShare,
+    VerdictStratum, labels_missing, suggest_draws,
 };
 use crate::compare::{
     DrawQuota, DrawRequest, EvalFigures, LabelQueue, QueueEval, QueueItem, QueueLabel,
@@ -270,9 +270,10 @@ pub(super) fn plan_labels(args: &LabelPlanArgs, cx: &CommandCx) -> Result<u8, Co
         |_| true,
     );
     let mut out = format!(
-        "labels that are missing for 95 % intervals of ±{}\n",
+        "labels that are missing for 95 % intervals of ±{}, for further transcripts like these\n",
         args.half_width
     );
+    let mut is_any_planned = false;
     let mut suggestions: HashMap<usize, DrawSuggestion> = HashMap::new();
     for (at, eval) in figures.iter().enumerate() {
         let spec = &state.header.evals[at];
@@ -281,27 +282,28 @@ pub(super) fn plan_labels(args: &LabelPlanArgs, cx: &CommandCx) -> Result<u8, Co
         if !is_wanted || eval.decisions == 0 {
             continue;
         }
-        let (passes, fails) = missing_labels(eval, args.half_width);
+        let measured = eval.measured.as_ref();
+        let [tpr, tnr] = [measured.map(|one| &one.tpr), measured.map(|one| &one.tnr)];
+        let [passes, fails] = [tpr, tnr].map(|one| count_missing(one, args.half_width));
         let items = labelling.items(u32::try_from(at).unwrap_or(u32::MAX), None, cx)?;
         let suggestion = suggest(passes, fails, eval, &labelling, &items);
         let _infallible = writeln!(
             out,
-            "\n{}/{}\n  {} of label passes for TPR, {} of label fails for TNR\n  about: draw {} of the judge's passes and {} of its fails{}",
+            "\n{}/{}\n  {} of label passes for TPR, {} of label fails for TNR\n  {}\n  {}\n  {}",
             eval.rubric,
             eval.eval,
             pluralize(passes, "label"),
             pluralize(fails, "label"),
-            suggestion.from_judged_passes,
-            suggestion.from_judged_fails,
-            if suggestion.is_enough {
-                ""
-            } else {
-                "; all that there are will not be enough: more transcripts are needed"
-            }
+            describe_class("TPR", tpr, "label passes"),
+            describe_class("TNR", tnr, "label fails"),
+            describe_suggestion(&suggestion, passes + fails)
         );
-        suggestions.insert(at, suggestion);
+        if passes + fails > 0 {
+            suggestions.insert(at, suggestion);
+        }
+        is_any_planned = true;
     }
-    if suggestions.is_empty() {
+    if !is_any_planned {
         out.push_str("\nno eval has a judge; name one with --eval\n");
     }
     cx.streams.print(&out);
@@ -331,24 +333,50 @@ pub(super) fn plan_labels(args: &LabelPlanArgs, cx: &CommandCx) -> Result<u8, Co
     Ok(0)
 }
 
-fn missing_labels(eval: &EvalFigures, half_width: f64) -> (u64, u64) {
-    let progress = |estimate: Option<&crate::compare::statistics::Estimate>| {
-        estimate.map_or_else(ClassProgress::default, |estimate| ClassProgress {
-            labels: estimate.labels,
-            effective_labels: estimate.effective_labels,
-            // A share of few labels would promise too much.
-            measured_share: estimate.point.ok().filter(|_| {
-                FigurePresentation::for_labels(estimate.labels) == FigurePresentation::PointFirst
-            }),
-        })
+/// Returns TPR or TNR if it has enough labels. A share of few labels would promise too much.
+fn find_measured_share(estimate: &Estimate) -> Option<MeasuredShare> {
+    let share = estimate.point.ok()?;
+    let presentation = FigurePresentation::for_labels(estimate.labels);
+    (presentation == FigurePresentation::PointFirst).then(|| MeasuredShare {
+        share,
+        half_width: estimate.further.half_width(),
+    })
+}
+
+fn count_missing(estimate: Option<&Estimate>, half_width: f64) -> u64 {
+    let progress = estimate.map_or_else(ClassProgress::default, |estimate| ClassProgress {
+        labels: estimate.labels,
+        effective_labels: estimate.effective_labels,
+        measured: find_measured_share(estimate),
+    });
+    labels_missing(progress, half_width, Confidence::P95).unwrap_or(u64::MAX)
+}
+
+/// Describes the labels of a class so far: `TPR now: 60 label passes, 0.95 ±0.06`.
+fn describe_class(name: &str, estimate: Option<&Estimate>, class: &str) -> String {
+    let labels = estimate.map_or(0, |estimate| estimate.labels);
+    match estimate.and_then(find_measured_share) {
+        Some(MeasuredShare { share, half_width }) => {
+            format!("{name} now: {labels} {class}, {share:.2} ±{half_width:.2}")
+        }
+        None => format!(
+            "{name} now: {labels} {class}, too few for a number; the plan expects a share of 0.90"
+        ),
+    }
+}
+
+fn describe_suggestion(suggestion: &DrawSuggestion, missing: u64) -> String {
+    if missing == 0 {
+        return "nothing is missing".to_owned();
+    }
+    let enough = if suggestion.is_enough {
+        ""
+    } else {
+        "; all that there are will not be enough: more transcripts are needed"
     };
-    let measured = eval.measured.as_ref();
-    let missing = |estimate| {
-        labels_missing(progress(estimate), half_width, Confidence::P95).unwrap_or(u64::MAX)
-    };
-    (
-        missing(measured.map(|one| &one.tpr)),
-        missing(measured.map(|one| &one.tnr)),
+    format!(
+        "about: draw {} of the judge's passes and {} of its fails{enough}",
+        suggestion.from_judged_passes, suggestion.from_judged_fails
     )
 }
 

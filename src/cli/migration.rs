@@ -19,6 +19,7 @@ use crate::compare::{PairSide, PairedLabels};
 use crate::event::{EvalSpec, RunHeader};
 use crate::model::{Millis, format_usd, pluralize};
 use crate::record::{EvalEditKind, State, find_edits};
+use crate::report::agreement_text::{format_range, format_with_range};
 use crate::report::{describe_edit, format_points};
 
 /// The classes of labels with their figures: TPR over label passes, TNR over label fails.
@@ -281,19 +282,12 @@ impl JudgeSide {
     }
 }
 
+/// Formats a figure with its interval for further transcripts, because the newer judge is about to be used on them.
 fn format_estimate(estimate: &Estimate) -> String {
-    let interval = estimate.interval;
-    let range = format!("{:.2}–{:.2}", interval.lower, interval.upper);
-    match estimate.point {
-        Err(why) => format!("undefined ({why})"),
-        // Few labels show no bare number.
-        Ok(_)
-            if FigurePresentation::for_labels(estimate.labels)
-                == FigurePresentation::CountsOnly =>
-        {
-            range
-        }
-        Ok(point) => format!("{point:.2} [{range}]"),
+    let interval = Some(estimate.further);
+    match FigurePresentation::for_labels(estimate.labels) {
+        FigurePresentation::CountsOnly if estimate.point.is_ok() => format_range(estimate.further),
+        _ => format_with_range(estimate.point, interval, estimate.labels),
     }
 }
 
@@ -395,6 +389,8 @@ impl EvalMigration {
                 "value": one.difference,
                 "lower": one.interval.lower,
                 "upper": one.interval.upper,
+                "further_lower": one.further.lower,
+                "further_upper": one.further.upper,
                 "method": name_method(one.method),
             })));
             value["lower_limit"] = json!(test.map(|test| test.lower_limit));

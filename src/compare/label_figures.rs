@@ -8,9 +8,9 @@ use std::collections::{HashMap, HashSet};
 
 use super::rater_figures::{RaterFigures, RaterTally};
 use super::statistics::{
-    AgreementFigures, Confidence, ConfusionTable, DisagreementWeight, Figure, MeasuredLabel,
-    PopulationItem, SampledPopulation, kendall_tau_b, mean_absolute_error, score_bias,
-    spearman_rho, weighted_kappa,
+    AgreementFigures, Bootstrap, BootstrapInterval, Confidence, ConfusionTable, DisagreementWeight,
+    FEW_LABELS_FOR_BOOTSTRAP, Figure, MeasuredLabel, PopulationItem, SampledPopulation,
+    bootstrap_table, kendall_tau_b, mean_absolute_error, score_bias, spearman_rho, weighted_kappa,
 };
 use crate::model::{DisagreementCause, LabelLookup, Labels, RecordedDraw};
 use crate::record::{RecordedCell, State, StateDecision};
@@ -26,6 +26,8 @@ pub struct EvalFigures {
     pub population: SampledPopulation,
     /// The figures of the population; `None` if no drawn decision has a label.
     pub measured: Option<AgreementFigures>,
+    /// The bootstrap intervals of the figures of the weighted table; `None` if `measured` is `None`.
+    pub intervals: Option<TableIntervals>,
     /// True if the labels are one simple random sample.
     pub is_one_random_draw: bool,
     /// The number of decisions in the population without a draw. It is the whole population if nothing was drawn.
@@ -34,7 +36,7 @@ pub struct EvalFigures {
     pub debug: ConfusionTable,
     /// The number of labels in `debug`.
     pub debug_labels: u64,
-    /// The figures of scores, over all labels with a score.
+    /// The figures of scores, over drawn labels with a score; over debug labels if no drawn label has a score.
     pub scores: Option<ScoreFigures>,
     /// The number of labels of people who could not decide.
     pub unsure: u64,
@@ -52,11 +54,52 @@ pub struct EvalFigures {
     pub causes: CauseCounts,
 }
 
+/// The intervals of figures of a population that have none of their own; each is `None` if too many resamples have no
+/// value.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct TableIntervals {
+    /// The interval of κ.
+    pub kappa: Option<BootstrapInterval>,
+    /// The interval of MCC.
+    pub mcc: Option<BootstrapInterval>,
+    /// The interval of F1 on fail.
+    pub f1: Option<BootstrapInterval>,
+    /// The interval of AC1.
+    pub ac1: Option<BootstrapInterval>,
+    /// The settings of the bootstrap.
+    pub settings: Bootstrap,
+    /// True under 100 labels.
+    pub is_approximate: bool,
+}
+
+impl TableIntervals {
+    /// Resamples the labels of a population. The time does not depend on their number.
+    pub fn compute(population: &SampledPopulation, confidence: Confidence) -> Self {
+        let settings = Bootstrap {
+            confidence,
+            ..Bootstrap::default()
+        };
+        let interval = |statistic: fn(&ConfusionTable) -> Figure| {
+            bootstrap_table(population, settings, statistic).ok()
+        };
+        Self {
+            kappa: interval(|table| table.kappa()),
+            mcc: interval(|table| table.mcc()),
+            f1: interval(|table| table.f1_on_fail()),
+            ac1: interval(|table| table.ac1()),
+            settings,
+            is_approximate: population.labels() < FEW_LABELS_FOR_BOOTSTRAP,
+        }
+    }
+}
+
 /// The agreement of scores with the scores of labels.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ScoreFigures {
     /// The number of pairs.
     pub pairs: u64,
+    /// True if a draw chose the labels. Debug labels measure no population.
+    pub is_measured: bool,
     /// κ with quadratic weights.
     pub weighted_kappa: Figure,
     /// Spearman's ρ.
@@ -284,7 +327,9 @@ struct SortedLabels<'d> {
     items: Vec<SortedItem>,
     debug: ConfusionTable,
     debug_labels: u64,
-    scores: Vec<(f64, f64)>,
+    /// The scores of a person and of the judge, of drawn labels and of debug labels.
+    drawn_scores: Vec<(f64, f64)>,
+    debug_scores: Vec<(f64, f64)>,
     people: RaterTally,
     judges: RaterTally,
     causes: CauseCounts,
@@ -306,7 +351,8 @@ impl<'d> SortedLabels<'d> {
             items: Vec::new(),
             debug: ConfusionTable::default(),
             debug_labels: 0,
-            scores: Vec::new(),
+            drawn_scores: Vec::new(),
+            debug_scores: Vec::new(),
             people: RaterTally::default(),
             judges: RaterTally::default(),
             causes: CauseCounts::default(),
@@ -336,7 +382,12 @@ impl<'d> SortedLabels<'d> {
         let passed = label.answer.flatten();
         self.unsure += u64::from(label.answer == Some(None));
         if let (Some(person), Some(judge)) = (label.score, decision.score) {
-            self.scores.push((person, judge));
+            let scores = if is_drawn {
+                &mut self.drawn_scores
+            } else {
+                &mut self.debug_scores
+            };
+            scores.push((person, judge));
         }
         if !is_drawn && let (Some(passed), Some(verdict)) = (passed, verdict) {
             self.debug.add(passed, verdict, 1.0);
@@ -384,13 +435,23 @@ impl<'d> SortedLabels<'d> {
         });
         let population = SampledPopulation::from_items(items);
         let measured = (population.labels() > 0).then(|| population.figures(confidence));
-        let scores = (!self.scores.is_empty()).then(|| ScoreFigures {
-            pairs: self.scores.len() as u64,
-            weighted_kappa: weighted_kappa(&self.scores, DisagreementWeight::Quadratic),
-            rho: spearman_rho(&self.scores),
-            tau_b: kendall_tau_b(&self.scores),
-            mean_error: mean_absolute_error(&self.scores),
-            bias: score_bias(&self.scores),
+        let intervals = measured
+            .is_some()
+            .then(|| TableIntervals::compute(&population, confidence));
+        let is_measured = !self.drawn_scores.is_empty();
+        let pairs = if is_measured {
+            &self.drawn_scores
+        } else {
+            &self.debug_scores
+        };
+        let scores = (!pairs.is_empty()).then(|| ScoreFigures {
+            pairs: pairs.len() as u64,
+            is_measured,
+            weighted_kappa: weighted_kappa(pairs, DisagreementWeight::Quadratic),
+            rho: spearman_rho(pairs),
+            tau_b: kendall_tau_b(pairs),
+            mean_error: mean_absolute_error(pairs),
+            bias: score_bias(pairs),
         });
         EvalFigures {
             rubric: rubric.to_owned(),
@@ -398,6 +459,7 @@ impl<'d> SortedLabels<'d> {
             is_one_random_draw: population.is_one_random_draw(),
             population,
             measured,
+            intervals,
             decisions: self.decisions,
             debug: self.debug,
             debug_labels: self.debug_labels,

@@ -43,8 +43,8 @@ pub use judge_noise::{
     find_noisy_flip, find_repeats, is_noisy, measure_noise,
 };
 pub use label_figures::{
-    CauseCounts, EvalFigures, FigureLabel, LabelledDecision, ScoreFigures, compute_eval_figures,
-    compute_judge_figures, compute_label_figures, name_judge,
+    CauseCounts, EvalFigures, FigureLabel, LabelledDecision, ScoreFigures, TableIntervals,
+    compute_eval_figures, compute_judge_figures, compute_label_figures, name_judge,
 };
 pub use label_queue::{
     DrawQuota, DrawRequest, LabelQueue, QueueEval, QueueItem, QueueLabel, StratumProperty,

@@ -5,9 +5,12 @@
 use std::collections::BTreeMap;
 
 use super::statistics::{
-    AlphaMetric, Confidence, ConfusionTable, Figure, Interval, Undefined, fleiss_kappa,
-    krippendorff_alpha,
+    AlphaMetric, Bootstrap, Confidence, ConfusionTable, Figure, Interval, Undefined,
+    bootstrap_cases, fleiss_kappa, krippendorff_alpha,
 };
+
+/// The number of common decisions from which the normal interval of κ holds.
+const ENOUGH_FOR_NORMAL: u64 = 50;
 
 /// Two raters and their common decisions.
 #[derive(Debug, Clone, PartialEq)]
@@ -22,17 +25,14 @@ pub struct RaterPair {
     pub common: u64,
     /// The number of common decisions with the same answer.
     pub same: u64,
+    /// The interval of κ: by a bootstrap with under 50 common decisions, if enough resamples have a value.
+    pub kappa_interval: Result<Interval, Undefined>,
 }
 
 impl RaterPair {
     /// Returns Cohen's κ.
     pub fn kappa(&self) -> Figure {
         self.table.kappa()
-    }
-
-    /// Returns the interval of κ.
-    pub fn kappa_interval(&self) -> Result<Interval, Undefined> {
-        self.table.kappa_interval(Confidence::P95)
     }
 }
 
@@ -127,6 +127,7 @@ impl RaterTally {
                 table: counts.table,
                 common: counts.common,
                 same: counts.same,
+                kappa_interval: find_kappa_interval(&counts.table, counts.common),
             })
             .collect();
         // The sort is stable, so pairs with equal counts stay in alphabetical order.
@@ -140,6 +141,34 @@ impl RaterTally {
             pairs,
         }
     }
+}
+
+fn find_kappa_interval(table: &ConfusionTable, common: u64) -> Result<Interval, Undefined> {
+    let normal = table.kappa_interval(Confidence::P95);
+    if common >= ENOUGH_FOR_NORMAL {
+        return normal;
+    }
+    let answers = [
+        ((true, true), table.true_pass),
+        ((true, false), table.false_fail),
+        ((false, true), table.false_pass),
+        ((false, false), table.true_fail),
+    ];
+    let cases: Vec<(bool, bool)> = answers
+        .into_iter()
+        .flat_map(|(answers, count)| {
+            let cases = (0..common).take_while(move |case| (*case as f64) + 0.5 < count);
+            cases.map(move |_| answers)
+        })
+        .collect();
+    let resampled = bootstrap_cases(&[cases.as_slice()], Bootstrap::default(), |cases| {
+        let mut table = ConfusionTable::default();
+        for (first, second) in cases {
+            table.add(*first, *second, 1.0);
+        }
+        table.kappa()
+    });
+    resampled.map(|found| found.interval).or(normal)
 }
 
 fn agreement_of_pairs(units: &[[u64; 2]]) -> Figure {
@@ -177,6 +206,8 @@ mod tests {
         let pair = found.closest_pair().expect("a pair");
         assert_eq!((pair.common, pair.same), (50, 35));
         assert!((pair.kappa().expect("a value") - 0.4).abs() < 1e-9);
+        let interval = pair.kappa_interval.expect("an interval");
+        assert!((interval.lower - 0.151_092).abs() < 1e-6, "{interval:?}");
         assert!((found.agreement.expect("a value") - 0.7).abs() < 1e-9);
         // Scott's π of this table is 0.394; α corrects it for 100 ratings.
         let pi = 1.0 - 0.3 / (1.0 - (0.55_f64.powi(2) + 0.45_f64.powi(2)));
@@ -195,6 +226,23 @@ mod tests {
         assert!(found.alpha.is_ok());
         let first = found.closest_pair().expect("a pair");
         assert_eq!((first.first.as_str(), first.second.as_str()), ("a", "c"));
+    }
+
+    #[test]
+    fn kappa_of_few_common_answers_has_a_bootstrap_interval() {
+        let mut tally = RaterTally::default();
+        for (ann, bo) in [(true, true), (false, false), (true, true), (false, true)].repeat(5) {
+            tally.add([("ann", ann), ("bo", bo)]);
+        }
+        let pair = tally.finish().pairs.remove(0);
+        let interval = pair.kappa_interval.expect("an interval");
+        let normal = pair.table.kappa_interval(Confidence::P95);
+        assert_ne!(Ok(interval), normal);
+        assert!(
+            interval.contains(0.5) && interval.upper <= 1.0,
+            "{interval:?}"
+        );
+        assert!((0.5..0.8).contains(&interval.width()), "{interval:?}");
     }
 
     #[test]

@@ -82,11 +82,17 @@ impl ReferenceFigures {
         let [[true_fail, false_pass], [false_fail, true_pass]] = pairs;
         let counts = ConfusionTable::from_counts(true_pass, false_pass, true_fail, false_fail);
         let (passes, fails) = (true_pass + false_fail, true_fail + false_pass);
-        let estimate = |point: Figure, labels: u64| Estimate {
-            point,
-            interval: wilson_interval(point.unwrap_or_default(), labels as f64, confidence),
-            labels,
-            effective_labels: labels as f64,
+        // All decisions are compared, so the interval is about further ones.
+        let estimate = |point: Figure, labels: u64| {
+            let share = point.unwrap_or_default();
+            let interval = wilson_interval(share, labels as f64, confidence);
+            Estimate {
+                point,
+                interval,
+                further: interval,
+                labels,
+                effective_labels: labels as f64,
+            }
         };
         let (rubric, eval, reference) = names;
         Self {

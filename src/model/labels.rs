@@ -88,34 +88,33 @@ impl<'l> LabelLookup<'l> {
     }
 }
 
-/// Labels, indexed by transcript and eval.
+/// Labels, indexed by eval and transcript.
 #[derive(Debug, Clone, Default)]
 pub struct Labels {
-    by_transcript_and_eval: HashMap<LabelKey, Vec<Label>>,
+    /// Two levels, because a lookup in one map with a key of two texts would need owned texts.
+    by_eval: HashMap<String, LabelsByTranscript>,
     seal: Option<Arc<LabelSeal>>,
 }
 
-/// The ids that every label has.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct LabelKey {
-    transcript: String,
-    eval: String,
-}
+/// The labels of one eval by the id of their transcript, each list in the order of the files.
+type LabelsByTranscript = HashMap<String, Vec<Label>>;
 
 impl Labels {
     /// Indexes labels. Of several labels of one decision the last one counts, because files of labels grow at their
     /// end.
     pub fn new(labels: impl IntoIterator<Item = Label>) -> Self {
-        let mut by_transcript_and_eval: HashMap<LabelKey, Vec<Label>> = HashMap::new();
+        let mut by_eval: HashMap<String, LabelsByTranscript> = HashMap::new();
         for label in labels {
-            let key = LabelKey {
-                transcript: label.transcript.clone(),
-                eval: label.eval.clone(),
-            };
-            by_transcript_and_eval.entry(key).or_default().push(label);
+            if !by_eval.contains_key(&label.eval) {
+                by_eval.insert(label.eval.clone(), HashMap::new());
+            }
+            if let Some(of_eval) = by_eval.get_mut(&label.eval) {
+                let transcript = label.transcript.clone();
+                of_eval.entry(transcript).or_default().push(label);
+            }
         }
         Self {
-            by_transcript_and_eval,
+            by_eval,
             seal: None,
         }
     }
@@ -124,8 +123,10 @@ impl Labels {
     /// this type.
     #[must_use]
     pub fn with_seal(mut self, seal: Arc<LabelSeal>) -> Self {
-        self.by_transcript_and_eval
-            .retain(|key, _| !seal.covers(&key.transcript));
+        for of_eval in self.by_eval.values_mut() {
+            of_eval.retain(|transcript, _| !seal.covers(transcript));
+        }
+        self.by_eval.retain(|_, of_eval| !of_eval.is_empty());
         self.seal = Some(seal);
         self
     }
@@ -144,19 +145,17 @@ impl Labels {
 
     /// Returns true if the set has neither visible nor sealed labels.
     pub fn is_empty(&self) -> bool {
-        self.by_transcript_and_eval.is_empty()
-            && self.seal.as_ref().is_none_or(|seal| seal.is_empty())
+        self.by_eval.is_empty() && self.seal.as_ref().is_none_or(|seal| seal.is_empty())
     }
 
     /// Returns all visible labels of a decision, in the order of the files, whatever their question.
-    pub fn list(&self, query: &LabelQuery<'_>) -> impl Iterator<Item = &Label> {
-        // A lookup in a map with a key of two texts needs owned texts.
-        let key = LabelKey {
-            transcript: query.transcript.to_owned(),
-            eval: query.eval.to_owned(),
-        };
-        let rubric = query.rubric.to_owned();
-        let found = self.by_transcript_and_eval.get(&key);
+    pub fn list<'l, 'q>(
+        &'l self,
+        query: &LabelQuery<'q>,
+    ) -> impl Iterator<Item = &'l Label> + use<'l, 'q> {
+        let rubric = query.rubric;
+        let of_eval = self.by_eval.get(query.eval);
+        let found = of_eval.and_then(|labels| labels.get(query.transcript));
         let found = found.map_or(&[][..], Vec::as_slice).iter();
         found.filter(move |label| label.rubric.as_ref().is_none_or(|id| *id == rubric))
     }
@@ -198,7 +197,8 @@ impl Labels {
 
     /// Looks up the label of a decision. A label that answers the question of the query comes before one that
     /// waits for a confirmation. Then a label that names the rubric comes before one that does not. Of the answers of
-    /// several people, the majority counts; if it is a tie, the last answer counts.
+    /// several people, the majority counts. A tie is undecided, as an answer of "unsure" is: the order of files must not
+    /// decide what a figure counts.
     pub fn look_up(&self, query: &LabelQuery<'_>) -> LabelLookup<'_> {
         if query.is_shot
             && let Some(label) = self.list(query).last()
@@ -314,7 +314,8 @@ pub fn name_rater(label: &Label) -> &str {
     label.by.as_deref().unwrap_or(UNKNOWN_RATER)
 }
 
-/// Returns the last answer that the majority of people gave; the last answer if no verdict has the majority.
+/// Returns the last answer that the majority of people gave. If no verdict has the majority, returns the last label as
+/// undecided.
 fn find_majority<'l>(answers: impl Iterator<Item = CountedLabel<'l>>) -> Option<CountedLabel<'l>> {
     // The last answer of each person counts, in the order of the files. Labels without a person are one person's.
     let mut people: Vec<CountedLabel<'l>> = Vec::new();
@@ -329,7 +330,13 @@ fn find_majority<'l>(answers: impl Iterator<Item = CountedLabel<'l>>) -> Option<
     let wanted = match count(true).cmp(&count(false)) {
         Ordering::Greater => Some(true),
         Ordering::Less => Some(false),
-        Ordering::Equal => return people.pop(),
+        Ordering::Equal => {
+            let last = people.pop()?;
+            return Some(CountedLabel {
+                passed: None,
+                ..last
+            });
+        }
     };
     people
         .into_iter()
@@ -430,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn majority_of_people_counts_and_the_last_answer_decides_a_tie() {
+    fn majority_of_people_counts_and_a_tie_is_undecided_in_any_order() {
         let answer = |by: Option<&str>, passed: Option<bool>| Label {
             by: by.map(str::to_owned),
             ..Label::new("t", "e", passed)
@@ -451,11 +458,16 @@ mod tests {
         // A person's last answer replaces the earlier ones, so this is a tie.
         assert_eq!(
             counted(vec![answer(ann, pass), answer(ann, pass), answer(bo, fail)]),
-            (fail, of("bo"))
+            (None, of("bo"))
         );
         assert_eq!(
             counted(vec![answer(bo, fail), answer(ann, pass)]),
-            (pass, of("ann"))
+            (None, of("ann"))
+        );
+        // A third person decides.
+        assert_eq!(
+            counted(vec![answer(bo, fail), answer(cy, fail), answer(ann, pass)]),
+            (fail, of("cy"))
         );
         // Unsure is not a verdict.
         assert_eq!(

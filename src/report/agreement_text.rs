@@ -3,8 +3,8 @@
 //! Responsible for words and for the order of number and interval. Does not compute the figures; `compare` does.
 
 use crate::compare::statistics::{
-    Confidence, ConfusionTable, Estimate, Figure, FigurePresentation, rogan_gladen,
-    shows_rogan_gladen,
+    AgreementFigures, BootstrapInterval, ConfusionTable, Estimate, Figure, FigurePresentation,
+    Interval, rogan_gladen, shows_rogan_gladen,
 };
 use crate::compare::{EvalFigures, RaterFigures, ReferenceFigures};
 use crate::model::pluralize;
@@ -93,6 +93,7 @@ pub fn describe_measured(eval: &EvalFigures) -> Vec<String> {
         format_estimate(&measured.corrected_rate)
     ));
     out.extend(adjusted_rate(eval).map(|rate| format!("           {rate:.2} by Rogan-Gladen")));
+    out.extend(describe_further(measured));
     // These two are points without an interval, so they need as many labels as a bare number.
     if FigurePresentation::for_labels(measured.agreement.labels) == FigurePresentation::CountsOnly {
         out.push("base rate  too few labels for a number".to_owned());
@@ -104,6 +105,37 @@ pub fn describe_measured(eval: &EvalFigures) -> Vec<String> {
         ));
     }
     out
+}
+
+/// Returns the line with the intervals for further transcripts; `None` if they are those of the population.
+fn describe_further(measured: &AgreementFigures) -> Option<String> {
+    let rows = [
+        ("TPR", &measured.tpr),
+        ("TNR", &measured.tnr),
+        ("agreement", &measured.agreement),
+        ("pass rate", &measured.corrected_rate),
+    ];
+    let rows = rows
+        .into_iter()
+        .filter(|(_, estimate)| estimate.point.is_ok());
+    let differs = |(_, estimate): &(&str, &Estimate)| {
+        format_range(estimate.interval) != format_range(estimate.further)
+    };
+    if !rows.clone().any(|row| differs(&row)) {
+        return None;
+    }
+    let ranges: Vec<String> = rows
+        .map(|(name, estimate)| format!("{name} {}", format_range(estimate.further)))
+        .collect();
+    Some(format!(
+        "further    {}   for further transcripts like these, which gates are about",
+        ranges.join(", ")
+    ))
+}
+
+/// Formats an interval of shares: `0.91–0.98`.
+pub fn format_range(interval: Interval) -> String {
+    format!("{:.2}–{:.2}", interval.lower, interval.upper)
 }
 
 /// Returns the sentences about labels that are missing, to confirm or undecided.
@@ -124,10 +156,7 @@ pub fn describe_label_gaps(eval: &EvalFigures) -> Vec<String> {
         ));
     }
     if eval.to_confirm > 0 {
-        out.push(format!(
-            "{} to confirm, because the question or the transcript changed: `dicta labels drift` lists them",
-            pluralize(eval.to_confirm, "label")
-        ));
+        out.push(describe_to_confirm(eval.to_confirm));
     }
     if eval.shots > 0 {
         out.push(format!(
@@ -137,11 +166,19 @@ pub fn describe_label_gaps(eval: &EvalFigures) -> Vec<String> {
     }
     if eval.unsure > 0 {
         out.push(format!(
-            "{} undecided by the person, in no figure",
+            "{} unsure or with a tie between people, in no figure",
             pluralize(eval.unsure, "label")
         ));
     }
     out
+}
+
+/// Describes labels that wait for a confirmation.
+pub fn describe_to_confirm(labels: u64) -> String {
+    format!(
+        "{} to confirm, because the question or the transcript changed: `dicta labels drift` lists them",
+        pluralize(labels, "label")
+    )
 }
 
 /// Returns the line about labels that no draw chose; `None` without such labels.
@@ -168,7 +205,7 @@ pub fn describe_people(eval: &EvalFigures) -> Vec<String> {
                 Ok(share) if shows_number(pair.common) => format!(" ({:.0} %)", share * 100.0),
                 _ => String::new(),
             },
-            format_kappa(pair.kappa(), pair.kappa_interval().ok(), pair.common),
+            format_with_range(pair.kappa(), pair.kappa_interval.ok(), pair.common),
         ));
         if eval.people.raters.len() > 2 {
             out.push(describe_raters("all people", &eval.people));
@@ -210,30 +247,48 @@ pub fn describe_details(eval: &EvalFigures) -> Vec<String> {
     let table = details_table(eval);
     let labels = count_details_labels(eval);
     let few = |figure: Figure| format_few(figure, labels);
-    let mut out = vec![
+    let intervals = eval.intervals.as_ref();
+    let ranged = |figure: Figure, interval: Option<BootstrapInterval>| {
+        format_with_range(figure, interval.map(|one| one.interval), labels)
+    };
+    let mut out = Vec::new();
+    if eval.measured.is_none() && labels > 0 {
+        out.push("of the debug labels, which were not drawn by chance:".to_owned());
+    }
+    out.extend([
         format!(
             "on fail    precision {}  recall {}  F1 {}",
             few(table.precision_on_fail()),
             few(table.tnr()),
-            few(table.f1_on_fail()),
+            ranged(table.f1_on_fail(), intervals.and_then(|one| one.f1)),
         ),
         format!(
-            "balanced accuracy {}  MCC {}  κ {} of at most {}  AC1 {}",
+            "balanced accuracy {}  MCC {}",
             few(table.balanced_accuracy()),
-            few(table.mcc()),
-            format_kappa(
-                table.kappa(),
-                table.kappa_interval(Confidence::P95).ok(),
-                labels
-            ),
-            few(table.kappa_max()),
-            few(table.ac1()),
+            ranged(table.mcc(), intervals.and_then(|one| one.mcc)),
         ),
-    ];
+        format!(
+            "κ {} of at most {}  AC1 {}",
+            ranged(table.kappa(), intervals.and_then(|one| one.kappa)),
+            few(table.kappa_max()),
+            ranged(table.ac1(), intervals.and_then(|one| one.ac1)),
+        ),
+    ]);
+    if let Some(intervals) = intervals {
+        let approximate = if intervals.is_approximate {
+            "; approximate under 100 labels"
+        } else {
+            ""
+        };
+        out.push(format!(
+            "ranges of F1, MCC, κ and AC1: bootstrap of {} resamples, seed {}{approximate}",
+            intervals.settings.draws, intervals.settings.seed
+        ));
+    }
     if let Some(pair) = eval.people.closest_pair() {
         out.push(format!(
             "ceiling    κ {} between {} and {}",
-            format_kappa(pair.kappa(), pair.kappa_interval().ok(), pair.common),
+            format_with_range(pair.kappa(), pair.kappa_interval.ok(), pair.common),
             pair.first,
             pair.second
         ));
@@ -245,8 +300,13 @@ pub fn describe_details(eval: &EvalFigures) -> Vec<String> {
     if let Some(scores) = &eval.scores {
         let few = |figure: Figure| format_few(figure, scores.pairs);
         out.push(format!(
-            "scores     {}: weighted κ {}  ρ {}  τ-b {}  mean error {}  bias {}",
+            "scores     {}{}: weighted κ {}  ρ {}  τ-b {}  mean error {}  bias {}",
             pluralize(scores.pairs, "pair"),
+            match (scores.is_measured, eval.is_one_random_draw) {
+                (false, _) => " of debug labels",
+                (true, true) => "",
+                (true, false) => ", each counts the same in spite of the strata",
+            },
             few(scores.weighted_kappa),
             few(scores.rho),
             few(scores.tau_b),
@@ -292,16 +352,15 @@ pub fn answer_whether_good(eval: &EvalFigures) -> String {
         .map(|(missing, class)| format!("{missing} more {class}"))
         .collect();
     let range = |estimate: &Estimate| {
-        let interval = estimate.interval;
+        let further = estimate.further;
         format!(
             "{:.0} to {:.0} %",
-            interval.lower * 100.0,
-            interval.upper * 100.0
+            further.lower * 100.0,
+            further.upper * 100.0
         )
     };
     let says = format!(
-        "of these {}, the judge passes {} of what should pass, and fails {} of what should fail",
-        pluralize(eval.population.covered(), "decision"),
+        "on further transcripts like these, the judge passes {} of what should pass, and fails {} of what should fail",
         range(&measured.tpr),
         range(&measured.tnr)
     );
@@ -312,13 +371,41 @@ pub fn answer_whether_good(eval: &EvalFigures) -> String {
         );
     }
     let baseline = measured.weighted.majority_accuracy();
-    let lower = measured.agreement.interval.lower;
+    let lower = measured.agreement.further.lower;
+    let answer = format!("{}: {says}", compare_with_custom(measured));
     match baseline {
         Ok(baseline) if lower <= baseline => format!(
-            "{says}. It is not shown to be better than always the more frequent class ({:.0} %)",
+            "{answer}. It is not shown to be better than always the more frequent class ({:.0} %)",
             baseline * 100.0
         ),
-        _ => says,
+        _ => answer,
+    }
+}
+
+/// Compares TPR and TNR with the numbers that people usually ask of a judge: at least 0.80 of both, better 0.90.
+fn compare_with_custom(measured: &AgreementFigures) -> String {
+    const LEAST: f64 = 0.8;
+    const WISHED: f64 = 0.9;
+    let classes = [("TPR", &measured.tpr), ("TNR", &measured.tnr)];
+    let names = |is_named: &dyn Fn(&Estimate) -> bool| {
+        let named = classes.iter().filter(|(_, estimate)| is_named(estimate));
+        let named: Vec<&str> = named.map(|(name, _)| *name).collect();
+        named.join(" and ")
+    };
+    let too_low = names(&|estimate| estimate.further.upper < LEAST);
+    if !too_low.is_empty() {
+        return format!("no by the usual measure, because {too_low} is under {LEAST:.2}");
+    }
+    let open = names(&|estimate| estimate.further.lower < LEAST);
+    if !open.is_empty() {
+        return format!(
+            "not shown yet by the usual measure, because {open} may be under {LEAST:.2}"
+        );
+    }
+    if names(&|estimate| estimate.further.lower < WISHED).is_empty() {
+        format!("yes by the usual measure, because TPR and TNR are at least {WISHED:.2}")
+    } else {
+        format!("yes by the usual measure, because TPR and TNR are at least {LEAST:.2}")
     }
 }
 
@@ -334,21 +421,17 @@ fn format_few(figure: Figure, labels: u64) -> String {
     }
 }
 
-/// Formats κ with its interval, which comes first if there are few labels.
-fn format_kappa(
-    kappa: Figure,
-    interval: Option<crate::compare::statistics::Interval>,
-    labels: u64,
-) -> String {
-    let range = interval.map(|interval| format!("{:.2}–{:.2}", interval.lower, interval.upper));
-    match (kappa, range, FigurePresentation::for_labels(labels)) {
+/// Formats a figure with its interval, which comes first if there are few labels.
+pub fn format_with_range(figure: Figure, interval: Option<Interval>, labels: u64) -> String {
+    let range = interval.map(format_range);
+    match (figure, range, FigurePresentation::for_labels(labels)) {
         (Err(why), ..) => format!("undefined ({why})"),
         (Ok(_), _, FigurePresentation::CountsOnly) => "– (too few)".to_owned(),
-        (Ok(kappa), None, _) => format!("{kappa:.2}"),
-        (Ok(kappa), Some(range), FigurePresentation::IntervalFirst) => {
-            format!("{range} ({kappa:.2})")
+        (Ok(value), None, _) => format!("{value:.2}"),
+        (Ok(value), Some(range), FigurePresentation::IntervalFirst) => {
+            format!("{range} ({value:.2})")
         }
-        (Ok(kappa), Some(range), FigurePresentation::PointFirst) => format!("{kappa:.2} [{range}]"),
+        (Ok(value), Some(range), FigurePresentation::PointFirst) => format!("{value:.2} [{range}]"),
     }
 }
 
@@ -379,8 +462,7 @@ pub fn describe_reference(one: &ReferenceFigures) -> Vec<String> {
 
 /// Formats a figure with its interval. With few labels the interval comes first, and with very few no number appears.
 pub fn format_estimate(estimate: &Estimate) -> String {
-    let interval = &estimate.interval;
-    let range = format!("{:.2}–{:.2}", interval.lower, interval.upper);
+    let range = format_range(estimate.interval);
     let point = match estimate.point {
         Ok(point) => format!("{point:.2}"),
         Err(why) => return format!("undefined: {why}"),

@@ -55,7 +55,7 @@ pub fn describe_progress(figures: &PairedFigures, since: &str) -> Option<String>
     let mut text = format!("{counts} agree since {since}");
     match &figures.difference {
         Ok(difference) if figures.measured.labels() > 0 => {
-            let interval = format_points_interval(difference.interval);
+            let interval = format_points_interval(difference.further);
             let _infallible = write!(text, ", 95% interval of the difference {interval} points");
             let n = figures.measured.labels();
             if figures.has_few_labels() {
@@ -100,24 +100,29 @@ fn describe_difference(figures: &PairedFigures) -> Option<String> {
     let difference = figures.difference.ok()?;
     let interval = format_points_interval(difference.interval);
     let point = format_points(difference.difference);
-    Some(
-        match FigurePresentation::for_labels(figures.measured.labels()) {
-            FigurePresentation::PointFirst => {
-                format!("difference {point} points, 95% interval {interval}")
-            }
-            FigurePresentation::IntervalFirst => {
-                format!(
-                    "difference {interval} points with 95% confidence ({point}); the labels are few"
-                )
-            }
-            FigurePresentation::CountsOnly => {
-                format!(
-                    "difference {interval} points with 95% confidence; {} more labels needed for a number",
-                    FigurePresentation::missing_labels(figures.measured.labels())
-                )
-            }
-        },
-    )
+    let further = format_points_interval(difference.further);
+    let further = if further == interval {
+        String::new()
+    } else {
+        format!("; {further} for further transcripts like these")
+    };
+    let text = match FigurePresentation::for_labels(figures.measured.labels()) {
+        FigurePresentation::PointFirst => {
+            format!("difference {point} points, 95% interval {interval}")
+        }
+        FigurePresentation::IntervalFirst => {
+            format!(
+                "difference {interval} points with 95% confidence ({point}); the labels are few"
+            )
+        }
+        FigurePresentation::CountsOnly => {
+            format!(
+                "difference {interval} points with 95% confidence; {} more labels needed for a number",
+                FigurePresentation::missing_labels(figures.measured.labels())
+            )
+        }
+    };
+    Some(text + &further)
 }
 
 fn describe_test(figures: &PairedFigures) -> String {
@@ -219,6 +224,7 @@ mod tests {
             difference: Ok(PairedDifference {
                 difference: measured.difference().expect("labels"),
                 interval: tango_interval(lost, gained, labels, Confidence::P95),
+                further: tango_interval(lost, gained, labels, Confidence::P95),
                 method: PairedMethod::Tango,
                 mean: None,
             }),
@@ -266,6 +272,23 @@ mod tests {
                 "difference +6 to +58 points with 95% confidence (+33); the labels are few",
                 "exact McNemar test p = 0.062, over all evals 0.125 (Holm); under 6 changed labels, p < 0.05 is impossible",
             ]
+        );
+        // Strata that were labelled completely have no width for themselves, next to a p-value of 0.727.
+        let mut complete = figures(3, 5, 26);
+        complete.difference = complete.difference.map(|one| PairedDifference {
+            interval: Interval::exact(one.difference),
+            method: PairedMethod::StratifiedT,
+            ..one
+        });
+        let lines = describe_paired_figures(&complete).join("\n");
+        assert!(
+            lines.contains("interval +8 to +8; -15 to +30 for further transcripts like these"),
+            "{lines}"
+        );
+        let progress = describe_progress(&complete, "revision 2").expect("labels");
+        assert!(
+            progress.ends_with("difference -15 to +30 points"),
+            "{progress}"
         );
         let few = describe_paired_figures(&figures(0, 1, 3)).join("\n");
         assert!(

@@ -4,7 +4,7 @@
 
 use serde_json::{Number, Value, json};
 
-use super::{EvalTypeSpec, Trigger, WhenCondition};
+use super::{Eval, EvalTypeSpec, Trigger, WhenCondition};
 use crate::model::Digest;
 
 /// Params that dicta renamed, with the name that digests use. So recorded verdicts stay valid under both names.
@@ -133,6 +133,37 @@ pub(super) fn digest_question(
         "not": negate,
     });
     Digest::hash_bytes(canonical_json(&content).as_bytes())
+}
+
+impl Eval {
+    /// Returns the texts of the question that a person answers, each with the name of its param: the criteria first, then
+    /// others such as the scoring guide. Empty if the type itself has the criteria.
+    pub fn list_question_texts(&self) -> Vec<(&str, String)> {
+        let params = self.params.as_object().into_iter().flatten();
+        let mut texts: Vec<(&str, String)> = params
+            .filter(|(name, _)| !ASKING_PARAMS.contains(&name.as_str()))
+            .filter(|(name, _)| !self.decision_settings.contains_key(name.as_str()))
+            .filter_map(|(name, value)| Some((name.as_str(), format_question_text(value)?)))
+            .collect();
+        // The sort is stable, so the others keep their order.
+        texts.sort_by_key(|(name, _)| *name != "criteria");
+        texts
+    }
+}
+
+/// Formats a text, or a list of texts with numbers; `None` for other values.
+fn format_question_text(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.trim().to_owned()),
+        Value::Array(items) if !items.is_empty() => {
+            let lines = (1..).zip(items);
+            let lines =
+                lines.map(|(number, item)| Some(format!("{number}. {}", item.as_str()?.trim())));
+            let lines: Option<Vec<String>> = lines.collect();
+            Some(lines?.join("\n"))
+        }
+        _ => None,
+    }
 }
 
 /// Returns a value whose texts have single spaces, so that their layout is not part of a question.

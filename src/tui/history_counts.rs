@@ -199,7 +199,7 @@ fn add_figures(
     let paired = collect_paired_labels(before, state, source.labels, source.draws);
     let interval = |labels: &PairedLabels| {
         let agreement = labels.agreement(Confidence::P95)?;
-        Some(agreement.interval)
+        Some(agreement.further)
     };
     let figures = compute_paired_figures(&paired, Confidence::P95);
     for (eval, figures) in paired.iter().zip(figures) {

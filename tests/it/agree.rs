@@ -228,3 +228,174 @@ fn queue_of_labels_to_confirm_has_only_those() {
     assert_eq!(draw(&test_dir, &["to-confirm"]), ["t00/r/names"]);
     assert_eq!(draw(&test_dir, &["disagreements"]), [""; 0]);
 }
+
+/// Returns a workspace with 60 transcripts: the first 36 pass, and the pattern of the eval is right.
+fn judged_60(evals: &str, config: &str) -> TestDir {
+    let test_dir = TestDir::new();
+    test_dir.workspace(config, evals);
+    let lines = (0..60).map(|at| {
+        let answer = if at < 36 { "Use 2.69." } else { "No." };
+        let line = json!({"id": format!("t{at:02}"), "messages": [{"role": "assistant", "content": answer}]});
+        line.to_string() + "\n"
+    });
+    test_dir.write("t.jsonl", &lines.collect::<String>());
+    let run = test_dir.dicta(&["run", "-q"]);
+    assert_eq!(run.status.code(), Some(1), "{}", text(&run.stderr));
+    test_dir
+}
+
+/// Labels the drawn decisions as a person who disagrees with the verdicts of `wrong` transcripts.
+fn label_all(test_dir: &TestDir, names: &[String], wrong: &[&str]) {
+    let lines = names.iter().map(|name| {
+        let transcript = name.split('/').next().expect("an id");
+        let passed = (transcript < "t36") ^ wrong.contains(&transcript);
+        let label = json!({"transcript": transcript, "rubric": "r", "eval": "names", "passed": passed, "by": "ann"});
+        label.to_string() + "\n"
+    });
+    test_dir.write("labels.jsonl", &lines.collect::<String>());
+}
+
+#[test]
+fn complete_labels_pass_no_gate_that_further_transcripts_may_fail() {
+    let test_dir = judged_60(NAMES_A_RELEASE, "");
+    let drawn = draw(&test_dir, &["random", "--size", "60"]);
+    label_all(&test_dir, &drawn, &[]);
+    let found = agreement(&test_dir);
+    let tpr = &found["measured"]["tpr"];
+    assert_eq!(
+        (&tpr["value"], &tpr["lower"], &tpr["upper"]),
+        (&json!(1.0), &json!(1.0), &json!(1.0)),
+        "all 60 decisions are known"
+    );
+    let lower = tpr["further_lower"].as_f64().expect("a limit");
+    // Wilson's interval of 36 of 36.
+    assert!((lower - 0.903_581).abs() < 1e-5, "{tpr}");
+    let gate = |bound: &str| {
+        let output = test_dir.dicta(&["agree", "--fail-on", bound]);
+        (output.status.code(), text(&output.stderr))
+    };
+    assert_eq!(gate("tpr-lower-below=0.9").0, Some(0));
+    let (code, why) = gate("tpr-lower-below=0.95");
+    assert_eq!(code, Some(1), "{why}");
+    assert!(
+        why.contains("TPR: the lower limit 0.90 for further transcripts like these is below 0.95"),
+        "{why}"
+    );
+    let human = text(&test_dir.dicta(&["agree"]).stdout);
+    for part in [
+        "with the labels as they are now",
+        "good enough? yes by the usual measure, because TPR and TNR are at least 0.80",
+        "further    TPR 0.90–1.00, TNR 0.86–1.00",
+    ] {
+        assert!(human.contains(part), "{part} in\n{human}");
+    }
+}
+
+#[test]
+fn plan_asks_for_nothing_exactly_if_the_interval_of_agree_is_narrow_enough() {
+    let test_dir = judged_60(NAMES_A_RELEASE, "");
+    let drawn = draw(&test_dir, &["stratified", "--size", "48", "--seed", "1"]);
+    label_all(&test_dir, &drawn, &["t01", "t40", "t41"]);
+    let measured = agreement(&test_dir)["measured"].clone();
+    let width = |figure: &str| {
+        let limit = |name: &str| measured[figure][name].as_f64().expect("a limit");
+        (limit("further_upper") - limit("further_lower")) / 2.0
+    };
+    let plan = |half_width: f64| {
+        let half_width = format!("{half_width:.4}");
+        let args = [
+            "label",
+            "plan",
+            "--eval",
+            "names",
+            "--half-width",
+            &half_width,
+        ];
+        text(&test_dir.dicta(&args).stdout)
+    };
+    for (figure, class) in [("tpr", "label passes"), ("tnr", "label fails")] {
+        let now = width(figure);
+        let (narrow, wide) = (plan(now - 0.001), plan(now + 0.001));
+        let nothing = format!(" 0 labels of {class}");
+        assert!(wide.contains(&nothing), "{wide}");
+        assert!(!narrow.contains(&nothing), "{narrow}");
+        let shown = format!("±{now:.2}");
+        assert!(narrow.contains(&shown), "{shown} in\n{narrow}");
+    }
+    let both = plan(0.49);
+    assert!(both.contains("nothing is missing"), "{both}");
+    let drawn = test_dir.dicta(&[
+        "label",
+        "plan",
+        "--eval",
+        "names",
+        "--half-width",
+        "0.49",
+        "--draw",
+    ]);
+    assert!(
+        !text(&drawn.stderr).contains("every decision"),
+        "{}",
+        text(&drawn.stderr)
+    );
+}
+
+#[test]
+fn judged_eval_without_labels_is_too_few_for_a_gate() {
+    let judged = "  - { id: judged, type: llm_judge, params: { criteria: 'The answer mentions \"2.69\".' } }\n";
+    let test_dir = judged_60(&format!("{NAMES_A_RELEASE}{judged}"), "judge: rules\n");
+    let drawn = draw(&test_dir, &["random", "--size", "60"]);
+    label_all(&test_dir, &drawn, &[]);
+    for command in [["agree"].as_slice(), &["compare", "@", "@"]] {
+        let gated = [command, &["--fail-on", "labels-below=40"]].concat();
+        let output = test_dir.dicta(&gated);
+        let why = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(4), "{command:?}: {why}");
+        assert!(
+            why.contains("r/judged: 0 measured labels, at least 40 required"),
+            "{why}"
+        );
+    }
+    // A check that no one labels does not stop a gate, and the population can name the eval.
+    let named = test_dir.dicta(&[
+        "agree",
+        "--population",
+        "eval:names",
+        "--fail-on",
+        "labels-below=40",
+    ]);
+    assert_eq!(named.status.code(), Some(0), "{}", text(&named.stderr));
+}
+
+#[test]
+fn order_of_files_of_two_people_changes_no_figure() {
+    let line = |by: &str, at: usize, passed: bool| {
+        let label = json!({"transcript": format!("t{at:02}"), "rubric": "r", "eval": "names", "passed": passed, "by": by});
+        label.to_string() + "\n"
+    };
+    let ann: String = (0..COUNT).map(|at| line("ann", at, at < 6)).collect();
+    let bo: String = (0..COUNT).map(|at| line("bo", at, at < 8)).collect();
+    let merged = [(&ann, &bo), (&bo, &ann)].map(|(mine, theirs)| {
+        let test_dir = judged();
+        draw(&test_dir, &["random", "--size", "12", "--seed", "1"]);
+        test_dir.write("labels.jsonl", mine);
+        test_dir.write("other/labels.jsonl", theirs);
+        let file = test_dir.path().join("other/labels.jsonl");
+        let merge = test_dir.dicta(&["labels", "merge", &file.display().to_string()]);
+        let report = text(&merge.stdout);
+        assert!(
+            report.contains("conflict: t06/r/names: ann fail, bo pass"),
+            "{report}"
+        );
+        agreement(&test_dir)
+    });
+    assert_eq!(merged[0], merged[1]);
+    assert_eq!(
+        (
+            &merged[0]["labels"],
+            &merged[0]["unsure"],
+            &merged[0]["missing_labels"]
+        ),
+        (&json!(10), &json!(2), &json!(2))
+    );
+}

@@ -9,7 +9,7 @@ mod python;
 #[expect(dead_code, reason = "shared with the bench, which uses the rest")]
 mod simulation;
 
-use simulation::{FIGURES, Plan, Tally, Truth, run_setting};
+use simulation::{FIGURES, Plan, Tally, Truth, run_further, run_setting};
 
 const TRIALS: u64 = 200;
 
@@ -39,6 +39,25 @@ fn intervals_of_every_plan_cover_the_truth() {
         assert!(coverage >= 0.93, "{figure}: {coverage}");
         assert!(bias.abs() < 0.01, "{figure}: {bias}");
     }
+}
+
+#[test]
+fn intervals_for_further_items_cover_the_source_of_small_populations() {
+    for (items, size) in [(50, 50), (100, 50), (1000, 100)] {
+        for plan in [Plan::Random, Plan::Verdict] {
+            let tallies = run_further(TRUTH, plan, (items, size), TRIALS);
+            for (tally, figure) in tallies.into_iter().zip(FIGURES) {
+                let coverage = tally.coverage();
+                let plan = plan.as_str();
+                assert!(
+                    coverage >= 0.87,
+                    "{figure}, {plan}, {size} of {items}: {coverage}"
+                );
+            }
+        }
+    }
+    let paired = comparison::further_coverage(50, (0.05, 0.15), TRIALS);
+    assert!(paired >= 0.9, "{paired}");
 }
 
 #[test]

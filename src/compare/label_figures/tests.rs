@@ -48,7 +48,8 @@ fn label_without_a_draw_only_helps_to_debug() {
     assert_eq!(found.measured, None);
     assert_eq!((found.debug.true_fail, found.debug.false_fail), (1.0, 1.0));
     assert_eq!((found.decisions, found.population.covered()), (2, 0));
-    assert_eq!(found.scores.expect("two scores").pairs, 2);
+    let scores = found.scores.expect("two scores");
+    assert_eq!((scores.pairs, scores.is_measured), (2, false));
 }
 
 #[test]
@@ -59,6 +60,8 @@ fn drawn_label_measures_and_leaves_the_debug_table() {
     assert!((measured.counts.true_fail - 1.0).abs() < 1e-9);
     assert_eq!(found.population.covered(), 2);
     assert_eq!((found.debug.labels(), found.debug.false_fail), (1.0, 1.0));
+    let scores = found.scores.expect("a drawn score");
+    assert_eq!((scores.pairs, scores.is_measured), (1, true));
     assert!(found.is_one_random_draw);
 }
 

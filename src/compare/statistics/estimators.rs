@@ -1,14 +1,16 @@
 //! TPR, TNR, agreement and corrected pass rate of a population, with intervals that hold for few labels.
 //!
 //! Points: Hájek for TPR, TNR and agreement, the difference estimator for the pass rate. Intervals: MOVER over the
-//! Wilson intervals of the cells.
+//! Wilson intervals of the cells. A second interval is about further items from the same source.
 
 use super::agreement::ConfusionTable;
 use super::cells::{SampledPopulation, SamplingCell};
 use super::interval::{Confidence, Figure, Interval, Undefined};
 use super::mover::{Limits, Part, mover_share, mover_sum};
 use super::plan::smoothed_share;
-use super::proportion::{finite_continuous_interval, finite_wilson_interval};
+use super::proportion::{
+    finite_continuous_interval, finite_wilson_interval, superpopulation_interval,
+};
 use super::stratified::{StratifiedMean, StratumMoments, stratified_mean};
 
 /// The share of an empty cell inside an interval. The interval of such a cell contains all shares.
@@ -19,8 +21,11 @@ const UNKNOWN_SHARE: f64 = 0.5;
 pub struct Estimate {
     /// The estimated value.
     pub point: Figure,
-    /// The interval; all shares if the point has no value.
+    /// The interval for the population; all shares if the point has no value. It has no width if every item has a label.
     pub interval: Interval,
+    /// The interval for further items from the same source, of which the population is a sample itself. A judge that is
+    /// used again needs this one.
+    pub further: Interval,
     /// The number of labels: those of the class for TPR and TNR, all labels for other figures.
     pub labels: u64,
     /// Kish's effective number of these labels, for print only.
@@ -74,14 +79,21 @@ impl SampledPopulation {
     pub fn agreement(&self, confidence: Confidence) -> Estimate {
         let parts = self.cells.iter();
         let limits = mover_sum(parts.map(|cell| self.class_part(cell, cell.verdict, confidence)));
-        self.estimate(self.weighted_table().agreement(), limits.interval)
+        let point = self.weighted_table().agreement();
+        self.estimate(point, limits.interval, self.covered() as f64, confidence)
     }
 
     /// Returns the share of items whose label is a pass: the judged pass rate corrected by the labels.
     pub fn corrected_rate(&self, confidence: Confidence) -> Estimate {
         let parts = self.cells.iter();
         let limits = mover_sum(parts.map(|cell| self.class_part(cell, true, confidence)));
-        self.estimate(self.difference_estimate(), limits.interval)
+        let items = self.covered() as f64;
+        self.estimate(
+            self.difference_estimate(),
+            limits.interval,
+            items,
+            confidence,
+        )
     }
 
     /// Returns the share of items whose label is a pass, for a label that is often rare, such as a failure mode.
@@ -99,7 +111,13 @@ impl SampledPopulation {
             ..self.class_part(cell, true, confidence)
         });
         let limits = mover_sum(parts);
-        self.estimate(self.difference_estimate(), limits.interval)
+        let items = self.covered() as f64;
+        self.estimate(
+            self.difference_estimate(),
+            limits.interval,
+            items,
+            confidence,
+        )
     }
 
     /// Returns the corrected rate with its standard error, for export. Its t interval is too narrow for few labels.
@@ -141,7 +159,11 @@ impl SampledPopulation {
 
     fn recall(&self, class: bool, confidence: Confidence) -> Estimate {
         let table = self.weighted_table();
-        let point = if class { table.tpr() } else { table.tnr() };
+        let (point, items) = if class {
+            (table.tpr(), table.label_passes())
+        } else {
+            (table.tnr(), table.label_fails())
+        };
         let sum_over = |verdict: bool| -> Limits {
             let cells = self.cells.iter().filter(|cell| cell.verdict == verdict);
             mover_sum(cells.map(|cell| self.class_part(cell, class, confidence)))
@@ -151,7 +173,7 @@ impl SampledPopulation {
             let passes = cell.label_passes;
             if class { passes } else { cell.labels - passes }
         };
-        let estimate = self.estimate(point, interval);
+        let estimate = self.estimate(point, interval, items, confidence);
         Estimate {
             labels: self.labels_of(class),
             effective_labels: self.effective(of_class),
@@ -200,12 +222,23 @@ impl SampledPopulation {
         Ok(rate.sum::<f64>().clamp(0.0, 1.0))
     }
 
-    fn estimate(&self, point: Figure, interval: Interval) -> Estimate {
+    /// Returns an estimate. `items` is the number of items of the population that the figure is about.
+    fn estimate(
+        &self,
+        point: Figure,
+        interval: Interval,
+        items: f64,
+        confidence: Confidence,
+    ) -> Estimate {
+        // The point leaves empty cells out; the interval does not.
+        let interval = point.map_or(Interval::SHARES, |point| {
+            interval.clamped(Interval::SHARES).including(point)
+        });
         Estimate {
             point,
-            // The point leaves empty cells out; the interval does not.
-            interval: point.map_or(Interval::SHARES, |point| {
-                interval.clamped(Interval::SHARES).including(point)
+            interval,
+            further: point.map_or(Interval::SHARES, |point| {
+                superpopulation_interval(point, interval, items, confidence)
             }),
             labels: self.labels(),
             effective_labels: self.effective(|cell| cell.labels),

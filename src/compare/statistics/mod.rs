@@ -58,16 +58,16 @@ pub use paired::{
     paired_difference, paired_strata, tango_interval,
 };
 pub use plan::{
-    ClassProgress, DrawSuggestion, VerdictStratum, draws_for_class, labels_for_half_width,
-    labels_for_lower_bound, labels_missing, neyman_quotas, rogan_gladen_passes, smoothed_share,
-    suggest_draws,
+    ClassProgress, DrawSuggestion, MeasuredShare, VerdictStratum, draws_for_class,
+    labels_for_half_width, labels_for_lower_bound, labels_missing, neyman_quotas,
+    rogan_gladen_passes, smoothed_share, suggest_draws,
 };
 pub use presentation::{BoundCheck, FigurePresentation, check_lower_bound};
 pub use prevalence::{RoganGladen, rogan_gladen, shows_rogan_gladen};
 pub use probability::{area_under_roc, brier_score, expected_calibration_error};
 pub use proportion::{
     clopper_pearson_interval, continuous_wilson_interval, finite_continuous_interval,
-    finite_wilson_interval, jeffreys_interval, wilson_interval,
+    finite_wilson_interval, jeffreys_interval, superpopulation_interval, wilson_interval,
 };
 pub use raters::{AlphaMetric, fleiss_kappa, krippendorff_alpha, randolph_kappa};
 pub use sampling::{

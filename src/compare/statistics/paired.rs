@@ -266,8 +266,11 @@ pub enum PairedMethod {
 pub struct PairedDifference {
     /// New − old, a difference of shares.
     pub difference: f64,
-    /// The interval of the difference.
+    /// The interval of the difference. The weighted methods are about the population only.
     pub interval: Interval,
+    /// The interval for further items from the same source, of which the population is a sample itself. Equal to
+    /// `interval` for Tango's method, which is about the source.
+    pub further: Interval,
     /// The method of the interval.
     pub method: PairedMethod,
     /// The weighted mean with its standard error; `None` if the interval does not use it.
@@ -290,13 +293,16 @@ pub fn paired_difference(
     let gain = |s: &PairedStratum| weight(s) * s.class_share() * s.mean_gain().unwrap_or(0.0);
     let difference = strata.iter().map(gain).sum::<f64>() / class_share;
     if let [only] = strata {
+        let interval = tango_interval(only.lost, only.gained, only.of_class, confidence);
         return Ok(PairedDifference {
             difference,
-            interval: tango_interval(only.lost, only.gained, only.of_class, confidence),
+            interval,
+            further: interval,
             method: PairedMethod::Tango,
             mean: None,
         });
     }
+    let further = |interval| further_interval(strata, difference, interval, confidence);
     let all_read = |s: &PairedStratum| s.labels > 0 || s.population == 0;
     if strata.iter().all(|s| all_read(s) && s.has_spread()) {
         let moments: Vec<StratumMoments> = strata
@@ -304,9 +310,11 @@ pub fn paired_difference(
             .map(|stratum| residual_moments(*stratum, difference))
             .collect();
         let mean = stratified_mean(&moments)?.divided(difference, class_share);
+        let interval = mean.t_interval(confidence).clamped(Interval::DIFFERENCES);
         return Ok(PairedDifference {
             difference,
-            interval: mean.t_interval(confidence).clamped(Interval::DIFFERENCES),
+            interval,
+            further: further(interval),
             method: PairedMethod::StratifiedT,
             mean: Some(mean),
         });
@@ -326,15 +334,44 @@ pub fn paired_difference(
             },
         }
     }));
+    let interval = limits
+        .interval
+        .clamped(Interval::DIFFERENCES)
+        .including(difference);
     Ok(PairedDifference {
         difference,
-        interval: limits
-            .interval
-            .clamped(Interval::DIFFERENCES)
-            .including(difference),
+        interval,
+        further: further(interval),
         method: PairedMethod::MoverTango,
         mean: None,
     })
+}
+
+/// Returns the interval of a weighted difference for further items from the source of the population.
+///
+/// The population is a random sample of the source: Tango's interval of its estimated gains and losses adds its chance.
+/// If all of it is labelled, that interval alone is left.
+fn further_interval(
+    strata: &[PairedStratum],
+    difference: f64,
+    interval: Interval,
+    confidence: Confidence,
+) -> Interval {
+    // The estimated number of items of the population, from a count of labels of each stratum.
+    let items = |count: &dyn Fn(&PairedStratum) -> u64| {
+        let labelled = strata.iter().filter(|stratum| stratum.labels > 0);
+        let parts = labelled.map(|s| count(s) as f64 * s.population as f64 / s.labels as f64);
+        super::plan::round_up(parts.sum::<f64>().round())
+    };
+    let of_class = items(&|s| s.of_class);
+    let lost = items(&|s| s.lost).min(of_class);
+    let gained = items(&|s| s.gained).min(of_class - lost);
+    let source = tango_interval(lost, gained, of_class, confidence);
+    // Rounded counts have their own difference.
+    let point = (gained as f64 - lost as f64) / of_class.max(1) as f64;
+    let below = (difference - interval.lower).hypot(point - source.lower);
+    let above = (interval.upper - difference).hypot(source.upper - point);
+    Interval::new(difference - below, difference + above).clamped(Interval::DIFFERENCES)
 }
 
 /// Returns the moments of (gain − difference) of the class, and 0 for labels outside of it.
@@ -373,12 +410,12 @@ pub struct NonInferiority {
     pub is_shown: bool,
 }
 
-/// Tests whether the new state is at most `margin` worse than the old one.
+/// Tests whether the new state is at most `margin` worse than the old one, for further items from the same source.
 pub fn check_non_inferiority(
     strata: &[PairedStratum],
     margin: f64,
 ) -> Result<NonInferiority, Undefined> {
-    let lower_limit = paired_difference(strata, Confidence::P90)?.interval.lower;
+    let lower_limit = paired_difference(strata, Confidence::P90)?.further.lower;
     Ok(NonInferiority {
         lower_limit,
         is_shown: lower_limit > -margin,

@@ -1,6 +1,7 @@
 //! Plans: the number of labels for a precision, and the draws that give them.
 
 use super::interval::Confidence;
+use super::presentation::ENOUGH_LABELS;
 use super::proportion::wilson_interval;
 use super::sampling::fill_quotas;
 
@@ -60,24 +61,44 @@ pub struct ClassProgress {
     pub labels: u64,
     /// The effective number of labels. Equal to the number of labels if all have the same weight.
     pub effective_labels: f64,
-    /// The measured TPR or TNR; `None` without a pilot.
-    pub measured_share: Option<f64>,
+    /// The measured TPR or TNR with the half-width of its interval; `None` without a pilot.
+    pub measured: Option<MeasuredShare>,
+}
+
+/// A measured TPR or TNR.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct MeasuredShare {
+    /// The share.
+    pub share: f64,
+    /// The half-width of its interval.
+    pub half_width: f64,
 }
 
 /// Returns the number of labels of a class that are missing for a half-width; `None` if the half-width is not above 0.
+///
+/// A figure needs 20 labels in any case. With a measured share, the labels so far count for as many as gave the present
+/// half-width, so the plan and the shown interval agree. Without one, a share of 0.9 is expected.
 pub fn labels_missing(
     progress: ClassProgress,
     half_width: f64,
     confidence: Confidence,
 ) -> Option<u64> {
-    let share = progress.measured_share.unwrap_or(EXPECTED_SHARE);
+    let share = progress.measured.map_or(EXPECTED_SHARE, |one| one.share);
     let equal_weights = labels_for_half_width(share, half_width, confidence)?;
-    let inflation = if progress.effective_labels > 0.0 {
-        (progress.labels as f64 / progress.effective_labels).max(1.0)
+    let worth = match progress.measured {
+        Some(measured) if measured.half_width <= half_width => return Some(0),
+        Some(measured) => labels_for_half_width(share, measured.half_width, confidence)? as f64,
+        None => progress.effective_labels,
+    };
+    let inflation = if worth > 0.0 {
+        (progress.labels as f64 / worth).max(1.0)
     } else {
         1.0
     };
-    Some(round_up(equal_weights as f64 * inflation).saturating_sub(progress.labels))
+    let wanted = round_up(equal_weights as f64 * inflation).max(ENOUGH_LABELS);
+    let missing = wanted.saturating_sub(progress.labels);
+    // The present interval is too wide, so at least one label is missing.
+    Some(missing.max(u64::from(progress.measured.is_some())))
 }
 
 /// Returns about how many random draws give `wanted` labels of a class with this share; `None` for a share of 0.

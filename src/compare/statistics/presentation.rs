@@ -3,7 +3,7 @@
 use super::estimators::Estimate;
 
 /// The number of labels of a class from which a figure may appear without its interval first.
-const ENOUGH_LABELS: u64 = 20;
+pub(super) const ENOUGH_LABELS: u64 = 20;
 /// The number of labels of a class below which no number appears without its interval.
 const FEW_LABELS: u64 = 5;
 
@@ -39,20 +39,23 @@ impl FigurePresentation {
 /// The answer to a required bound of one figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BoundCheck {
-    /// The lower limit of the interval is at or above the bound.
+    /// The lower limit is at or above the bound.
     Holds,
-    /// The lower limit of the interval is below the bound.
+    /// The lower limit is below the bound.
     Fails,
     /// There are too few labels for an answer; this number is missing.
     TooFewLabels(u64),
 }
 
-/// Compares the lower limit of an interval with a bound. A figure needs `min_labels` labels, and at least 20.
+/// Compares the lower limit for further items with a bound. A figure needs `min_labels` labels, and at least 20.
+///
+/// A gate decides about a judge that is used again. The limit for the population is not enough: it equals the estimate if
+/// each item has a label.
 pub fn check_lower_bound(estimate: &Estimate, bound: f64, min_labels: u64) -> BoundCheck {
     let needed = min_labels.max(ENOUGH_LABELS);
     if estimate.labels < needed || estimate.point.is_err() {
         BoundCheck::TooFewLabels(needed.saturating_sub(estimate.labels).max(1))
-    } else if estimate.interval.lower < bound {
+    } else if estimate.further.lower < bound {
         BoundCheck::Fails
     } else {
         BoundCheck::Holds

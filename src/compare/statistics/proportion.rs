@@ -81,6 +81,47 @@ fn finite_interval(
     interval(share, labels as f64 * correction)
 }
 
+/// Returns the interval of a share for further items from the source of a population.
+///
+/// `interval` is about the population, and `items` is the number of its items. The population is a random sample of the
+/// source, so its own chance is added: each limit becomes that of Wilson's interval with 1/(1/n + 1/items) labels, where
+/// n is the number with which Wilson's interval has this limit. If one random draw gave the labels, this is Wilson's
+/// interval of the labels, whether they are a few or all of the population.
+pub fn superpopulation_interval(
+    share: f64,
+    interval: Interval,
+    items: f64,
+    confidence: Confidence,
+) -> Interval {
+    let z2 = confidence.z().powi(2);
+    let limits = |limit: f64| {
+        let distance = (limit - share).powi(2);
+        // The inverse of n. A limit at the share adds no chance, and one at 0 or 1 can't get worse.
+        let inverse = if distance > 0.0 {
+            distance / (z2 * limit * (1.0 - limit))
+        } else {
+            0.0
+        };
+        wilson_interval(share, 1.0 / (inverse + 1.0 / items), confidence)
+    };
+    if items <= 0.0 {
+        return Interval::SHARES;
+    }
+    let lower = if interval.lower > 0.0 {
+        limits(interval.lower).lower
+    } else {
+        0.0
+    };
+    let upper = if interval.upper < 1.0 {
+        limits(interval.upper).upper
+    } else {
+        1.0
+    };
+    Interval::new(lower, upper)
+        .including(interval.lower)
+        .including(interval.upper)
+}
+
 /// Returns the interval of Clopper and Pearson (1934), which covers at least its confidence. All shares if `n` is 0.
 pub fn clopper_pearson_interval(hits: u64, n: u64, confidence: Confidence) -> Interval {
     let (x, rest) = (hits as f64, n.saturating_sub(hits) as f64);

@@ -1,6 +1,7 @@
 //! Tests of the order of number and interval, and of the answer in a sentence.
 
 use super::*;
+use crate::compare::statistics::Confidence;
 use crate::compare::{FigureLabel, LabelledDecision, compute_eval_figures};
 use crate::model::{DrawStratum, RecordedDraw, WallTime};
 
@@ -107,7 +108,38 @@ fn answer_names_the_missing_labels_and_then_both_intervals() {
     );
     let good = [(true, Some(true), 60), (false, Some(false), 40)];
     let answer = answer_whether_good(&figures(&good, true));
-    assert!(answer.starts_with("of these "), "{answer}");
+    assert_eq!(
+        answer,
+        "yes by the usual measure, because TPR and TNR are at least 0.90: on further transcripts like these, the judge passes \
+         94 to 100 % of what should pass, and fails 91 to 100 % of what should fail"
+    );
+    // All are right, and 20 label fails show less.
+    let few = [(true, Some(true), 40), (false, Some(false), 20)];
+    let answer = answer_whether_good(&figures(&few, true));
+    assert!(
+        answer.starts_with("yes by the usual measure, because TPR and TNR are at least 0.80: "),
+        "{answer}"
+    );
+    let open = [
+        (true, Some(true), 36),
+        (true, Some(false), 3),
+        (false, Some(false), 20),
+    ];
+    let answer = answer_whether_good(&figures(&open, true));
+    assert!(
+        answer.starts_with("not shown yet by the usual measure, because TNR may be under 0.80: "),
+        "{answer}"
+    );
+    let bad = [
+        (true, Some(true), 60),
+        (true, Some(false), 30),
+        (false, Some(false), 20),
+    ];
+    let answer = answer_whether_good(&figures(&bad, true));
+    assert!(
+        answer.starts_with("no by the usual measure, because TNR is under 0.80: "),
+        "{answer}"
+    );
     let useless = [
         (true, Some(true), 60),
         (true, Some(false), 25),
@@ -115,4 +147,60 @@ fn answer_names_the_missing_labels_and_then_both_intervals() {
     ];
     let answer = answer_whether_good(&figures(&useless, true));
     assert!(answer.contains("not shown to be better"), "{answer}");
+}
+
+#[test]
+fn completely_labelled_decisions_have_a_row_for_further_transcripts() {
+    let all = [
+        (true, Some(true), 25),
+        (true, Some(false), 1),
+        (false, Some(false), 24),
+    ];
+    let lines = describe_measured(&figures(&all, true));
+    assert!(
+        lines[1].starts_with("TNR        0.96  0.96–0.96"),
+        "{lines:#?}"
+    );
+    let further = lines.iter().find(|line| line.starts_with("further"));
+    assert!(
+        further.is_some_and(|line| line.contains("TPR 0.87–1.00, TNR 0.80–0.99")),
+        "{lines:#?}"
+    );
+}
+
+#[test]
+fn kappa_has_the_interval_of_its_labels_and_not_of_the_population() {
+    // 60 labels from 6,000 decisions: the weighted table counts 6,000.
+    let drawn = [
+        (true, Some(true), 30),
+        (true, Some(false), 5),
+        (false, Some(false), 20),
+        (false, Some(true), 5),
+    ];
+    let few = figures(&drawn, true);
+    let many = EvalFigures {
+        measured: few.measured.map(|measured| AgreementFigures {
+            weighted: ConfusionTable::from_counts(3000, 500, 2000, 500),
+            ..measured
+        }),
+        ..few.clone()
+    };
+    for found in [&few, &many] {
+        let text = describe_details(found).join("\n");
+        let kappa = text.lines().find(|line| line.starts_with("κ "));
+        let kappa = kappa.unwrap_or_else(|| panic!("{text}"));
+        let limits = found.intervals.as_ref().and_then(|one| one.kappa);
+        let width = limits.expect("an interval").interval.width();
+        assert!((0.3..0.6).contains(&width), "{width}");
+        assert!(
+            kappa.contains("[0.") && text.contains("approximate under 100 labels"),
+            "{text}"
+        );
+    }
+    let by_hand = figures(&drawn, false);
+    let text = describe_details(&by_hand).join("\n");
+    assert!(
+        text.starts_with("of the debug labels") && !text.contains('['),
+        "{text}"
+    );
 }

@@ -156,7 +156,12 @@ fn range_of(score: f64) -> usize {
 /// Returns the verdicts against the labels: a table of counts and the same in words.
 fn label_blocks<'a>(cx: &ContentCx<'a>, eval: u32) -> Vec<TextBlock<'a>> {
     let tally = cx.app.session().cells.tally_agreement(eval);
-    let mut out = vec![heading("against your labels")];
+    // A state of an earlier edit is compared with labels that may be younger than its verdicts.
+    let mut out = vec![heading(if cx.app.shows_state() {
+        "against your labels, as they are now"
+    } else {
+        "against your labels"
+    })];
     let agreement = tally.agreement;
     if agreement.total() > 0 {
         let (pass, fail) = (cx.glyphs().pass, cx.glyphs().fail);

@@ -3,12 +3,34 @@
 
 use super::verdict::draft_note;
 use super::{ContentCx, empty_row, eval_definition, styled_line};
+use crate::model::make_visible;
 use crate::theme::Role;
 use crate::tui::state::pane::Pane;
 use crate::tui::widget::flow::TextBlock;
 
 /// The short form, for the strip and other narrow places.
 pub(crate) const HIDDEN: &str = "hidden until you label it";
+
+/// Returns the question of a judged eval as plain text. Its definition in the rubric begins with keys, which would take the
+/// rows of a low pane.
+fn question_blocks<'a>(cx: &ContentCx<'a>, eval: u32) -> Vec<TextBlock<'a>> {
+    let texts = cx.app.question_texts(eval);
+    let mut out = Vec::new();
+    for (name, text) in texts {
+        if name != "criteria" {
+            out.push(TextBlock::new(name.replace('_', " "), Role::Label));
+        }
+        let text = make_visible(&text, true).into_owned();
+        out.extend(
+            text.lines()
+                .map(|line| TextBlock::new(line.to_owned(), Role::Text)),
+        );
+    }
+    if !out.is_empty() {
+        out.push(empty_row());
+    }
+    out
+}
 
 /// Returns the text of one of the four panes.
 pub(super) fn build_source<'a>(cx: &mut ContentCx<'a>, pane: Pane) -> Vec<TextBlock<'a>> {
@@ -31,6 +53,7 @@ pub(super) fn build_source<'a>(cx: &mut ContentCx<'a>, pane: Pane) -> Vec<TextBl
     // The question and its definition stay visible, because they do not influence the person.
     if let (Pane::Verdict, Some(row)) = (pane, row) {
         out.extend(draft_note(cx));
+        out.extend(question_blocks(cx, row.eval));
         // The first row of the definition is empty, and a low pane needs its rows.
         out.extend(
             eval_definition::eval_definition(cx, row.eval)

@@ -146,9 +146,20 @@ fn describe_label(
     match compute_label_agreement(Some(label), outcome).filter(|_| outcome.is_verdict()) {
         Some(true) => (text, "agrees", Role::Towards),
         Some(false) => (text, "disagrees", Role::Away),
+        // No verdict has the majority, so the label counts nowhere.
+        None if label == LabelValue::Unsure && people_differ(cx) => {
+            (text, "undecided: people differ, D closes it", Role::Muted)
+        }
         None if label == LabelValue::Unsure => (text, "unsure", Role::Muted),
         None => (text, "", Role::Text),
     }
+}
+
+/// Reports whether people answered the question of the shown decision differently.
+fn people_differ(cx: &ContentCx<'_>) -> bool {
+    let session = cx.app.session();
+    let row = session.trace_panes.row;
+    row.is_some_and(|row| session.cells.people_differ(row))
 }
 
 /// Returns author, time and note of the label, as far as they are known.

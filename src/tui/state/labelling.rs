@@ -228,6 +228,35 @@ impl App {
             && matches!(self.ui.focus, Pane::Verdict | Pane::Transcript)
     }
 
+    /// Returns the texts of the question of the selected decision; empty for a check and outside of a workspace.
+    pub(crate) fn question_texts(&self, eval: u32) -> Vec<(&str, String)> {
+        let info = self.session().cells.evals.get(eval as usize);
+        let Some((info, workspace)) = info.filter(|info| info.judged).zip(self.workspace()) else {
+            return Vec::new();
+        };
+        let found = workspace.find_eval(&info.rubric, &info.id);
+        found.map_or_else(Vec::new, |(rubric, at)| {
+            rubric.evals[at].list_question_texts()
+        })
+    }
+
+    /// Returns about the number of rows that a person needs for the question of the selected decision, with its heading;
+    /// 0 if the screen does not belong to labelling.
+    pub(crate) fn count_question_rows(&self) -> u16 {
+        const HEADING_ROWS: usize = 2;
+        if !self.shows_labelling() {
+            return 0;
+        }
+        let cells = &self.live_session.cells;
+        let row = cells.selected_row().and_then(|row| cells.row(row));
+        let texts = row.map_or_else(Vec::new, |row| self.question_texts(row.eval));
+        // The frame, the scrollbar, and a rest for words that do not fit at the end of a row.
+        let width = usize::from(self.ui.size.width).saturating_sub(12).max(20);
+        let lines = texts.iter().flat_map(|(_, text)| text.lines());
+        let rows: usize = lines.map(|line| line.chars().count() / width + 1).sum();
+        u16::try_from(rows + texts.len().saturating_sub(1) + HEADING_ROWS).unwrap_or(u16::MAX)
+    }
+
     /// Returns the eval of the selection.
     pub(crate) fn selected_eval(&self) -> Option<u32> {
         let cells = &self.live_session.cells;

@@ -400,6 +400,7 @@ impl App {
                 && (self.shows_edit() || !self.saves.problems.is_empty()),
             filled: filled_panes::find_filled_panes(self),
             labelling: self.shows_labelling(),
+            question_rows: self.count_question_rows(),
             compares_traces: self.session().trace_screen.other_slot.is_some(),
         })
     }

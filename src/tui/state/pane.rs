@@ -339,6 +339,8 @@ pub(crate) struct LayoutParams {
     pub(crate) filled: FilledPanes,
     /// True if the transcript and the criteria get the screen.
     pub(crate) labelling: bool,
+    /// The number of rows of the question that the person labels.
+    pub(crate) question_rows: u16,
     /// True if the trace screen shows two traces side by side.
     pub(crate) compares_traces: bool,
 }

@@ -177,3 +177,33 @@ fn label_reveals_only_its_own_decision() {
     app.keys("B");
     assert!(!app.screen().contains(" BLIND "));
 }
+
+#[test]
+fn low_blind_screen_shows_the_whole_criteria_above_the_fold() {
+    let mut app = unlabelled(80, 24);
+    let path = "rubrics/support.yaml";
+    let text = std::fs::read_to_string(app.root.join(path)).expect("it is there");
+    let criterion = "Every number, date and amount in the answer occurs in a tool result.";
+    // Six rows: with the hint, the pane needs more than its usual share of the screen.
+    let long = format!(
+        "{criterion} {}",
+        "A price without a currency is an amount too. ".repeat(8)
+    );
+    app.save(path, &text.replace(criterion, long.trim()))
+        .settle();
+    app.keys("B");
+    go_to(&mut app, "refund-03/support/grounded");
+    app.keys("6").settle();
+    let eval = app.event_loop.app.selected_eval().expect("an eval");
+    let texts = app.event_loop.app.question_texts(eval);
+    let criteria: Vec<String> = texts[0].1.split_whitespace().map(str::to_owned).collect();
+    assert_eq!(texts[0].0, "criteria");
+    let screen = app.screen();
+    let pane: Vec<&str> = screen
+        .lines()
+        .take_while(|line| !line.starts_with('┏'))
+        .collect();
+    let shown = pane.join(" ").replace(['│', '█'], " ");
+    let shown: Vec<&str> = shown.split_whitespace().collect();
+    assert!(shown.join(" ").contains(&criteria.join(" ")), "{screen}");
+}

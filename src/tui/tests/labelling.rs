@@ -513,7 +513,8 @@ fn figures_of_the_screen_equal_those_of_the_command_and_are_computed_only_on_cha
     let (newer, figures) = app.event_loop.app.labelling.figures.computed[&eval].clone();
     assert!(newer > version);
     let debug = figures.expect("computed").figures.debug;
-    assert_eq!((debug.true_pass, debug.false_pass), (4.0, 2.0));
+    // The user and ann differ on it, so no one knows the answer.
+    assert_eq!((debug.true_pass, debug.false_pass), (4.0, 1.0));
 }
 
 #[test]

@@ -57,7 +57,7 @@ pub(super) fn compute_layout(params: &LayoutParams) -> ScreenLayout {
     let problems = params.problems.min(4).min((size.height / 6).max(1));
     layout.problems = take_bottom_rows(&mut rest, problems);
     if params.labelling && fits(TWO_PANES_MIN_SIZE) {
-        lay_out_labelling(&mut layout, rest, fits(FULL_MIN_SIZE));
+        lay_out_labelling(&mut layout, rest, fits(FULL_MIN_SIZE), params.question_rows);
         return layout;
     }
     // Without a trace, two panes are enough at any size.
@@ -264,15 +264,31 @@ fn lay_out_two_panes(layout: &mut ScreenLayout, params: &LayoutParams, mut area:
     add_pane(layout, other_pane, right);
 }
 
-/// The transcript and the criteria, next to each other on a wide screen, and below each other on a narrow one.
-fn lay_out_labelling(layout: &mut ScreenLayout, mut area: Rect, is_wide: bool) {
+/// The transcript and the criteria, next to each other on a wide screen, and below each other on a narrow one. There, the
+/// criteria get the rows that they need, up to 55 % of the screen: a person must read them before the answer.
+fn lay_out_labelling(layout: &mut ScreenLayout, mut area: Rect, is_wide: bool, question_rows: u16) {
+    const LEAST_SHARE: u16 = 400;
+    const MOST_SHARE: u16 = 550;
     layout.labelling = true;
     layout.tabs = take_top_rows(&mut area, 1);
     layout.turn_strip = take_top_rows(&mut area, 1);
     let (transcript, criteria) = if is_wide {
         split_columns(area, 600, (MIN_PANE_WIDTH, MIN_PANE_WIDTH))
     } else {
-        let (criteria, transcript) = split_rows(area, 400, MIN_PANE_HEIGHT);
+        let frame = 2;
+        let needed = question_rows.saturating_add(frame).max(MIN_PANE_HEIGHT);
+        let least = compute_share(area.height, LEAST_SHARE);
+        let most = compute_share(area.height, MOST_SHARE);
+        let (criteria, transcript) = if needed > least && needed < most {
+            split_rows(area, 0, needed)
+        } else {
+            let share = if needed > least {
+                MOST_SHARE
+            } else {
+                LEAST_SHARE
+            };
+            split_rows(area, share, MIN_PANE_HEIGHT)
+        };
         (transcript, criteria)
     };
     add_pane(layout, Pane::Verdict, criteria);

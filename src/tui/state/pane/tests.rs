@@ -21,6 +21,7 @@ fn wish(width: u16, height: u16) -> LayoutParams {
         changes: false,
         filled: FilledPanes::ALL,
         labelling: false,
+        question_rows: 0,
     }
 }
 
@@ -217,6 +218,7 @@ fn any_wish() -> impl Strategy<Value = LayoutParams> {
                 problems,
                 replay: flags[1],
                 tour: flags[2],
+                question_rows: problems * 3,
                 labelling: flags[0]
                     && matches!(
                         filled.or_filled(Pane::ALL[focus]),

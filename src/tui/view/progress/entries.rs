@@ -171,7 +171,11 @@ pub(super) fn title(screen: &ProgressScreen) -> String {
         HistoryLoading::Reading => ", reading",
         _ => "",
     };
-    format!("{}{reading}", ProgressPane::Entries.title())
+    // The counts of an old state change with each new label.
+    format!(
+        "{}, agreement with the labels as they are now{reading}",
+        ProgressPane::Entries.title()
+    )
 }
 
 /// Draws the headings and the visible rows.
@@ -450,7 +454,7 @@ fn format_effect(counts: &EntryCounts) -> String {
     let difference = measured.and_then(|paired| paired.difference.ok());
     difference.map_or_else(String::new, |difference| {
         let points = |limit| format_points(limit);
-        let interval = difference.interval;
+        let interval = difference.further;
         format!("{}..{}", points(interval.lower), points(interval.upper))
     })
 }
