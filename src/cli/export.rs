@@ -19,7 +19,7 @@ use crate::record::{State, StateDecision};
 use crate::report::html::{
     PageComparison, PageHistory, PageSelection, StatePage, write_state_page,
 };
-use crate::report::{CellSource, write_decision_csv};
+use crate::report::{CellSource, KeyFinder, describe_keys, write_decision_csv};
 use crate::storage::InputFiles;
 
 /// Writes a state to a file.
@@ -31,7 +31,7 @@ pub(super) fn export(args: &ExportArgs, cx: &CommandCx) -> Result<u8, CommandErr
     let catalog = StateCatalog::open(args.place.workspace.as_deref(), &[&args.state], cx)?;
     catalog.require_labels()?;
     let shown = catalog.load(&args.state, catalog.resolve(&args.state)?, 1, cx)?;
-    let count = write_state(
+    let (count, keys) = write_state(
         &catalog,
         &shown,
         args.cell.as_deref(),
@@ -39,6 +39,9 @@ pub(super) fn export(args: &ExportArgs, cx: &CommandCx) -> Result<u8, CommandErr
         cx,
     )?;
     let name = args.output.display();
+    if let Some(warning) = warn_of_keys(&args.output, keys.as_deref()) {
+        cx.streams.print_stderr(&warning);
+    }
     if shown.is_incomplete {
         cx.streams.print_stderr(&format!(
             "note: {} is incomplete; {name} has only its recorded part",
@@ -68,10 +71,23 @@ pub(super) fn export_entry(
         catalog.require_labels()?;
         let name = name_entry(catalog.history()?.entries().len(), number);
         let shown = catalog.load(&name, StateSource::Entry(number), 1, cx)?;
-        let count = write_state(&catalog, &shown, None, (format, output), cx)?;
-        Ok(describe_written(output, count, &shown))
+        let (count, keys) = write_state(&catalog, &shown, None, (format, output), cx)?;
+        let written = describe_written(output, count, &shown);
+        Ok(match keys {
+            Some(keys) => format!("{written}; it {keys}"),
+            None => written,
+        })
     };
     write().map_err(|error: CommandError| error.to_sentence())
+}
+
+/// Returns the warning about keys of other services in an exported file, if it has some.
+pub(super) fn warn_of_keys(output: &Path, keys: Option<&str>) -> Option<String> {
+    let keys = keys?;
+    Some(format!(
+        "warning: {} {keys}; remove them before you share the file",
+        output.display()
+    ))
 }
 
 fn describe_written(output: &Path, count: usize, shown: &LoadedState) -> String {
@@ -83,14 +99,15 @@ fn describe_written(output: &Path, count: usize, shown: &LoadedState) -> String 
     )
 }
 
-/// Writes the decisions of a state that match a pattern, or all. Returns their number.
+/// Writes the decisions of a state that match a pattern, or all. Returns their number, and a description of the keys of
+/// other services in them.
 fn write_state(
     catalog: &StateCatalog,
     shown: &LoadedState,
     pattern: Option<&str>,
     (format, output): (StateFormat, &Path),
     cx: &CommandCx,
-) -> Result<usize, CommandError> {
+) -> Result<(usize, Option<String>), CommandError> {
     let labels = catalog.labels(&[shown], cx);
     let state = &shown.state;
     let selected = match pattern {
@@ -113,9 +130,10 @@ fn write_state(
         inputs.insert(path);
     }
     let mut file = OutputFiles::default().open("-o", output, &inputs)?;
+    let mut finder = KeyFinder::new(&mut file);
     let source = catalog.recordings([shown, shown]);
     let written = match format {
-        StateFormat::Csv => write_decision_csv(&mut file, state, &labels, &source, &selects),
+        StateFormat::Csv => write_decision_csv(&mut finder, state, &labels, &source, &selects),
         StateFormat::Html => {
             let earlier = load_earlier(catalog, shown, cx)?;
             let page = StatePage {
@@ -139,13 +157,15 @@ fn write_state(
                     selects: &selects,
                 }),
             };
-            write_state_page(&mut file, &page)
+            write_state_page(&mut finder, &page)
         }
     };
+    let keys = describe_keys(&finder.finish());
     let name = output.display().to_string();
     let finished = written.and_then(|()| file.finish());
     finished.map_err(|error| CommandError::write_failed(&name, &error))?;
-    Ok(selected.as_ref().map_or(state.len(), HashSet::len))
+    let count = selected.as_ref().map_or(state.len(), HashSet::len);
+    Ok((count, keys))
 }
 
 /// A format of decisions of a state.

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use super::CommandCx;
 use super::error::CommandError;
+use super::export::warn_of_keys;
 use super::output_file::OutputFiles;
 use super::show::{find_judged_cell, select_cells};
 use super::state_args::{ExportArgs, RunFormat};
@@ -15,7 +16,7 @@ use super::states::StateCatalog;
 use crate::event::RunState;
 use crate::model::{CellIx, CellName, Millis, make_visible, pluralize};
 use crate::record::{RecordedRun, RunNeed, RunStore, write_bundle};
-use crate::report::{ExportedCell, write_otlp};
+use crate::report::{ExportedCell, KeyFinder, describe_keys, write_otlp};
 use crate::storage::InputFiles;
 use crate::theme::Theme;
 use crate::tui::{CastOrder, write_cast};
@@ -69,14 +70,20 @@ pub(super) fn export_run(
     // A bundle must not replace the one that is read.
     inputs.insert(Path::new(&args.state));
     let mut file = OutputFiles::default().open("-o", &args.output, &inputs)?;
+    let mut finder = KeyFinder::new(&mut file);
+    let out = &mut finder;
     let written = match format {
-        RunFormat::Bundle => write_runs(&mut file, &exported, cells.as_deref(), args, store, cx)?,
-        RunFormat::Otlp => write_spans(&mut file, &exported, cells.as_deref(), args, store)?,
-        RunFormat::Cast => write_screen(&mut file, &exported, cells.as_deref(), args, store, cx)?,
+        RunFormat::Bundle => write_runs(out, &exported, cells.as_deref(), args, store, cx)?,
+        RunFormat::Otlp => write_spans(out, &exported, cells.as_deref(), args, store)?,
+        RunFormat::Cast => write_screen(out, &exported, cells.as_deref(), args, store, cx)?,
     };
+    let keys = describe_keys(&finder.finish());
     let name = args.output.display().to_string();
     let finished = file.flush().and_then(|()| file.finish());
     finished.map_err(|error| CommandError::write_failed(&name, &error))?;
+    if let Some(warning) = warn_of_keys(&args.output, keys.as_deref()) {
+        cx.streams.print_stderr(&warning);
+    }
     cx.streams.print_note(&format!(
         "note: {name} has {written} of run {}; it contains texts of your transcripts",
         exported.run.id.letters()

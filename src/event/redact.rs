@@ -257,6 +257,13 @@ mod tests {
     }
 
     #[test]
+    fn secret_is_added_once() {
+        let redactor = Redactor::new([KEY, KEY, " sk-live-4711-abcdef\n"]);
+        redactor.add_secrets([KEY, "another-secret", "another-secret", "short"]);
+        assert_eq!(redactor.read_known().secrets, [KEY, "another-secret"]);
+    }
+
+    #[test]
     fn spellings_of_servers_are_redacted() {
         let redactor = Redactor::new(["sk/live-4711+ab=="]);
         for text in [

@@ -63,10 +63,16 @@ impl CitableSources {
         }
     }
 
-    /// Returns true if a text occurs verbatim in a judged message or a tool response, apart from white space.
+    /// Returns true if a text occurs in a judged message or a tool response, apart from white space and backslashes.
+    ///
+    /// A judge that quotes JSON often writes other spaces, and leaves out the escapes of a string that contains it.
     pub fn contains_anywhere(&self, text: &str) -> bool {
-        let text = normalize_whitespace(text);
-        let occurs_in = |source: &String| source.contains(&text);
+        let squeeze = |text: &str| -> String {
+            let kept = |c: &char| !c.is_whitespace() && *c != '\\';
+            text.chars().filter(kept).collect()
+        };
+        let text = squeeze(text);
+        let occurs_in = |source: &String| squeeze(source).contains(&text);
         (0..self.messages.len())
             .filter_map(|n| self.message_texts(n))
             .flatten()
@@ -231,6 +237,21 @@ mod tests {
         let mut sources = CitableSources::from_request(&request);
         sources.add_fetched(1, "Apache Beam 2.69.0 (2025-10-28)");
         sources
+    }
+
+    #[test]
+    fn object_is_found_apart_from_its_spaces_and_escapes() {
+        let sources = sources();
+        for (text, found) in [
+            ("{\"q\": \"beam\"}", true),
+            ("{ \"q\" :\n\"beam\" }", true),
+            ("{\\\"q\\\":\\\"beam\\\"}", true),
+            ("Apache Beam 2.69.0", true),
+            ("{\"q\": \"flink\"}", false),
+            ("not judged", false),
+        ] {
+            assert_eq!(sources.contains_anywhere(text), found, "{text}");
+        }
     }
 
     #[test]

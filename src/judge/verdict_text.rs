@@ -31,7 +31,7 @@ const END_TOKENS: &[&str] = &[
 
 /// Parses a verdict from a text reply.
 ///
-/// `is_quoted` returns true for a text that occurs verbatim in the judged messages or in a tool response. In
+/// `is_quoted` returns true for a text that occurs in the judged messages or in a tool response. In
 /// [`VerdictMode::Schema`], `citations` and `reasoning` may be absent if the object is the whole reply, because some
 /// servers drop them from structured output. Elsewhere all requested fields are required.
 pub fn parse_verdict_text(
@@ -167,7 +167,10 @@ static DISTANCING_WORDS: LazyLock<Regex> = LazyLock::new(|| {
           \b(?: not | never | wrong(?:ly)? | incorrect(?:ly)? | would | could | should | might | if | unless | instead | rather | however | but
               | example | e\.g | hypothetical(?:ly)? | template | format | sample | draft | earlier | previous(?:ly)?
               | inject(?:s|ed|ion)? | quot(?:e|es|ed|ing|ation) | contains? | contained | claims? | claimed | says | said | attempt(?:s|ed)? | influence | ignore[ds]?
-              | correction | retract\w* | disregard\w* | mistake(?:n|s)? | wait | hmm+ )\b
+              | correction | retract\w* | disregard\w* | mistake(?:n|s)? | wait | hmm+
+              | reject\w* | disagree\w* | withdr[ae]w\w* | revok\w* | discard\w* | overrul\w* | overrid\w* | invalid | untrue | false(?:ly)?
+              | fak(?:e|es|ed|ing) | forge[ds]? | fabricat\w* | malicious(?:ly)? | suspicious(?:ly)? | manipulat\w* | opposite | contrary | reverse[ds]?
+              | suppos\w* | imagin\w* | pretend\w* | cannot )\b
         | n['’]t\b | </?\w*think\w*> | </?(?:reasoning|scratchpad|analysis)\b | <\|
         | \b(?: nicht | kein\w* | wäre | falsch\w* | beispiel\w* | pas | faux | exemple | serait | no | falso | ejemplo | sería )\b
         | 不 | 没 | 错误 | 例如

@@ -263,6 +263,49 @@ mod tests {
     }
 
     #[test]
+    fn only_the_id_of_a_session_is_secret() {
+        assert!(is_secret_name("session_id") && is_secret_name("userSessionId"));
+        for name in ["user_id", "id", "session_flow", "id_session_flow"] {
+            assert!(!is_secret_name(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn name_is_split_at_each_change_of_case() {
+        for (name, words) in [
+            ("githubToken2", &["github", "token"][..]),
+            ("APIKey", &["api", "key"]),
+            ("HTTPServerKeys", &["http", "server", "keys"]),
+            ("parseABC", &["parse", "abc"]),
+            ("ABCd", &["ab", "cd"]),
+            ("abCD", &["ab", "cd"]),
+            ("aBc", &["a", "bc"]),
+            ("X-Own_name.part", &["x", "own", "name", "part"]),
+            ("2__", &[]),
+        ] {
+            assert_eq!(split_words(name), words, "{name}");
+        }
+    }
+
+    #[test]
+    fn key_of_a_file_is_secret_unless_it_names_a_place() {
+        for key in ["token", "apiKey", "client_secret", "password"] {
+            assert!(is_secret_key(key), "{key}");
+        }
+        for key in [
+            "tokenEnv",
+            "keyFile",
+            "token_url",
+            "authUri",
+            "api_key_header",
+            "name",
+            "file",
+        ] {
+            assert!(!is_secret_key(key), "{key}");
+        }
+    }
+
+    #[test]
     fn api_key_name_is_recognized_and_other_secrets_are_not() {
         for name in [
             "Authorization",

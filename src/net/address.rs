@@ -222,6 +222,28 @@ mod tests {
     }
 
     #[test]
+    fn reason_names_the_range_of_an_ipv6_address() {
+        for (ip, reason) in [
+            ("::1", "loopback"),
+            ("::", "unspecified"),
+            ("::2", "not global unicast (outside 2000::/3)"),
+            ("fc00::1", "private (fc00::/7)"),
+            ("fdff::1", "private (fc00::/7)"),
+            ("fe00::1", "not global unicast (outside 2000::/3)"),
+            ("fe80::1", "link-local (fe80::/10)"),
+            ("febf::1", "link-local (fe80::/10)"),
+            ("fec0::1", "not global unicast (outside 2000::/3)"),
+            ("ff00::1", "multicast (ff00::/8)"),
+            ("ffff::1", "multicast (ff00::/8)"),
+            ("5f00::1", "not global unicast (outside 2000::/3)"),
+            ("2002::1", "6to4 (2002::/16)"),
+        ] {
+            let found = find_closed_range(ip.parse().unwrap());
+            assert_eq!(found.as_deref(), Some(reason), "{ip}");
+        }
+    }
+
+    #[test]
     fn every_edge_of_every_registry_row_is_refused() {
         for ip in samples_4() {
             assert!(find_closed_range(ip.into()).is_some(), "{ip}");

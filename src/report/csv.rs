@@ -8,11 +8,12 @@ use std::io::{self, Write};
 
 use serde_json::Value;
 
+use super::flags::append_flags;
 use super::{ReportRow, ReportWriter, ResultRow};
 use crate::model::make_visible;
 
-/// The columns of results; the same names as in JSON lines.
-const COLUMNS: [&str; 17] = [
+/// The columns of results; the same names as in JSON lines. `flags` has a line for each mark of the verdict.
+const COLUMNS: [&str; 18] = [
     "cell",
     "transcript",
     "rubric",
@@ -30,6 +31,7 @@ const COLUMNS: [&str; 17] = [
     "duration_ms",
     "cached",
     "label",
+    "flags",
 ];
 
 /// Writes a table of results.
@@ -79,6 +81,7 @@ impl<'w> CsvReportWriter<'w> {
             result.duration_ms.0.to_string().into(),
             truth(Some(result.cached.is_some())).into(),
             truth(row.label).into(),
+            append_flags("", result).into(),
         ];
         let line = join_fields(fields.iter().map(AsRef::as_ref));
         let line = if self.terminal {

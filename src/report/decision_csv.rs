@@ -7,11 +7,12 @@ use std::io::{self, Write};
 
 use super::cell_source::CellSource;
 use super::csv::join_fields;
+use super::flags::append_flags;
 use crate::model::{CellResult, Labels, Outcome};
 use crate::record::{RecordedCell, State, StateDecision};
 
 /// The columns.
-const COLUMNS: [&str; 16] = [
+const COLUMNS: [&str; 17] = [
     "transcript",
     "rubric",
     "eval",
@@ -28,6 +29,7 @@ const COLUMNS: [&str; 16] = [
     "cost_usd",
     "judge",
     "revision",
+    "flags",
 ];
 
 /// The number of decisions whose results are in memory at a time. Each part reads the logs once, so small parts would
@@ -89,9 +91,9 @@ impl DecisionTable<'_> {
         let found = || decision.cells.iter().filter_map(|cell| results.get(cell));
         // The first cell that voted for the outcome explains it.
         let voter = found().find(|result| Some(result.outcome) == decision.outcome());
-        let explanation = voter
-            .or_else(|| found().next())
-            .map(|result| result.error.as_deref().unwrap_or(&result.explanation));
+        let told = voter.or_else(|| found().next());
+        let flags = told.map_or_else(String::new, |result| append_flags("", result));
+        let explanation = told.map(|result| result.error.as_deref().unwrap_or(&result.explanation));
         let first = decision.cells.first().map(|cell| cell.run);
         let run = first.and_then(|run| self.source.find_run(run));
         let judged_at = first.zip(run).map(|(number, run)| {
@@ -129,6 +131,7 @@ impl DecisionTable<'_> {
             &decimal(sum_costs(decision, results)),
             &judges.join(" "),
             &self.revision,
+            &flags,
         ];
         join_fields(fields.into_iter())
     }

@@ -251,6 +251,14 @@ impl TestWorkbench {
         self
     }
 
+    /// Hands over a message of the terminal itself.
+    pub(crate) fn terminal_input(&mut self, msg: Msg) -> &mut Self {
+        let _inside = self.tokio.enter();
+        self.event_loop
+            .handle_terminal_input(super::term::TerminalInput::Msg(msg));
+        self
+    }
+
     /// Resizes the terminal.
     pub(crate) fn resize(&mut self, width: u16, height: u16) -> &mut Self {
         let _inside = self.tokio.enter();

@@ -1,9 +1,11 @@
 //! The crates that dicta is built from (K6, K7).
 
+use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
 
+use crate::advisories;
 use crate::terminals::conclude;
 use crate::{Campaign, Measured};
 
@@ -99,11 +101,33 @@ pub(crate) fn measure_sources(campaign: &Campaign) -> Measured {
         "sources, checksums and licences of {} crates",
         packages.len()
     );
-    match conclude(&figure, &problems) {
-        Measured::Reached(figure) => Measured::Partly(format!(
-            "{figure}; without a copy of the database, published vulnerabilities are not looked up"
-        )),
-        missed => missed,
+    advisories::check_matching();
+    let Some(database) = std::env::var_os(advisories::VARIABLE) else {
+        return match conclude(&figure, &problems) {
+            Measured::Reached(figure) => Measured::Partly(format!(
+                "{figure}; without a copy of the database, published vulnerabilities are not looked up"
+            )),
+            missed => missed,
+        };
+    };
+    let packages: Vec<(String, String)> = packages
+        .iter()
+        .map(|package| {
+            let field = |key: &str| package[key].as_str().unwrap_or_default().to_owned();
+            (field("name"), field("version"))
+        })
+        .collect();
+    match advisories::compare(Path::new(&database), &packages) {
+        Ok(found) => {
+            problems.extend(found.vulnerable);
+            let notes = match found.notes.as_slice() {
+                [] => String::new(),
+                notes => format!(", notes without a vulnerability: {}", notes.join(", ")),
+            };
+            let advisories = format!("; {} advisories of RustSec compared{notes}", found.compared);
+            conclude(&format!("{figure}{advisories}"), &problems)
+        }
+        Err(reason) => Measured::Skipped(reason),
     }
 }
 

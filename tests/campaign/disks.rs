@@ -71,6 +71,8 @@ struct Disks<'c> {
     refused: usize,
     failures: Vec<String>,
     notes: String,
+    /// True if the injected error meets the write of the message, too.
+    hides_message: bool,
 }
 
 impl<'c> Disks<'c> {
@@ -98,6 +100,7 @@ impl<'c> Disks<'c> {
             refused: 0,
             failures: Vec::new(),
             notes: String::new(),
+            hides_message: false,
         }
     }
 
@@ -141,7 +144,12 @@ impl<'c> Disks<'c> {
                 };
                 // Other calls are not about the disk: a wake-up of a thread, a library.
                 if line.contains(&format!("{}/", self.sandbox.path().display())) {
+                    // strace counts the calls of each thread, so the same number can meet the write of the message.
+                    self.hides_message = log
+                        .lines()
+                        .any(|line| line.contains("write(2<") && line.contains("(INJECTED)"));
                     self.judge(&output, &format!("{error} at {call} {at}: {line}"), line);
+                    self.hides_message = false;
                 }
             }
         }
@@ -291,7 +299,7 @@ impl<'c> Disks<'c> {
             return Err(format!("{:?}: {stderr}", output.status));
         }
         match output.status.code() {
-            Some(74 | 2) if stderr.trim().is_empty() => {
+            Some(74 | 2) if stderr.trim().is_empty() && !self.hides_message => {
                 return Err("no message".to_owned());
             }
             Some(74 | 2) => {}

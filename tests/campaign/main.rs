@@ -15,21 +15,26 @@
     reason = "the figures of a campaign are its output"
 )]
 
+mod advisories;
 mod corpora;
 mod dependencies;
 mod disks;
 mod events;
 mod faults;
+mod fetches;
 mod files;
 mod fuzz;
 mod goals;
+mod hostile_text;
 mod injection;
 mod kills;
+mod limits;
 mod model_server;
 mod page;
 #[path = "../it/screen/pty.rs"]
 #[expect(dead_code, reason = "shared with the tests, which use the rest")]
 mod pty;
+mod recordings;
 mod records;
 mod sandbox;
 mod saves;

@@ -1,6 +1,11 @@
 //! What the built program prints for people and for CI servers.
 
-use crate::cli::{TestDir, rows, text};
+use std::io::{BufRead as _, BufReader};
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use crate::cli::{PASSES, POLITE, TestDir, judged_by, rows, text};
+use crate::support::wire::{Pause, Reply, WireServer};
 
 const JUDGED: &str = "  - {id: brief, type: llm_judge, params: {criteria: \"The answer has at most 1 sentence.\"}}\n";
 const RULES: &str = "judge: quick\njudges: {quick: {provider: rules}}\n";
@@ -178,4 +183,57 @@ fn changed_and_foreign_runs_are_marked_and_never_cached() {
     assert!(notes.contains("the log is damaged"), "{notes}");
     let again = run(".data");
     assert_eq!((again.status.code(), cached_results(&again)), (Some(0), 0));
+}
+
+/// Where a run prints its results.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Pipe,
+    File,
+    /// The file of `-o`.
+    Output,
+}
+
+#[test]
+fn result_is_printed_while_the_next_cell_is_judged() {
+    for place in [Place::Pipe, Place::File, Place::Output] {
+        for quiet in [true, false] {
+            let test_dir = TestDir::new();
+            let pause = Pause::new();
+            // The second reply waits for the test, so the run can't end before the first result was seen.
+            let server = WireServer::openai(vec![
+                Reply::text(PASSES),
+                Reply::text(PASSES).pause_before(1, &pause),
+            ]);
+            test_dir.workspace(&judged_by(&server), POLITE);
+            let mut args = vec!["run", "-j", "1", "--format", "jsonl"];
+            args.extend(quiet.then_some("-q"));
+            if place == Place::Output {
+                args.extend(["-o", "results.jsonl"]);
+            }
+            let path = test_dir.path().join("results.jsonl");
+            let mut command = test_dir.command(&args);
+            command.stderr(Stdio::null()).stdout(match place {
+                Place::Pipe => Stdio::piped(),
+                Place::File => std::fs::File::create(&path).expect("a file").into(),
+                Place::Output => Stdio::null(),
+            });
+            let mut run = command.spawn().expect("it starts");
+            let is_first = |text: &str| text.contains(r#""cell":"one/r/"#);
+            if let Some(stdout) = run.stdout.take() {
+                let mut lines = BufReader::new(stdout).lines();
+                let found = lines.any(|line| is_first(&line.expect("text")));
+                assert!(found, "quiet: {quiet}");
+            } else {
+                let deadline = Instant::now() + Duration::from_mins(1);
+                while !is_first(&std::fs::read_to_string(&path).unwrap_or_default()) {
+                    assert!(Instant::now() < deadline, "{place:?}, quiet: {quiet}");
+                    std::thread::yield_now();
+                }
+            }
+            assert_eq!(run.try_wait().expect("a child"), None, "the run goes on");
+            pause.go();
+            run.wait().expect("it ends");
+        }
+    }
 }

@@ -344,3 +344,39 @@ fn check_spans(path: &Path) {
         json!({"doubleValue": 1.0})
     );
 }
+
+#[test]
+fn keys_in_transcripts_are_reported_at_export_and_stay() {
+    let key = format!("gh{}{}", "p_", "aB3dE5fG7h".repeat(4))
+        .chars()
+        .take(40)
+        .collect::<String>();
+    let test_dir = TestDir::new();
+    // The recording of a judged eval has the prompt, and with it the transcript.
+    test_dir.workspace(
+        "judge: rules\n",
+        "  - { id: names, type: llm_judge, params: { criteria: \"The answer contains `day`.\" } }\n",
+    );
+    for (content, is_key) in [
+        (format!("Good day, my key is {key}"), true),
+        ("Good day".to_owned(), false),
+    ] {
+        let record = json!({"id": "one", "messages": [{"role": "user", "content": "Hello"},
+            {"role": "assistant", "content": content}]});
+        test_dir.write("t.jsonl", &format!("{record}\n"));
+        test_dir.dicta(&["run", "-q"]);
+        for name in ["page.html", "run.dicta", "screen.cast"] {
+            let export = test_dir.dicta(&["export", "@", "-o", name, "-q"]);
+            let stderr = text(&export.stderr);
+            assert_eq!(export.status.code(), Some(0), "{stderr}");
+            let file = text(&std::fs::read(test_dir.path().join(name)).expect("exported"));
+            assert_eq!(
+                file.contains(&key),
+                is_key,
+                "{name}: the text stays as it is"
+            );
+            let warning = format!("warning: {name} contains texts that look like keys: GitHub (");
+            assert_eq!(stderr.contains(&warning), is_key, "{name}: {stderr}");
+        }
+    }
+}

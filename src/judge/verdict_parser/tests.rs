@@ -1,4 +1,5 @@
 use super::*;
+use crate::handlers::VerdictPartsSpec;
 
 const PLAIN: VerdictFormat = VerdictFormat {
     allow_na: false,
@@ -17,6 +18,83 @@ fn bound_requires_a_score_and_makes_passed_optional() {
     assert!(parse_verdict_object(r#"{"passed":true}"#, &SCORED).is_err());
     let read = parse_verdict_object(r#"{"score":0.8}"#, &SCORED).expect("a score decides");
     assert_eq!((read.passed, read.score), (None, Some(0.8)));
+}
+
+#[test]
+fn parts_decide_and_another_overall_result_is_flagged() {
+    let format = VerdictFormat {
+        parts: Some(PartsFormat::Criteria(2)),
+        ..PLAIN
+    };
+    let parts = r#""criteria":[{"index":1,"passed":true},{"index":2,"passed":true}]"#;
+    let read = |rest: &str| {
+        let json = format!("{{{parts}{rest}}}");
+        parse_verdict_object(&json, &format).expect("parts decide")
+    };
+    for (rest, flag) in [
+        ("", None),
+        (r#","passed":true"#, None),
+        (r#","passed":false"#, Some("its parts amount to passed")),
+    ] {
+        let verdict = read(rest);
+        assert_eq!((verdict.passed, verdict.score), (Some(true), Some(1.0)));
+        let found = verdict.contradiction.as_deref();
+        assert_eq!(found.is_some(), flag.is_some(), "{rest}: {found:?}");
+        assert!(flag.is_none_or(|flag| found.is_some_and(|found| found.contains(flag))));
+    }
+    let params = JudgedParams {
+        parts_spec: VerdictPartsSpec::Criteria(vec!["It greets.".into(), "It ends.".into()]),
+        ..JudgedParams::default()
+    };
+    let explain = |rest| apply_bounds(&read(rest), &params).explanation;
+    let (short, long) = (explain(""), explain(r#","reasoning":"Both hold.""#));
+    assert_eq!(short.lines().count(), 3, "{short}");
+    assert_eq!(long.lines().count(), 4, "{long}");
+    assert!(long.contains("Both hold."), "{long}");
+}
+
+#[test]
+fn scale_of_one_point_keeps_its_score() {
+    let format = VerdictFormat {
+        scale: Some(ScoreRange {
+            low: 3.0,
+            high: 3.0,
+        }),
+        ..PLAIN
+    };
+    let read = parse_verdict_object(r#"{"passed":true,"score":3}"#, &format).expect("in range");
+    assert_eq!(read.score, Some(3.0));
+}
+
+#[test]
+fn comparison_is_about_the_first_transcript_of_the_file() {
+    let read = |json: &str, order| {
+        let format = VerdictFormat {
+            pair_order: Some(order),
+            ..PLAIN
+        };
+        parse_verdict_object(json, &format).map(|read| (read.passed, read.score, read.raw_score))
+    };
+    for (json, of_a, first, second) in [
+        (r#"{"score":1}"#, 1.0, (true, 1.0), (false, 0.0)),
+        (r#"{"score":0}"#, 0.0, (false, 0.0), (true, 1.0)),
+        (r#"{"score":0.5}"#, 0.5, (false, 0.5), (false, 0.5)),
+        (r#"{"passed":true}"#, 1.0, (true, 1.0), (false, 0.0)),
+    ] {
+        for (order, (passed, score)) in
+            [(PairOrder::FirstIsA, first), (PairOrder::SecondIsA, second)]
+        {
+            let expected = (Some(passed), Some(score), Some(of_a));
+            assert_eq!(read(json, order).expect(json), expected, "{json} {order:?}");
+        }
+    }
+    for json in [
+        r#"{"score":1.01}"#,
+        r#"{"score":-0.01}"#,
+        r#"{"reasoning":"A"}"#,
+    ] {
+        assert!(read(json, PairOrder::FirstIsA).is_err(), "{json}");
+    }
 }
 
 #[test]

@@ -155,6 +155,12 @@ const DOUBTFUL: &[&str] = &[
     "Les critères ne sont pas remplis.\n```json\n@WHOLE\n```",
     "La respuesta no cumple los criterios.\n```json\n@WHOLE\n```",
     "不符合标准。\n```json\n@WHOLE\n```",
+    "I reject this verdict:\n```json\n@WHOLE\n```",
+    "I disagree with this:\n```json\n@WHOLE\n```",
+    "A fake verdict:\n```json\n@WHOLE\n```",
+    "Suppose the answer were polite.\n```json\n@WHOLE\n```",
+    "```json\n@WHOLE\n```\nThe opposite is true.",
+    "```json\n@WHOLE\n```\nThis is invalid.",
     "```json\n@WHOLE\n```\n```json\n@WHOLE\n```",
     "```json\n@WHOLE\n",
     "```python\n@WHOLE\n```",
@@ -199,6 +205,24 @@ fn verdict_counts_as_whole_reply_or_only_code_fence() {
     let other_order =
         r#"{"score":1,"passed":true,"reasoning":"ok","citations":[],"confidence":"high"}"#;
     assert_eq!(parse_text(other_order), Ok(expected));
+}
+
+#[test]
+fn error_tells_why_a_reply_has_no_verdict() {
+    let json = passing().1;
+    for (text, reason) in [
+        ("It is polite.".to_owned(), "contains no code fence"),
+        (format!("```json\n{json}\n"), "is not closed"),
+        (
+            format!("a\n```json\n{json}\n```\n```\nb\n```"),
+            "more than one code fence",
+        ),
+        ("a\n```json\n{\n```".to_owned(), "is not one JSON object"),
+        (String::new(), "is empty"),
+    ] {
+        let why = parse_text(&text).expect_err(&text).to_string();
+        assert!(why.contains(reason), "{text:?}: {why}");
+    }
 }
 
 #[test]

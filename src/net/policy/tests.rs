@@ -127,6 +127,110 @@ fn denied_host_covers_subdomains_and_addresses() {
 }
 
 #[test]
+fn rule_with_a_port_denies_only_that_port() {
+    let rules = |texts: &[&str]| {
+        let parsed = texts.iter().map(|text| HostRule::parse(text).unwrap());
+        parsed.collect::<Vec<_>>()
+    };
+    let policy = AddressPolicy {
+        allow: rules(&["evil.example:8443", "93.184.216.34:8443"]),
+        deny: rules(&["evil.example:443", "93.184.216.34:443"]),
+        origins: vec![],
+    };
+    for (url, rule) in [
+        ("https://evil.example/", Some(GuardRule::Name)),
+        ("https://evil.example:8443/", None),
+        ("https://93.184.216.34/", Some(GuardRule::Name)),
+        ("https://93.184.216.34:8443/", None),
+    ] {
+        let refused = policy.find_refusal(url).map(|refusal| refusal.rule);
+        assert_eq!(refused, rule, "{url}");
+    }
+    for (url, is_denied) in [
+        ("https://example.org/", true),
+        ("https://evil.example:8443/", false),
+    ] {
+        let target = policy.check_url(url).expect("its name is open");
+        let refused = policy.check_address(&target, "93.184.216.34".parse().unwrap());
+        assert_eq!(refused.is_err(), is_denied, "{url}");
+    }
+    // Another address than the denied one.
+    let target = policy.check_url("https://example.org/").expect("open");
+    let other = policy.check_address(&target, "93.184.216.35".parse().unwrap());
+    assert_eq!(other, Ok(()));
+}
+
+#[test]
+fn limits_of_urls_and_names_are_exact() {
+    let start = "https://example.org/";
+    let of_length = |length: usize| format!("{start}{}", "a".repeat(length - start.len()));
+    assert_eq!(rule(&of_length(MAX_URL)), None);
+    for over in [1, 2] {
+        assert_eq!(rule(&of_length(MAX_URL + over)), Some(GuardRule::RawText));
+    }
+    let label = "a".repeat(63);
+    let name = |last: usize| {
+        let last = "b".repeat(last);
+        format!("https://{label}.{label}.{label}.{last}/")
+    };
+    assert_eq!(rule(&name(61)), None, "253 characters");
+    for over in [62, 63] {
+        assert_eq!(rule(&name(over)), Some(GuardRule::Name));
+    }
+    for text in [
+        format!("https://{label}a.example/"),
+        format!("https://{label}ab.example/"),
+        "https://a..example/".to_owned(),
+    ] {
+        assert_eq!(rule(&text), Some(GuardRule::Name), "{text}");
+    }
+}
+
+#[test]
+fn userinfo_is_found_only_in_the_authority() {
+    for (text, found) in [
+        ("//a@b/c", true),
+        ("https://a@b", true),
+        ("//a/b@c", false),
+        ("https://a/?b@c", false),
+        ("/path?to=x://a@b", false),
+        ("x/y://a@b", false),
+        ("x#y://a@b", false),
+        ("a@b", false),
+    ] {
+        assert_eq!(has_userinfo(text), found, "{text}");
+    }
+}
+
+#[test]
+fn label_of_a_host_has_its_port_unless_it_is_443() {
+    let policy = AddressPolicy {
+        allow: ["a.example:8443", "[::1]:8443"]
+            .map(|text| HostRule::parse(text).unwrap())
+            .into(),
+        ..AddressPolicy::default()
+    };
+    for (url, label) in [
+        ("https://a.example/x", "a.example"),
+        ("https://a.example:8443/x", "a.example:8443"),
+        ("https://[::1]:8443/x", "[::1]:8443"),
+        ("https://[2606:4700::1111]/x", "2606:4700::1111"),
+    ] {
+        let checked = policy.check_url(url).expect("open");
+        assert_eq!(checked.host_label(), label);
+        assert!(checked.is_origin_of(url) && !checked.is_origin_of("https://b.example/"));
+        assert!(!checked.is_origin_of("no URL"));
+    }
+}
+
+#[test]
+fn refusal_of_a_lookup_has_no_reason_behind_it() {
+    let text = |rule| HopRefusal::new(rule, "why").to_string();
+    assert_eq!(text(GuardRule::Resolve), "unresolvable");
+    assert_eq!(text(GuardRule::Address), "address: why");
+}
+
+#[test]
 fn host_rules_accept_every_spelling_of_a_host() {
     let parsed = |t: &str| HostRule::parse(t).map(|r| (r.host, r.port));
     assert_eq!(
@@ -139,7 +243,11 @@ fn host_rules_accept_every_spelling_of_a_host() {
     );
     assert_eq!(parsed("[::1]:8443"), Ok(("::1".into(), Some(8443))));
     assert_eq!(parsed("::1"), Ok(("::1".into(), None)));
+    assert_eq!(parsed("[::1]"), Ok(("::1".into(), None)));
     assert_eq!(parsed("127.1:80"), Ok(("127.0.0.1".into(), Some(80))));
+    for text in ["a.example", "a.example:8443", "[::1]:8443", "::1"] {
+        assert_eq!(HostRule::parse(text).unwrap().to_string(), text);
+    }
     for bad in [
         "",
         "https://a.b",

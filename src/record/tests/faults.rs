@@ -331,6 +331,79 @@ async fn kill_loses_no_sent_event_and_power_loss_no_synced_event() {
     at_every_call(Fault::Killed).await;
 }
 
+/// Returns a disk after a loss of power: of each file the synced bytes and a part of the later ones; of the names the
+/// lasting ones and some of the others.
+fn lose_power(image: &Image, random: &mut fastrand::Rng) -> Image {
+    let files = image.files.iter().map(|file| {
+        let later = &file.bytes[file.synced..];
+        let kept = random.usize(..=later.len());
+        let bytes = [&file.bytes[..file.synced], &later[..kept]].concat();
+        FileImage {
+            synced: bytes.len(),
+            bytes,
+        }
+    });
+    let files = files.collect();
+    let names = image.names.iter();
+    let survives =
+        |name: &PathBuf, random: &mut fastrand::Rng| image.lasting.contains(name) || random.bool();
+    let names: BTreeMap<PathBuf, usize> = names
+        .filter(|(name, _)| survives(name, random))
+        .map(|(name, file)| (name.clone(), *file))
+        .collect();
+    Image {
+        files,
+        lasting: names.keys().cloned().collect(),
+        names,
+        ..Image::default()
+    }
+}
+
+#[tokio::test]
+async fn images_of_the_disk_after_power_losses_have_every_synced_event() {
+    // The campaign sets the variable for its count.
+    let wanted = match std::env::var_os("DICTA_CAMPAIGN") {
+        Some(_) => 10_000,
+        None => 500,
+    };
+    let mut disks = Vec::new();
+    for at in 1.. {
+        let disk = FaultyDisk::failing(at, Fault::Killed);
+        let _killed = a_run_on(&disk).await;
+        if !disk.image().hit {
+            break;
+        }
+        disks.push(disk);
+    }
+    let mut random = fastrand::Rng::with_seed(15);
+    let log = Path::new(RUNS).join(ID).join(EVENTS_FILE);
+    for number in 0..wanted {
+        let at = number % disks.len();
+        let image = disks[at].image();
+        let synced = check(&image, true, "the synced part").len();
+        let lost = lose_power(&image, &mut random);
+        let context = format!("image {number}, power lost at call {}", at + 1);
+        let Some(bytes) = lost.bytes(&log, false) else {
+            assert_eq!(synced, 0, "{context}: the log is gone");
+            continue;
+        };
+        let read = parse_log(io::Cursor::new(bytes.to_vec()), Path::new(EVENTS_FILE))
+            .unwrap_or_else(|error| panic!("{context}: {error}"));
+        let torn = usize::from(!bytes.is_empty() && !bytes.ends_with(b"\n"));
+        assert_eq!(read.warnings.len(), torn, "{context}: {:?}", read.warnings);
+        assert!(
+            read.events.len() >= synced,
+            "{context}: a synced event is gone"
+        );
+        // The contents that synced events name are complete.
+        for blob in named(&read.events[..synced]) {
+            let path = Path::new(RUNS).join(ID).join("blobs").join(&blob.hash.0);
+            let bytes = lost.bytes(&path, false).unwrap_or_default();
+            assert_eq!(Digest::hash_bytes(bytes), blob.hash, "{context}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn power_loss_loses_at_most_one_second() {
     let disk = FaultyDisk::default();

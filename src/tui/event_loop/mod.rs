@@ -241,10 +241,15 @@ impl<S: Screen> EventLoop<S> {
         true
     }
 
-    fn handle_terminal_input(&mut self, input: TerminalInput) {
+    pub(super) fn handle_terminal_input(&mut self, input: TerminalInput) {
         match input {
             TerminalInput::Msg(msg) => {
                 self.input_pending = true;
+                // Two changes of the size between two frames can end in the first size. The terminal has cut its
+                // content then, and a frame of changed cells would leave gaps.
+                if matches!(msg, Msg::Resized { .. }) {
+                    self.redraw();
+                }
                 self.apply(msg);
             }
             TerminalInput::Closed(why) => {

@@ -52,7 +52,7 @@ impl<S: Screen> EventLoop<S> {
         left
     }
 
-    fn redraw(&mut self) {
+    pub(super) fn redraw(&mut self) {
         if self.screen.redraw_all().is_err() {
             self.exit.get_or_insert(LoopExit::terminal_gone());
         }

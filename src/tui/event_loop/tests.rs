@@ -26,6 +26,21 @@ fn many_resizes_break_nothing() {
 }
 
 #[test]
+fn terminal_that_returns_to_its_size_is_drawn_again() {
+    let mut app = TestWorkbench::demo(80, 24);
+    app.settle();
+    let before = app.event_loop.screen.forgot;
+    // The terminal was smaller between two frames, so the program sees only the last size.
+    app.terminal_input(Msg::Resized {
+        width: 80,
+        height: 24,
+    });
+    assert_eq!(app.event_loop.screen.forgot, before + 1);
+    app.settle();
+    assert!(app.screen().contains("names-a-version"), "{}", app.screen());
+}
+
+#[test]
 fn idle_workbench_sets_no_timer() {
     let mut app = TestWorkbench::demo(80, 24);
     app.settle();

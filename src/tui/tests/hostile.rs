@@ -280,6 +280,86 @@ fn hostile_workspace_shows_only_escaped_characters() {
     other.show(app.buffer(), "pasted into help");
 }
 
+/// The Big List of Naughty Strings, joined pictures, wide and right-to-left text, and mixes with [`EVIL`].
+fn list_hostile_strings(count: usize) -> Vec<String> {
+    let path = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/tests/campaign/corpora/naughty.zip"
+    );
+    let file = std::fs::File::open(path).expect("the corpus is in the repository");
+    let mut archive = zip::ZipArchive::new(file).expect("a ZIP file");
+    let member = archive.by_name("blns.json").expect("the list");
+    let naughty: Vec<String> = serde_json::from_reader(member).expect("a list of texts");
+    let others = [
+        "👨\u{200d}👩\u{200d}👧 👍🏽 🇩🇪🇫🇷 1\u{fe0f}\u{20e3} ❤\u{fe0f}\u{200d}🔥",
+        "日本語 한국어 中文 ｆｕｌｌ ﾊﾝｶｸ",
+        "עברית مرحبا بالعالم שָׁלוֹם فارسی\u{200c}ها",
+        "नमस्ते ภาษาไทย བོད་ཡིག ខ្មែរ தமிழ்",
+        "ǅ ﬀ ½ ‰ ⒛ 𝔘𝔫𝔦 𐍈 𒀀 ☃",
+    ];
+    let mut random = fastrand::Rng::with_seed(4);
+    let mixed = std::iter::repeat_with(|| {
+        let base = &naughty[random.usize(..naughty.len())];
+        let evil: Vec<char> = EVIL.chars().collect();
+        let from = random.usize(..evil.len());
+        let part: String = evil[from..].iter().take(random.usize(1..12)).collect();
+        format!("{part}{base}{}{part}", others[random.usize(..others.len())])
+    });
+    let plain = naughty.iter().cloned().chain(others.map(str::to_owned));
+    plain.chain(mixed).take(count).collect()
+}
+
+#[test]
+fn another_terminal_shows_hostile_strings_as_they_are_drawn() {
+    // The campaign sets the variable for its count.
+    let is_full = std::env::var_os("DICTA_CAMPAIGN").is_some();
+    let strings = list_hostile_strings(if is_full { 2000 } else { 620 });
+    let transcripts = strings.chunks(50).enumerate().map(|(at, part)| {
+        let messages = part
+            .iter()
+            .map(|text| json!({"role": "assistant", "content": text}));
+        let messages: Vec<_> = messages.collect();
+        let id = format!("t{at} {}", part[0]);
+        format!(
+            "{}\n",
+            json!({"id": id, "tags": [part[1]], "messages": messages})
+        )
+    });
+    let transcripts: String = transcripts.collect();
+    let mut app = workbench(
+        200,
+        60,
+        &[
+            ("dicta.yaml", "transcripts: [t.jsonl]\nrubrics: [r.yaml]\n"),
+            ("t.jsonl", &transcripts),
+            (
+                "r.yaml",
+                "id: r\nevals:\n  - { id: check, type: contains, params: { patterns: [A] } }\n",
+            ),
+        ],
+    );
+    app.settle();
+    let mut other = Other::new(app.buffer());
+    other.show(app.buffer(), "the cells");
+    for at in 0..strings.chunks(50).count() {
+        app.keys("6 + g").settle();
+        other.show(app.buffer(), &format!("the top of transcript {at}"));
+        let mut before = String::new();
+        while before != app.screen() {
+            before = app.screen();
+            app.keys("pagedown").settle();
+            other.show(app.buffer(), &format!("a page of transcript {at}"));
+        }
+        app.keys("esc 1 j").settle();
+        other.show(app.buffer(), &format!("the cells after transcript {at}"));
+    }
+    app.resize(60, 16).settle();
+    for text in strings.iter().step_by(if is_full { 1 } else { 10 }) {
+        app.send_msg(Msg::Refused(text.clone()));
+        other.show(app.buffer(), &format!("a refusal of {text:?}"));
+    }
+}
+
 #[test]
 fn frame_of_stacked_marks_stays_small() {
     // The screen draws at most four marks on a base, so longer stacks need no more bytes per cell.

@@ -1,7 +1,7 @@
 //! The goals of the requests to language models.
 
-use super::{in_part, tests};
-use crate::{Goal, Measure, events, streams};
+use super::tests;
+use crate::{Goal, Measure, events, limits, recordings, streams};
 
 pub(super) const GOALS: &[Goal] = &[
     Goal {
@@ -49,34 +49,20 @@ pub(super) const GOALS: &[Goal] = &[
     Goal {
         id: "A5",
         promise: "A connection has 5 s, the first byte 120 s, and a silent stream 60 s. A stream that never ends is stopped after 15 minutes.",
-        measure: in_part(
-            "silence and the limit of 15 minutes, on a fake clock",
-            &[(
-                "it",
-                &[
-                    "silent_server_times_out_on_the_judges_clock",
-                    "slow_endless_reply_ends_after_fifteen_minutes",
-                    "stalled_error_body_is_not_awaited",
-                ],
-            )],
-        ),
+        measure: tests(&[(
+            "it",
+            &[
+                "connection_has_five_seconds_and_the_first_byte_two_minutes",
+                "silent_server_times_out_on_the_judges_clock",
+                "slow_endless_reply_ends_after_fifteen_minutes",
+                "stalled_error_body_is_not_awaited",
+            ],
+        )]),
     },
     Goal {
         id: "A6",
         promise: "A line of a stream has at most 1 MiB, an event 8 MiB and 10,000 lines, a reply 64 MiB. Memory grows by at most twice the limit.",
-        measure: in_part(
-            "the limits; memory for an endless reply",
-            &[
-                ("lib", &["parser_limits_the_size_of_lines_and_events"]),
-                (
-                    "it",
-                    &[
-                        "endless_reply_ends_at_its_limit_in_little_memory",
-                        "endless_reply_ends_at_the_limit_without_a_retry",
-                    ],
-                ),
-            ],
-        ),
+        measure: Measure::Here(limits::measure_replies),
     },
     Goal {
         id: "A7",
@@ -86,16 +72,7 @@ pub(super) const GOALS: &[Goal] = &[
     Goal {
         id: "A8",
         promise: "A change of the system's time by a day during a run changes no time limit. Recorded times never decrease.",
-        measure: in_part(
-            "recorded times; the clock of time limits is monotonic by construction",
-            &[(
-                "lib",
-                &[
-                    "event_times_start_at_zero_and_never_decrease",
-                    "a_fake_clock_wakes_sleepers_in_order_and_only_when_due",
-                ],
-            )],
-        ),
+        measure: Measure::Here(recordings::measure_jumping_clock),
     },
     Goal {
         id: "A9",

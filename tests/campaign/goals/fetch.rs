@@ -1,7 +1,7 @@
 //! The goals of the address guard and of `fetch_url`.
 
-use super::{in_part, tests};
-use crate::Goal;
+use super::tests;
+use crate::{Goal, Measure, fetches};
 
 pub(super) const GOALS: &[Goal] = &[
     Goal {
@@ -34,17 +34,14 @@ pub(super) const GOALS: &[Goal] = &[
     Goal {
         id: "S3",
         promise: "A name that changes its address between lookups never leads to a private address in 1,000 trials. dicta looks a name up once per hop, and refuses a name with one private address among public ones.",
-        measure: in_part(
-            "50 trials instead of 1,000",
-            &[(
-                "it",
-                &[
-                    "name_is_resolved_once_per_hop_and_the_checked_address_is_used",
-                    "one_private_address_among_public_ones_refuses_the_name",
-                    "changing_dns_answers_are_resolved_once_and_the_checked_address_is_used",
-                ],
-            )],
-        ),
+        measure: tests(&[(
+            "it",
+            &[
+                "name_is_resolved_once_per_hop_and_the_checked_address_is_used",
+                "one_private_address_among_public_ones_refuses_the_name",
+                "changing_dns_answers_are_resolved_once_and_the_checked_address_is_used",
+            ],
+        )]),
     },
     Goal {
         id: "S4",
@@ -62,25 +59,7 @@ pub(super) const GOALS: &[Goal] = &[
     Goal {
         id: "S5",
         promise: "A fetch reads at most 2 MiB, unpacks at most 8 MiB at a ratio of at most 100 and one layer of compression. A bomb of 300 MiB costs at most 32 MiB of memory.",
-        measure: in_part(
-            "the limits, with a gzip bomb of 64 MiB; memory is not measured",
-            &[
-                (
-                    "it",
-                    &[
-                        "endless_body_is_truncated_at_the_limit",
-                        "gzip_is_read_and_a_gzip_bomb_is_refused",
-                    ],
-                ),
-                (
-                    "lib",
-                    &[
-                        "decompression_bomb_is_refused_early",
-                        "only_one_gzip_layer_is_accepted",
-                    ],
-                ),
-            ],
-        ),
+        measure: Measure::Here(fetches::measure_bombs),
     },
     Goal {
         id: "S6",
@@ -115,38 +94,26 @@ pub(super) const GOALS: &[Goal] = &[
     Goal {
         id: "S9",
         promise: "A fetch shares no connection with another fetch, host or run. It uses HTTP/1.1 and ignores offers of other protocols.",
-        measure: in_part(
-            "connections of one fetch and its redirects; runs at the same time are not measured",
-            &[(
-                "it",
-                &[
-                    "fetch_follows_five_redirects_and_refuses_the_sixth",
-                    "request_contains_nothing_of_the_user_or_of_an_earlier_hop",
-                ],
-            )],
-        ),
+        measure: Measure::Here(fetches::measure_connections),
     },
     Goal {
         id: "S10",
-        promise: "Only https on port 443 is open unless the user allows more. User names, control characters and backslashes in a URL are refused with the reason. The checked host is the connected host for all 869 cases of the URL standard's tests.",
-        measure: in_part(
-            "819 of the 869 cases: those that the crate `url` contains; random URLs and spellings",
-            &[
-                (
-                    "lib",
-                    &[
-                        "checked_host_is_the_host_of_the_url_standard",
-                        "whatever_is_asked_for_only_https_on_443_passes",
-                        "refusal_names_the_first_matching_rule",
-                        "allowed_host_opens_only_its_port",
-                    ],
-                ),
-                (
-                    "it",
-                    &["host_spelling_does_not_change_the_connected_address"],
-                ),
-            ],
-        ),
+        promise: "Only https on port 443 is open unless the user allows more. User names, control characters and backslashes in a URL are refused with the reason. The checked host is the connected host for all 891 cases of the URL standard's tests.",
+        measure: tests(&[
+            (
+                "lib",
+                &[
+                    "checked_host_is_the_host_of_the_url_standard",
+                    "whatever_is_asked_for_only_https_on_443_passes",
+                    "refusal_names_the_first_matching_rule",
+                    "allowed_host_opens_only_its_port",
+                ],
+            ),
+            (
+                "it",
+                &["host_spelling_does_not_change_the_connected_address"],
+            ),
+        ]),
     },
     Goal {
         id: "S11",
@@ -159,33 +126,12 @@ pub(super) const GOALS: &[Goal] = &[
     Goal {
         id: "S12",
         promise: "A recording contains each refused hop with its URL, address and reason, and a replay shows the same.",
-        measure: in_part(
-            "the hops of a call; their place in a replay is covered only by the general law of replays",
-            &[
-                (
-                    "it",
-                    &["redirect_of_every_code_to_a_private_address_is_refused"],
-                ),
-                ("lib", &["what_is_read_folds_as_what_was_shown_live"]),
-            ],
-        ),
+        measure: Measure::Here(fetches::measure_refused_hops),
     },
     Goal {
         id: "S13",
         promise: "By default, `fetch_url` opens only addresses that the transcript, the rubric or a fetched page contains. It sends nothing for 100 composed URLs, and makes at most 20 requests per verdict.",
-        measure: in_part(
-            "the rule on single URLs; the limit of 20 is not measured",
-            &[
-                (
-                    "lib",
-                    &[
-                        "by_default_only_addresses_that_the_judge_has_read_may_be_opened",
-                        "looser_seen_rule_is_a_setting_with_a_badge_and_another_call_rule",
-                    ],
-                ),
-                ("it", &["unseen_host_is_rejected_before_the_name_lookup"]),
-            ],
-        ),
+        measure: Measure::Here(fetches::measure_composed_addresses),
     },
     Goal {
         id: "S14",

@@ -1,7 +1,7 @@
 //! The goals of hostile files and of a hostile terminal.
 
-use super::{in_part, tests};
-use crate::{Goal, Measure, files, fuzz, silent_changes, terminals, watched};
+use super::tests;
+use crate::{Goal, Measure, files, fuzz, limits, silent_changes, terminals, watched};
 
 pub(super) const GOALS: &[Goal] = &[
     Goal {
@@ -80,17 +80,6 @@ pub(super) const GOALS: &[Goal] = &[
     Goal {
         id: "U12",
         promise: "A user's pattern compiles to at most 1 MiB within 200 ms. A search over 100 MB can be cancelled within 100 ms.",
-        measure: in_part(
-            "the limits of patterns and the steps of a search, without times",
-            &[(
-                "lib",
-                &[
-                    "patterns_that_backtrack_elsewhere_are_linear_here",
-                    "a_pattern_of_10_mib_is_refused_unread",
-                    "patterns_that_do_not_compile_are_refused",
-                    "large_search_runs_in_steps",
-                ],
-            )],
-        ),
+        measure: Measure::Here(limits::measure_patterns),
     },
 ];

@@ -1,7 +1,7 @@
 //! The goals of recordings and of the other files that dicta writes.
 
-use super::{in_part, tests};
-use crate::{Goal, Measure, disks, files, kills, records, saves};
+use super::tests;
+use crate::{Goal, Measure, disks, files, kills, recordings, records, saves};
 
 pub(super) const GOALS: &[Goal] = &[
     Goal {
@@ -31,16 +31,14 @@ pub(super) const GOALS: &[Goal] = &[
     Goal {
         id: "D4",
         promise: "A loss of power loses no synced event and at most one second of other events, in 10,000 images of the disk.",
-        measure: in_part(
-            "a loss of power at each call of a small run, with the synced bytes only",
-            &[(
-                "lib",
-                &[
-                    "kill_loses_no_sent_event_and_power_loss_no_synced_event",
-                    "power_loss_loses_at_most_one_second",
-                ],
-            )],
-        ),
+        measure: tests(&[(
+            "lib",
+            &[
+                "kill_loses_no_sent_event_and_power_loss_no_synced_event",
+                "power_loss_loses_at_most_one_second",
+                "images_of_the_disk_after_power_losses_have_every_synced_event",
+            ],
+        )]),
     },
     Goal {
         id: "D5",
@@ -65,34 +63,12 @@ pub(super) const GOALS: &[Goal] = &[
     Goal {
         id: "D9",
         promise: "A record has at most 16 MiB. A larger content is in a file of its own, which is complete before a record names it, at every kill.",
-        measure: in_part(
-            "the limit, and the order of writes at each kill on a simulated disk",
-            &[(
-                "lib",
-                &[
-                    "oversized_fact_becomes_a_note",
-                    "kill_loses_no_sent_event_and_power_loss_no_synced_event",
-                    "a_blob_is_stored_once_and_read_back_by_its_digest",
-                ],
-            )],
-        ),
+        measure: Measure::Here(recordings::measure_contents),
     },
     Goal {
         id: "D10",
         promise: "A recorded run, also of each earlier version, gives the same results every time. Unknown events survive; a newer major version is refused with a message, and a newer minor version is read.",
-        measure: in_part(
-            "replays, unknown events and versions; recordings of earlier versions are checked for reading",
-            &[(
-                "lib",
-                &[
-                    "what_is_read_folds_as_what_was_shown_live",
-                    "a_replay_at_any_speed_ends_in_the_same_state",
-                    "unknown_kinds_survive_and_are_counted",
-                    "newer_major_version_is_refused_and_newer_minor_is_read",
-                    "log_of_another_installation_and_of_an_earlier_version_is_marked_and_readable",
-                ],
-            )],
-        ),
+        measure: Measure::Here(recordings::measure_earlier_versions),
     },
     Goal {
         id: "D11",

@@ -51,9 +51,20 @@ pub(super) const GOALS: &[Goal] = &[
     Goal {
         id: "K5",
         promise: "Keys that a transcript contains are flagged at export, in 20 formats, and never changed silently.",
-        measure: Measure::Nothing(
-            "dicta doesn't look for foreign keys in transcripts; it redacts only the user's own secrets",
-        ),
+        measure: tests(&[
+            (
+                "lib",
+                &[
+                    "keys_of_every_form_are_found_and_the_text_stays",
+                    "key_is_found_once_however_the_text_is_split",
+                    "ordinary_text_has_no_keys",
+                ],
+            ),
+            (
+                "it",
+                &["keys_in_transcripts_are_reported_at_export_and_stay"],
+            ),
+        ]),
     },
     Goal {
         id: "K6",

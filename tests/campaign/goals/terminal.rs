@@ -1,50 +1,18 @@
 //! The goals of what dicta writes to a terminal.
 
-use super::in_part;
-use crate::{Goal, Measure, terminals};
+use super::{in_part, tests};
+use crate::{Goal, Measure, hostile_text, terminals};
 
 pub(super) const GOALS: &[Goal] = &[
     Goal {
         id: "T1",
         promise: "No control character, bidirectional control, invisible character or foreign escape sequence reaches the terminal: 2,000 hostile strings in every place that shows text.",
-        measure: in_part(
-            "random and hostile strings in every pane, in error messages and arguments, without a count of 2,000",
-            &[
-                (
-                    "lib",
-                    &[
-                        "nothing_a_terminal_obeys_remains",
-                        "hostile_workspace_shows_only_escaped_characters",
-                        "hostile_server_error_shows_only_escaped_characters",
-                        "hostile_text_in_every_field_breaks_no_span",
-                        "hostile_text_is_shown_and_never_raw",
-                    ],
-                ),
-                (
-                    "it",
-                    &[
-                        "hidden_characters_of_arguments_do_not_reach_the_terminal",
-                        "imported_record_does_not_reach_the_terminal_raw",
-                    ],
-                ),
-            ],
-        ),
+        measure: Measure::Here(hostile_text::measure_output),
     },
     Goal {
         id: "T2",
         promise: "Nothing vanishes: each hidden character has a visible mark, in 100,000 random texts. Only an explicit raw copy contains the original characters.",
-        measure: in_part(
-            "the marks and both kinds of copy, with fewer random texts",
-            &[(
-                "lib",
-                &[
-                    "controls_become_visible_and_letters_stay",
-                    "default_ignorable_characters_are_those_of_unicode",
-                    "hostile_characters_are_marks_with_their_width",
-                    "copied_text_has_visible_marks_and_raw_text_does_not",
-                ],
-            )],
-        ),
+        measure: Measure::Here(hostile_text::measure_marks),
     },
     Goal {
         id: "T3",
@@ -63,24 +31,19 @@ pub(super) const GOALS: &[Goal] = &[
     Goal {
         id: "T4",
         promise: "An independent terminal shows the grid that dicta drew, for the 515 naughty strings, emoji, wide and right-to-left text.",
-        measure: in_part(
-            "joined emoji and hostile characters by their width; no independent terminal",
-            &[(
-                "lib",
-                &[
-                    "joined_pictures_are_drawn_as_their_parts",
-                    "hostile_characters_are_marks_with_their_width",
-                ],
-            )],
-        ),
+        measure: tests(&[(
+            "lib",
+            &[
+                "another_terminal_shows_hostile_strings_as_they_are_drawn",
+                "joined_pictures_are_drawn_as_their_parts",
+                "hostile_characters_are_marks_with_their_width",
+            ],
+        )]),
     },
     Goal {
         id: "T5",
         promise: "dicta writes no hyperlink and no window title from untrusted text. It writes to the clipboard only after a key, and at most 72 KiB.",
-        measure: in_part(
-            "the size of a copied text",
-            &[("lib", &["text_too_large_for_clipboard_is_written_to_file"])],
-        ),
+        measure: Measure::Here(hostile_text::measure_clipboard),
     },
     Goal {
         id: "T6",

@@ -213,3 +213,42 @@ async fn untrusted_certificate_never_falls_back_to_plain_http() {
     );
     assert_eq!((harness.server.requests().len(), waits.len()), (0, 0));
 }
+
+#[tokio::test]
+async fn connection_has_five_seconds_and_the_first_byte_two_minutes() {
+    // With https, the silent server never answers the handshake, which belongs to the connection.
+    for (scheme, limit) in [
+        ("https", Millis::from_secs(5)),
+        ("http", Millis::from_secs(120)),
+    ] {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await;
+        let listener = listener.expect("loopback");
+        let address = listener.local_addr().expect("bound");
+        let unused = WireServer::openai(Vec::new());
+        let harness = ProviderHarness::with(unused, ProviderKind::Openai, |config| {
+            config.base_url = Some(format!("{scheme}://{address}/v1"));
+        });
+        let clock = harness.clock.clone();
+        let time = async {
+            let _held = listener.accept().await.expect("a connection");
+            let begun = Instant::now();
+            while clock.next_wake() != Some(limit) {
+                assert!(begun.elapsed().as_secs() < 20, "{:?}", clock.next_wake());
+                tokio::task::yield_now().await;
+            }
+            clock.advance(Millis(limit.0 - 1));
+            for _ in 0..100 {
+                tokio::task::yield_now().await;
+            }
+            assert_eq!(clock.next_wake(), Some(limit), "{scheme}: it ended early");
+            clock.advance(Millis(1));
+            std::future::pending::<()>().await;
+        };
+        let result = tokio::select! {
+            result = harness.send() => result,
+            () = time => panic!("the time ends only with the test"),
+        };
+        result.expect_err("silence");
+        assert_eq!(clock.now(), limit, "{scheme}");
+    }
+}

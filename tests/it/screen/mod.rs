@@ -116,7 +116,7 @@ fn verdict_edited_at_a_breakpoint_decides_and_is_marked() {
 #[test]
 fn workbench_runs_the_demo_and_restores_the_terminal() {
     let mut pty = Pty::start(&[]);
-    let modes = pty.modes();
+    let modes = pty.first_modes().to_owned();
     pty.until_shown(FIRST);
     assert!(pty.alternate());
     // The demo has no recorded run, so opening it judges it.
@@ -158,7 +158,7 @@ fn editor_gets_the_terminal_and_returns_it() {
     let mut pty = Pty::with(&[], |command| {
         command.env("EDITOR", &editor);
     });
-    let modes = pty.modes();
+    let modes = pty.first_modes().to_owned();
     pty.until_shown(FIRST).type_in("e");
     pty.until("the editor", |pty| {
         !pty.alternate() && pty.contents().contains("editing ")
@@ -176,7 +176,7 @@ fn editor_gets_the_terminal_and_returns_it() {
 #[test]
 fn signal_ends_the_workbench_and_keeps_the_recording() {
     let mut pty = Pty::start(&[]);
-    let modes = pty.modes();
+    let modes = pty.first_modes().to_owned();
     pty.until_shown(FIRST).until_shown(" live");
     kill_process(pty.id(), Signal::TERM).expect("sent");
     let ended = pty.ended();
@@ -190,7 +190,7 @@ fn signal_ends_the_workbench_and_keeps_the_recording() {
 #[test]
 fn core_dump_signal_restores_the_terminal() {
     let mut pty = Pty::start(&[]);
-    let modes = pty.modes();
+    let modes = pty.first_modes().to_owned();
     pty.until_shown(FIRST);
     kill_process(pty.id(), Signal::QUIT).expect("sent");
     assert_eq!(pty.ended().code, 131);
@@ -207,7 +207,7 @@ fn terminal_modes_of_a_crashed_editor_are_reset() {
     let mut pty = Pty::with(&[], |command| {
         command.env("EDITOR", &editor);
     });
-    let modes = pty.modes();
+    let modes = pty.first_modes().to_owned();
     pty.until_shown(FIRST).type_in("e");
     pty.until("the editor", |pty| !pty.alternate())
         .type_in("\n")

@@ -29,6 +29,8 @@ pub(super) struct Pty {
     deaf: Arc<AtomicBool>,
     reading: Option<JoinHandle<()>>,
     screen: vt100::Parser,
+    /// The terminal's settings before the program started.
+    first_modes: String,
     /// Everything it wrote.
     pub(super) written: Vec<u8>,
     home: TempDir,
@@ -96,6 +98,7 @@ impl Pty {
         command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
         command.cwd(home.path());
         set(&mut command);
+        let first_modes = format!("{:?}", pair.master.get_termios().expect("it has some"));
         let child = pair.slave.spawn_command(command).expect("it starts");
         drop(pair.slave);
         let mut reader = pair.master.try_clone_reader().expect("a reader");
@@ -120,6 +123,7 @@ impl Pty {
             deaf,
             reading: Some(reading),
             screen: vt100::Parser::new(rows, columns, 0),
+            first_modes,
             written: Vec::new(),
             home,
         }
@@ -165,6 +169,11 @@ impl Pty {
     /// Whether the alternate screen is shown.
     pub(super) fn alternate(&self) -> bool {
         self.screen.screen().alternate_screen()
+    }
+
+    /// The terminal's settings before the program started, as text.
+    pub(super) fn first_modes(&self) -> &str {
+        &self.first_modes
     }
 
     /// The terminal's settings now, as text.

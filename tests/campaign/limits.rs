@@ -1,0 +1,236 @@
+//! Limits of time and memory: users' patterns, searches in large texts, endless replies (U12, A6).
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use dicta::handlers::EvalTypeRegistry;
+use dicta::rubric;
+
+use crate::fetches::run_measured;
+use crate::sandbox::{Sandbox, outcomes, text};
+use crate::terminal::Terminal;
+use crate::terminals::conclude;
+use crate::{Campaign, Measured, Scale};
+
+/// The longest time of a pattern.
+const MAX_COMPILING: Duration = Duration::from_millis(200);
+/// The longest time until a search has stopped.
+const MAX_CANCEL: Duration = Duration::from_millis(100);
+/// Twice the largest reply of 64 MiB, in KiB.
+const MAX_REPLY_KIB: u64 = 128 << 10;
+
+/// Patterns whose automata are large, deep or both.
+const PATTERNS: [&str; 12] = [
+    r"\w{1000}",
+    r"(?i)\w{900}",
+    r"\pL{500}",
+    "((((a{100}){100}){100}){100})",
+    "(a+)+$",
+    "(a|aa)+$",
+    "(?:x{1,1000}){1,1000}",
+    r"[\p{Han}\p{Hiragana}\p{Katakana}]{200}",
+    r"(?:\s*\S+\s*){500}",
+    "(((((((((((((((((((((((((((((((a)))))))))))))))))))))))))))))))",
+    r"^(([a-z])+.)+[A-Z]([a-z])+$",
+    r"\b(?:\d{1,3}\.){3}\d{1,3}\b",
+];
+
+/// The time of users' patterns, and of the end of a search (U12).
+pub(crate) fn measure_patterns(campaign: &Campaign) -> Measured {
+    let registry = EvalTypeRegistry::builtin();
+    let mut problems = Vec::new();
+    let mut slowest = Duration::ZERO;
+    let long = format!("(?:{})", vec!["word"; 13_000].join("|"));
+    let patterns = PATTERNS.iter().copied().chain([long.as_str()]);
+    let load = |pattern: &str| {
+        let rubric = format!(
+            "id: r\nevals:\n  - id: a\n    type: regex\n    params: {{ pattern: '{}' }}\n",
+            pattern.replace('\'', "''")
+        );
+        let begin = Instant::now();
+        let loaded = rubric::load(rubric.into(), Path::new("r.yaml"), &registry);
+        drop(loaded);
+        begin.elapsed()
+    };
+    // The tables of the first pattern are built once.
+    load("a");
+    let mut count = 0;
+    for pattern in patterns {
+        count += 1;
+        let took = load(pattern);
+        slowest = slowest.max(took);
+        if campaign.scale == Scale::Full && took > MAX_COMPILING {
+            let pattern: String = pattern.chars().take(40).collect();
+            problems.push(format!("{pattern} takes {} ms", took.as_millis()));
+        }
+    }
+    let (searched, ended) = cancel_search(campaign, &mut problems);
+    conclude(
+        &format!(
+            "{count} patterns, the slowest in {} ms; a search in {searched} MB ends {} ms after `esc`",
+            slowest.as_millis(),
+            ended.as_millis()
+        ),
+        &problems,
+    )
+}
+
+/// Searches a text that isn't there, and cancels. Returns the size in MB, and the time until the screen is free.
+fn cancel_search(campaign: &Campaign, problems: &mut Vec<String>) -> (usize, Duration) {
+    let megabytes = campaign.count(4, 100);
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let words = "many ordinary words in a row ".repeat(35_000);
+    let mut record = String::from(r#"{"id":"large","messages":[{"role":"user","content":"Hello"}"#);
+    for _ in 0..megabytes {
+        record.push_str(r#",{"role":"assistant","content":""#);
+        record.push_str(&words);
+        record.push_str("\"}");
+    }
+    record.push_str("]}\n");
+    let write = |name: &str, content: &str| {
+        std::fs::write(folder.path().join(name), content).expect("a file");
+    };
+    write("t.jsonl", &record);
+    write(
+        "dicta.yaml",
+        "transcripts: [t.jsonl]\nrubrics: [r.yaml]\nruns: runs\n",
+    );
+    write(
+        "r.yaml",
+        "id: r\nevals:\n  - { id: names, type: contains, params: { patterns: [ordinary] } }\n",
+    );
+    let mut terminal = Terminal::start(&[], folder.path(), 120, 40);
+    terminal.until(|screen| screen.contains("names"));
+    terminal.press("6");
+    terminal.until(|screen| screen.contains("ordinary words"));
+    terminal.press("/nowhere in this text\r");
+    // The search runs; escape ends it, and the next key is answered.
+    let begin = Instant::now();
+    terminal.press("\u{1b}");
+    terminal.press("?");
+    let answered = terminal.until(|screen| screen.contains("keys") || screen.contains("Keys"));
+    let took = begin.elapsed().max(answered);
+    if campaign.scale == Scale::Full && took > MAX_CANCEL {
+        problems.push(format!("a search ends after {} ms", took.as_millis()));
+    }
+    (megabytes, took)
+}
+
+/// The memory for endless replies of each kind (A6).
+pub(crate) fn measure_replies(campaign: &Campaign) -> Measured {
+    if !Path::new("/proc/self/status").exists() {
+        return Measured::Skipped("this system has no /proc, where the memory is read".to_owned());
+    }
+    let delta = format!(
+        "data: {{\"id\":\"x\",\"object\":\"chat.completion.chunk\",\"created\":1,\"model\":\"m\",\"choices\":[{{\"index\":0,\"delta\":{{\"content\":\"{}\"}},\"finish_reason\":null}}]}}\n\n",
+        "x".repeat(60_000)
+    );
+    let row = "x".repeat(64 << 10);
+    let kinds: [(&str, &str, String, &str); 6] = [
+        ("deltas", "text/event-stream", delta, "larger than 64 MiB"),
+        (
+            "one line",
+            "text/event-stream",
+            row.clone(),
+            "1 MiB for a line",
+        ),
+        (
+            "one event",
+            "text/event-stream",
+            format!("data: {row}\n"),
+            "8 MiB for an event",
+        ),
+        (
+            "empty data",
+            "text/event-stream",
+            "data:\n".repeat(500),
+            "10,000 lines for an event",
+        ),
+        (
+            "empty lines",
+            "text/event-stream",
+            "\r\n".repeat(500),
+            "100,000 empty lines",
+        ),
+        ("a whole body", "application/json", row, "MiB"),
+    ];
+    let mut problems = Vec::new();
+    let mut most = 0;
+    let small = run_endless(campaign, "application/json", None).1;
+    for (name, content_type, piece, reason) in &kinds[..campaign.count(2, kinds.len())] {
+        let (output, peak) = run_endless(campaign, content_type, Some(piece.clone()));
+        let found: Vec<String> = outcomes(&output.stdout).into_values().collect();
+        let told = text(&output.stdout);
+        if found != ["judge_error"] && found != ["truncated"] {
+            problems.push(format!("{name}: {found:?} {}", text(&output.stderr)));
+        } else if !told.contains(reason) {
+            problems.push(format!("{name}: the error does not tell the limit: {told}"));
+        }
+        let growth = peak.saturating_sub(small);
+        most = most.max(growth);
+        if growth > MAX_REPLY_KIB {
+            problems.push(format!("{name} costs {growth} KiB"));
+        }
+    }
+    conclude(
+        &format!(
+            "{} kinds of endless replies cost at most {} MiB more than a refused request",
+            campaign.count(2, kinds.len()),
+            most >> 10
+        ),
+        &problems,
+    )
+}
+
+/// Runs one cell against a server that repeats a piece for ever, or refuses the request without a piece.
+fn run_endless(
+    campaign: &Campaign,
+    content_type: &'static str,
+    piece: Option<String>,
+) -> (std::process::Output, u64) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("loopback");
+    let address = listener.local_addr().expect("bound");
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            // The client ends each reply: the write fails then.
+            let _gone = serve_endlessly(&stream, content_type, piece.as_deref());
+        }
+    });
+    let sandbox = Sandbox::new(campaign);
+    sandbox.workspace(
+        1,
+        &format!(
+            "judge: m\njudges:\n  m: {{ provider: openai, base_url: 'http://{address}/v1', model: m, max_attempts: 1 }}\n"
+        ),
+    );
+    sandbox.write(
+        "r.yaml",
+        "id: r\nevals:\n  - { id: a, type: llm_judge, params: { criteria: It greets. } }\n",
+    );
+    run_measured(&mut sandbox.command(&["run", "-q", "--format", "jsonl"]))
+}
+
+fn serve_endlessly(
+    mut stream: &TcpStream,
+    content_type: &str,
+    piece: Option<&str>,
+) -> std::io::Result<()> {
+    let mut reader = BufReader::new(stream);
+    let mut line = String::new();
+    while reader.read_line(&mut line)? > 2 {
+        line.clear();
+    }
+    let Some(piece) = piece else {
+        return stream
+            .write_all(b"HTTP/1.1 400 No\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+    };
+    write!(
+        stream,
+        "HTTP/1.1 200 OK\r\ncontent-type: {content_type}\r\nconnection: close\r\n\r\n"
+    )?;
+    loop {
+        stream.write_all(piece.as_bytes())?;
+    }
+}
