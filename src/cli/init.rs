@@ -5,19 +5,26 @@ use std::path::{Path, PathBuf};
 
 use super::CommandCx;
 use super::error::CommandError;
-use crate::workspace;
+use crate::workspace::{self, scaffold::CreatedWorkspace};
 
 /// Creates the workspace and prints the next step.
 pub(super) fn init(dir: &Path, from: &[PathBuf], cx: &CommandCx) -> Result<u8, CommandError> {
     let made = if from.is_empty() {
-        workspace::init(dir).map_err(|error| CommandError::usage(error.to_string()))?
+        let files = workspace::init(dir).map_err(|error| CommandError::usage(error.to_string()))?;
+        CreatedWorkspace {
+            files,
+            notes: Vec::new(),
+        }
     } else {
         workspace::scaffold::create_workspace_from(dir, from)
             .map_err(|error| CommandError::usage(error.to_string()))?
     };
     let mut out = String::new();
-    for path in &made {
+    for path in &made.files {
         let _infallible = writeln!(out, "created {}", path.display());
+    }
+    for note in &made.notes {
+        let _infallible = writeln!(out, "note: {note}");
     }
     let at = if dir == Path::new(".") {
         String::new()

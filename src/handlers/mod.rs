@@ -218,6 +218,8 @@ pub struct JudgedParams {
     /// The order of the answers, if the judge compares the transcripts of a pair. The last two prompt blocks are then
     /// answer A and answer B.
     pub pair_order: Option<PairOrder>,
+    /// The texts whose embeddings the judge compares: the references, then the output. Empty for all other evals.
+    pub compared_texts: Vec<String>,
 }
 
 impl JudgedParams {

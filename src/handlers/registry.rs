@@ -105,6 +105,7 @@ const TYPES: &[EvalTypeDef] = &[
     EvalTypeDef::new::<judged::RoleViolation>(),
     EvalTypeDef::new::<script::ScriptEval>(),
     EvalTypeDef::new::<sentences::SentenceCount>(),
+    EvalTypeDef::new::<judged::Similar>(),
     EvalTypeDef::new::<cost::TokenConsumption>(),
     EvalTypeDef::new::<trajectory::ToolAntiPattern>(),
     EvalTypeDef::new::<calls::ToolArgsEval>(),

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::calibrated;
 use super::cell_setup::CellSetup;
+use super::similarity;
 use super::trace_state::RESPONSE_FORMAT_VERSION;
 use super::verdict_parser::PARSER_VERSION;
 use crate::handlers::JudgeRequest;
@@ -239,7 +240,12 @@ fn describe_parser(config: &JudgeConfig, setup: &CellSetup<'_>) -> Value {
         "version": PARSER_VERSION,
         // The grammar of `rules` decides like the weights of a model, so its version is part of the key.
         "rules": (config.provider == ProviderKind::Rules).then_some(super::rules::VERSION),
-        "decisions": config.provider.is_decisions().then_some(calibrated::VERSION),
+        // One member for both kinds of judges without text: another member would change the key of every judge.
+        "decisions": match config.provider {
+            kind if kind.is_decisions() => Some(calibrated::VERSION),
+            kind if kind.is_embeddings() => Some(similarity::VERSION),
+            _ => None,
+        },
         "parts": setup.verdict_format.parts.map(|_| super::parts::VERSION),
         // A judge without tools receives no text after its prompt.
         "responses": (!setup.tools.tools.is_empty()).then_some(RESPONSE_FORMAT_VERSION),

@@ -50,6 +50,8 @@ pub(super) fn choose_presentation(config: &JudgeConfig, model: &str) -> Transcri
             | ProviderKind::Source
             | ProviderKind::OpenaiDecisions
             | ProviderKind::GeminiDecisions
+            | ProviderKind::OpenaiEmbeddings
+            | ProviderKind::GeminiEmbeddings
     ) && matches!(config.verdict, VerdictMode::Auto | VerdictMode::Call)
         && config.max_turns > 1;
     if !calls || config.transcript == TranscriptMode::Whole {

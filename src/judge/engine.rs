@@ -13,6 +13,7 @@ use super::deadline::CellDeadline;
 use super::evidence::EvidenceStore;
 use super::gate::Gate;
 use super::prompt::{self, JudgePrompt, PromptFrame};
+use super::similarity;
 use super::submit_verdict_tool::SubmitVerdictTool;
 use super::trace::JudgeTrace;
 use super::trace_gate::TraceGate;
@@ -250,6 +251,10 @@ impl JudgeEngine {
                 calibrated::render_prompt(request, &self.config.base_prompt, &self.deps.secret);
             questions = calibrated::build_questions(request, &format)?;
         }
+        if let Some(texts) = similarity::select_texts(&self.config, &request.params)? {
+            // Replace the prompt: an embedding model gets the texts alone, without a task.
+            prompt = similarity::render_prompt(texts, &self.deps.secret);
+        }
         // A summary in the prompt requires the tools that read the rest.
         if let Some(judged_messages) = &prompt.judged_messages {
             tools
@@ -287,6 +292,10 @@ impl JudgeEngine {
             .and_then(|prefix| prefix.change_request(request));
         let request = changed.as_ref().unwrap_or(request);
         let causes = Mutex::new(CauseSet::default());
+        if self.config.provider == ProviderKind::Rules && !request.params.compared_texts.is_empty()
+        {
+            return similarity::result_without_embeddings();
+        }
         let mut result = match self.prepare_cell(request) {
             Err(error) => CellResult::from_error(Outcome::JudgeError, error.to_string()),
             Ok(setup) => {

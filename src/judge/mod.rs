@@ -38,6 +38,7 @@ mod prompt_shots;
 mod reply_frame;
 pub mod rules;
 mod seen;
+mod similarity;
 mod submit_verdict_tool;
 mod token_estimate;
 mod tool_calls;

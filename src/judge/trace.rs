@@ -20,7 +20,7 @@ use super::tool_calls::{
 use super::trace_gate::{TraceGate, person_ended_result};
 use super::trace_state::{AnsweredCall, TraceState};
 use super::usage_meter::{MeteredProvider, UsageMeter};
-use super::{contradiction, hidden_text, verdict_parser, verdict_text};
+use super::{contradiction, hidden_text, similarity, verdict_parser, verdict_text};
 use crate::event::{CallCx, TurnFact};
 use crate::handlers::JudgeRequest;
 use crate::model::{
@@ -282,6 +282,13 @@ impl JudgeTrace<'_> {
         // A Decisions endpoint replies with probabilities and not with a verdict.
         if !self.setup.questions.is_empty() {
             return self.read_calibrated_verdict(cx, state, reply).await;
+        }
+        if self.setup.provider_kind.is_embeddings() {
+            let count = self.request.params.compared_texts.len();
+            return match similarity::read_reply(&reply.text, count) {
+                Ok(verdict) => self.accept_verdict(cx, state, reply, verdict).await,
+                Err(why) => Err(end_unparsed(cx, Outcome::Unparsed, &why, reply).await),
+            };
         }
         if !reply.calls.is_empty() {
             let why = "the reply calls a function, but this judge has no tools";

@@ -9,6 +9,9 @@ use serde_json::Value;
 
 use super::Millis;
 
+/// The eval type whose judge compares texts by their embeddings. Only judges with [`ProviderKind::is_embeddings`] decide it.
+pub const SIMILAR_EVAL_TYPE: &str = "similar";
+
 /// The protocol of a judge, or a built-in judge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -27,6 +30,10 @@ pub enum ProviderKind {
     OpenaiDecisions,
     /// Google's Decisions endpoint, which returns probabilities and no text.
     GeminiDecisions,
+    /// The embeddings endpoint of OpenAI and compatible servers, for `similar`.
+    OpenaiEmbeddings,
+    /// The embeddings of the Gemini API, for `similar`.
+    GeminiEmbeddings,
     /// The built-in checker, which needs no language model.
     Rules,
     /// The recorded judge traces of a run.
@@ -37,7 +44,7 @@ pub enum ProviderKind {
 
 impl ProviderKind {
     /// All kinds, in the order of the documentation.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 12] = [
         Self::Openai,
         Self::OpenaiResponses,
         Self::Anthropic,
@@ -45,6 +52,8 @@ impl ProviderKind {
         Self::Vertex,
         Self::OpenaiDecisions,
         Self::GeminiDecisions,
+        Self::OpenaiEmbeddings,
+        Self::GeminiEmbeddings,
         Self::Rules,
         Self::Replay,
         Self::Source,
@@ -61,6 +70,10 @@ impl ProviderKind {
             Self::Gemini => "Gemini API",
             Self::Vertex => "Gemini, or Claude, on Vertex AI",
             Self::OpenaiDecisions | Self::GeminiDecisions => "Decisions: a probability, no words",
+            Self::OpenaiEmbeddings => {
+                "Embeddings, of OpenAI and of servers like it: only for `similar`"
+            }
+            Self::GeminiEmbeddings => "Gemini API's embeddings: only for `similar`",
             Self::Rules => "none: built in, not a model",
             Self::Replay => "none: `run:` names the run whose recorded traces answer",
             Self::Source => "none: verdicts that came with the transcripts",
@@ -75,9 +88,10 @@ impl ProviderKind {
             Self::Anthropic => "`seed`; by some models `temperature` or structured output",
             Self::Gemini => "`reasoning` before Gemini 2.5",
             Self::Vertex => "as `gemini`, as `anthropic`",
-            Self::OpenaiDecisions | Self::GeminiDecisions => {
-                "`tools`, `verdict`, and whatever shapes a text"
-            }
+            Self::OpenaiDecisions
+            | Self::GeminiDecisions
+            | Self::OpenaiEmbeddings
+            | Self::GeminiEmbeddings => "`tools`, `verdict`, and whatever shapes a text",
             Self::Rules | Self::Replay => "every key of a model",
             Self::Source => "every key of a model, `tools`, `max_turns`, `timeout_s`",
         }
@@ -86,8 +100,11 @@ impl ProviderKind {
     /// Returns the environment variable with the key, which the provider's own tools read as well.
     pub const fn default_key_variable(self) -> Option<&'static str> {
         match self {
-            Self::Gemini | Self::GeminiDecisions => Some("GEMINI_API_KEY"),
-            Self::Openai | Self::OpenaiResponses | Self::OpenaiDecisions => Some("OPENAI_API_KEY"),
+            Self::Gemini | Self::GeminiDecisions | Self::GeminiEmbeddings => Some("GEMINI_API_KEY"),
+            Self::Openai
+            | Self::OpenaiResponses
+            | Self::OpenaiDecisions
+            | Self::OpenaiEmbeddings => Some("OPENAI_API_KEY"),
             Self::Anthropic => Some("ANTHROPIC_API_KEY"),
             Self::Vertex | Self::Rules | Self::Replay | Self::Source => None,
         }
@@ -103,6 +120,8 @@ impl ProviderKind {
             Self::Anthropic => "anthropic",
             Self::OpenaiDecisions => "openai-decisions",
             Self::GeminiDecisions => "gemini-decisions",
+            Self::OpenaiEmbeddings => "openai-embeddings",
+            Self::GeminiEmbeddings => "gemini-embeddings",
             Self::Rules => "rules",
             Self::Replay => "replay",
             Self::Source => "source",
@@ -117,6 +136,16 @@ impl ProviderKind {
     /// Returns true if the judge returns probabilities and no text.
     pub const fn is_decisions(self) -> bool {
         matches!(self, Self::OpenaiDecisions | Self::GeminiDecisions)
+    }
+
+    /// Returns true if the judge compares texts by their embeddings and returns no text.
+    pub const fn is_embeddings(self) -> bool {
+        matches!(self, Self::OpenaiEmbeddings | Self::GeminiEmbeddings)
+    }
+
+    /// Returns true if the judge writes no text: it gets one request, and its reply is one JSON document.
+    pub const fn writes_no_text(self) -> bool {
+        self.is_decisions() || self.is_embeddings()
     }
 }
 

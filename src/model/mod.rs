@@ -32,6 +32,7 @@ mod stopped_judge;
 pub mod surrogates;
 mod tool;
 mod transcript;
+mod vectors;
 mod visible;
 
 pub use calibrated::{CalibratedScore, ValueProbability};
@@ -43,8 +44,8 @@ pub use exit_reason::ExitReason;
 pub use ids::{Blob, CallIx, CellIx, Digest, Millis, RunId, TurnIx, WallTime};
 pub use installation_secret::InstallationSecret;
 pub use judge::{
-    ApiKeySource, JudgeConfig, JudgeTool, Prices, ProviderKind, TranscriptMode, VERDICT_SOURCES,
-    VerdictMode, find_source_judge, is_loopback_url,
+    ApiKeySource, JudgeConfig, JudgeTool, Prices, ProviderKind, SIMILAR_EVAL_TYPE, TranscriptMode,
+    VERDICT_SOURCES, VerdictMode, find_source_judge, is_loopback_url,
 };
 pub use label::{
     DisagreementCause, EarlierAnswer, Label, LabelAgreement, LabelSample, SeenVerdicts,
@@ -84,4 +85,5 @@ pub use transcript::{
     MessageRole, SourceVerdict, ToolCall, ToolResult, Transcript, TranscriptMessage,
     TranscriptPart, TranscriptRef, default_id_prefix,
 };
+pub use vectors::{COSINE_TOLERANCE, compute_cosine, normalize_vector};
 pub use visible::{count_invisible, escape_invisible_json, is_invisible, make_visible};

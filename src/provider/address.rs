@@ -35,6 +35,8 @@ pub fn default_base_url(provider: ProviderKind) -> Option<&'static str> {
         ProviderKind::Anthropic => anthropic::DEFAULT_BASE,
         ProviderKind::OpenaiDecisions => decisions::OPENAI_BASE,
         ProviderKind::GeminiDecisions => decisions::GEMINI_BASE,
+        ProviderKind::OpenaiEmbeddings => openai_chat::DEFAULT_BASE,
+        ProviderKind::GeminiEmbeddings => gemini::DEFAULT_BASE,
         ProviderKind::Vertex
         | ProviderKind::Rules
         | ProviderKind::Replay

@@ -5,7 +5,7 @@
 //! attempt, and [`call_with_retries`] makes the attempts and records each. Does not know verdicts, tools or files.
 //! The history is sent back as the provider's own items, byte for byte.
 //!
-//! A *dialect* (`openai_chat`, `openai_responses`, `anthropic`, `gemini`, `decisions`) writes bodies, reads replies
+//! A *dialect* (`openai_chat`, `openai_responses`, `anthropic`, `gemini`, `decisions`, `embeddings`) writes bodies, reads replies
 //! and explains bodies. `client` makes one attempt over HTTP for all of them, `sse` splits streams into frames,
 //! [`retry`] decides about further attempts, `server_error` reads error bodies.
 //!
@@ -19,6 +19,7 @@ mod capabilities;
 mod client;
 mod context_window;
 pub mod decisions;
+pub mod embeddings;
 mod foreign_text;
 mod gemini;
 pub mod google_auth;
@@ -134,6 +135,8 @@ pub fn render_tool_declarations(kind: ProviderKind, tools: &[ToolDeclaration]) -
         ProviderKind::Gemini | ProviderKind::Vertex => gemini::render_tool_declarations,
         ProviderKind::OpenaiDecisions
         | ProviderKind::GeminiDecisions
+        | ProviderKind::OpenaiEmbeddings
+        | ProviderKind::GeminiEmbeddings
         | ProviderKind::Rules
         | ProviderKind::Replay
         | ProviderKind::Source => return None,
@@ -156,6 +159,9 @@ pub fn explain_request_body(body: &str) -> Option<ReadableBody> {
     }
     if map.get("input").is_some_and(Value::is_string) && map.contains_key("questions") {
         return Some(decisions::explain_body(map));
+    }
+    if embeddings::is_body(&map) {
+        return Some(embeddings::explain_body(map));
     }
     if is_array("input") && map.contains_key("model") {
         return openai_responses::explain_body(map);
@@ -399,8 +405,8 @@ fn client(
         RequestAuth::Key(key) => *key,
         RequestAuth::GoogleTokens(_) => None,
     };
-    // Decisions endpoints send one JSON document and refuse `stream`.
-    let unary = config.provider.is_decisions();
+    // These endpoints send one JSON document and refuse `stream`.
+    let unary = config.provider.writes_no_text();
     let config = &JudgeConfig {
         stream: config.stream && !unary,
         ..config.clone()
@@ -422,6 +428,9 @@ fn build_dialect(
         ProviderKind::Vertex => vertex::build_dialect(config, auth)?,
         ProviderKind::OpenaiDecisions | ProviderKind::GeminiDecisions => {
             Box::new(decisions::DecisionsDialect::new(config)?)
+        }
+        ProviderKind::OpenaiEmbeddings | ProviderKind::GeminiEmbeddings => {
+            Box::new(embeddings::EmbeddingsDialect::new(config)?)
         }
         kind @ (ProviderKind::Rules | ProviderKind::Replay | ProviderKind::Source) => {
             return Err(ProviderError::Request(format!(

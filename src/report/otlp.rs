@@ -322,11 +322,14 @@ fn finish_reason(stop: &StopReason) -> &str {
 /// Returns the name of a provider in the conventions.
 const fn provider_name(provider: ProviderKind) -> &'static str {
     match provider {
-        ProviderKind::Openai | ProviderKind::OpenaiResponses | ProviderKind::OpenaiDecisions => {
-            "openai"
-        }
+        ProviderKind::Openai
+        | ProviderKind::OpenaiResponses
+        | ProviderKind::OpenaiDecisions
+        | ProviderKind::OpenaiEmbeddings => "openai",
         ProviderKind::Anthropic => "anthropic",
-        ProviderKind::Gemini | ProviderKind::GeminiDecisions => "gcp.gemini",
+        ProviderKind::Gemini | ProviderKind::GeminiDecisions | ProviderKind::GeminiEmbeddings => {
+            "gcp.gemini"
+        }
         ProviderKind::Vertex => "gcp.vertex_ai",
         ProviderKind::Rules | ProviderKind::Replay | ProviderKind::Source => provider.as_str(),
     }

@@ -101,6 +101,9 @@ pub struct Rubric {
 /// The code of warnings about features of another tool's format that dicta does not support.
 pub const NOT_CARRIED: &str = "not-carried";
 
+/// The code of the problem that a file of another tool gives no eval.
+pub const NO_EVALS: &str = "no-evals";
+
 /// One check of a rubric.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Eval {

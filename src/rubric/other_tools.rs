@@ -61,7 +61,6 @@ const FOREIGN_TYPES: &[ForeignType] = &[
     foreign("promptfoo", "contains-json", "json_valid", ""),
     foreign("promptfoo", "javascript", "script", "command"),
     foreign("promptfoo", "python", "script", "command"),
-    foreign("promptfoo", "similar", "cosine_similarity", ""),
     foreign("promptfoo", "answer-relevance", "answer_relevancy", ""),
     foreign("promptfoo", "context-faithfulness", "faithfulness", ""),
     foreign(

@@ -74,13 +74,29 @@ fn read_text(transcript: &Transcript<'_>, key: &str) -> Option<String> {
 }
 
 /// The search for the pairs of one file. A transcript names its pair in `metadata.pair`.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct PairJoiner {
     /// The native JSON of the transcripts whose pair is not complete, by pair.
     waiting: HashMap<String, WaitingTranscript>,
     waiting_bytes: usize,
     /// The pairs that are complete. A third transcript of a pair has no effect.
     joined: HashSet<String>,
+    /// The limit on `waiting_bytes`.
+    max_waiting_bytes: usize,
+    /// True once a transcript was beyond the limit, which is reported once.
+    is_limit_reported: bool,
+}
+
+impl Default for PairJoiner {
+    fn default() -> Self {
+        Self {
+            waiting: HashMap::new(),
+            waiting_bytes: 0,
+            joined: HashSet::new(),
+            max_waiting_bytes: MAX_WAITING_BYTES,
+            is_limit_reported: false,
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -107,8 +123,12 @@ impl PairJoiner {
             }
             let joined =
                 self.join_record(&record, &block.bytes[record.byte_range.clone()], default_id);
-            if let Some(bytes) = joined {
+            if let Some(joined) = joined {
                 let start = block.bytes.len();
+                let (bytes, fault) = match joined {
+                    Ok(bytes) => (bytes, None),
+                    Err(why) => (Vec::new(), Some(why)),
+                };
                 block.bytes.extend_from_slice(&bytes);
                 block.bytes.push(b'\n');
                 pairs_here.push(TranscriptRecord {
@@ -117,7 +137,7 @@ impl PairJoiner {
                         ..record.span
                     },
                     byte_range: start..start + bytes.len(),
-                    fault: None,
+                    fault,
                     labels: Vec::new(),
                 });
             }
@@ -126,13 +146,13 @@ impl PairJoiner {
         block.records.append(&mut pairs_here);
     }
 
-    /// Returns the native JSON of the pair that the record completes.
+    /// Returns the native JSON of the pair that the record completes. The error is about pairs that are not compared.
     fn join_record(
         &mut self,
         record: &TranscriptRecord,
         bytes: &[u8],
         default_id: &dyn Fn(u64) -> String,
-    ) -> Option<Vec<u8>> {
+    ) -> Option<Result<Vec<u8>, String>> {
         memchr::memmem::find(bytes, b"\"pair\"")?;
         let id = default_id(record.span.number);
         let second = record.parse(bytes, &id).ok()?;
@@ -141,20 +161,28 @@ impl PairJoiner {
             return None;
         }
         let Some(waiting) = self.waiting.remove(&pair) else {
-            if self.waiting_bytes + bytes.len() <= MAX_WAITING_BYTES {
+            if self.waiting_bytes + bytes.len() <= self.max_waiting_bytes {
                 self.waiting_bytes += bytes.len();
                 let bytes = bytes.to_vec();
                 let default_id = id;
                 self.waiting
                     .insert(pair, WaitingTranscript { default_id, bytes });
+                return None;
             }
-            return None;
+            if std::mem::replace(&mut self.is_limit_reported, true) {
+                return None;
+            }
+            return Some(Err(format!(
+                "its pair `{pair}`, and further ones, are not compared: {} MiB of transcripts wait for the other one of their pair; \
+                 put the transcripts of a pair next to each other",
+                self.max_waiting_bytes / (1024 * 1024)
+            )));
         };
         self.waiting_bytes -= waiting.bytes.len();
         let first = parse_native(&waiting.bytes, record.span.number, &waiting.default_id).ok()?;
         let joined = join_transcripts(&pair, &first, &second)?;
         self.joined.insert(pair);
-        Some(to_native(&joined))
+        Some(Ok(to_native(&joined)))
     }
 }
 
@@ -229,6 +257,36 @@ mod tests {
         assert!(metadata.get("choice").is_none(), "they differ in it");
         let file = TranscriptFile::open(&path).expect("it opens");
         assert_eq!(&file.read_native(record.span).expect("again"), bytes);
+    }
+
+    #[test]
+    fn pairs_beyond_the_limit_are_reported_once() {
+        let lines = [
+            line("a1", "q1", "a", "one"),
+            line("a2", "q2", "a", "two"),
+            line("a3", "q3", "a", "three"),
+            line("b1", "q1", "b", "four"),
+        ];
+        let (_folder, path) = write_file(&lines.concat());
+        let mut file = TranscriptFile::open(&path).expect("it opens");
+        let mut block = file.next_block().expect("it reads").expect("a block");
+        let mut joiner = PairJoiner {
+            max_waiting_bytes: lines[0].len(),
+            ..PairJoiner::default()
+        };
+        joiner.join(&mut block, &|number| format!("t:{number}"));
+        let faults: Vec<&str> = block
+            .records
+            .iter()
+            .filter_map(|record| record.fault.as_deref())
+            .collect();
+        assert_eq!(faults.len(), 1, "{faults:?}");
+        assert!(
+            faults[0].starts_with("its pair `q2`, and further ones, are not compared"),
+            "{faults:?}"
+        );
+        let pairs = block.records.iter().filter(|record| record.is_pair());
+        assert_eq!(pairs.filter(|record| record.fault.is_none()).count(), 1);
     }
 
     #[test]

@@ -144,7 +144,7 @@ fn find_own_judge(order: &RunOrder) -> Option<&JudgeConfig> {
     let name: CellName = order.only.as_ref()?.first()?.parse().ok()?;
     let (rubric, at) = workspace.find_eval(&name.rubric, &name.eval)?;
     // Of a panel, the first judge represents all; a list needs one set of tools.
-    let assignment = rubric.evals[at].assign_judges(rubric, workspace.judge.as_deref())?;
+    let assignment = workspace.assign_judges(rubric, &rubric.evals[at])?;
     workspace.judges.get(*assignment.judges.first()?)
 }
 

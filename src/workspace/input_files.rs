@@ -33,11 +33,14 @@ impl Workspace {
         let databases = sources
             .chain(self.tools.inline_servers.values())
             .flat_map(|source| source.input_files());
+        let maps = self.field_maps.by_path.values();
+        let joined = maps.flat_map(|map| map.joined_files().map(Path::to_owned));
         WorkspaceInputs {
             transcripts: self.transcripts.clone(),
             others: texts
                 .chain(keys)
                 .chain(databases)
+                .chain(joined)
                 .chain(self.labels_file.clone())
                 .collect(),
         }

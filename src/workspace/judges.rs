@@ -173,8 +173,8 @@ fn read_model_keys(
     // `transcript` is decoded later, but the next check already depends on its value.
     let reads = fields.value("transcript").and_then(Value::as_str) == Some("tools");
     match (judge.verdict, judge.tools.is_empty() && !reads) {
-        // Decision models take neither key; `calibrated` refuses both.
-        _ if judge.provider.is_decisions() => {}
+        // Models that write no text take neither key; `calibrated` refuses both.
+        _ if judge.provider.writes_no_text() => {}
         (VerdictMode::Call, true) => {
             fields.error(
                 "verdict",

@@ -51,9 +51,10 @@ use indexmap::IndexMap;
 
 use crate::diag::{Diagnostic, LoadedFile};
 use crate::model::{
-    JudgeConfig, Label, Labels, PairPreference, RunAndCellBudgets, find_source_judge,
+    JudgeConfig, Label, Labels, PairPreference, RunAndCellBudgets, SIMILAR_EVAL_TYPE,
+    find_source_judge,
 };
-use crate::rubric::Rubric;
+use crate::rubric::{Eval, JudgeAssignment, Rubric};
 use crate::tools::toolbox::Toolbox;
 use crate::transcript::FieldMappings;
 
@@ -212,6 +213,24 @@ impl Workspace {
     /// Returns the judge with that name: a configured judge, or a built-in source judge.
     pub fn find_judge(&self, name: &str) -> Option<&JudgeConfig> {
         self.judges.get(name).or_else(|| find_source_judge(name))
+    }
+
+    /// Returns the judges of an eval: its own, else those of its rubric, else the default judge. The default judge of
+    /// `similar` is the only judge that compares embeddings, if there is exactly one.
+    pub fn assign_judges<'w>(
+        &'w self,
+        rubric: &'w Rubric,
+        eval: &'w Eval,
+    ) -> Option<JudgeAssignment<'w>> {
+        let mut default = self.judge.as_deref();
+        if eval.eval_type == SIMILAR_EVAL_TYPE {
+            let judges = self.judges.iter();
+            let mut embedding = judges.filter(|(_, judge)| judge.provider.is_embeddings());
+            if let (Some((name, _)), None) = (embedding.next(), embedding.next()) {
+                default = Some(name);
+            }
+        }
+        eval.assign_judges(rubric, default)
     }
 
     /// Returns the eval with that name in the rubric with that name, with its position.

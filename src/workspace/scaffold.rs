@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use thiserror::Error;
 
 use self::source_verdicts::SourceVerdictTally;
-pub use self::sources::create_workspace_from;
+pub use self::sources::{CreatedWorkspace, create_workspace_from};
 use super::files;
 use crate::model::{MessageRole, Transcript, TranscriptPart};
 use crate::storage;

@@ -3,6 +3,7 @@
 mod anthropic;
 
 mod decisions;
+mod embeddings;
 
 use std::sync::Arc;
 
@@ -121,6 +122,10 @@ impl JudgeHarness {
     }
 
     async fn judge(&self) -> Judged {
+        self.judge_request(&question()).await
+    }
+
+    async fn judge_request(&self, request: &JudgeRequest) -> Judged {
         let (to, mut facts) = mpsc::channel::<RedactedEvent>(10_000);
         let cx = CallCx {
             out: Emitter::new(
@@ -133,7 +138,7 @@ impl JudgeHarness {
             cell: CellIx(0),
             turn: TurnIx(0),
         };
-        let result = self.engine.judge(&question(), &cx).await;
+        let result = self.engine.judge(request, &cx).await;
         drop(cx);
         let mut kinds = Vec::new();
         while let Ok(envelope) = facts.try_recv() {

@@ -16,6 +16,7 @@ mod preset_criteria;
 mod preset_judges;
 mod prompt_blocks;
 mod shots_spec;
+mod similar;
 
 #[cfg(test)]
 mod tests;
@@ -38,6 +39,7 @@ pub(super) use self::preset_judges::{
     Faithfulness, Hallucination, PiiLeakage, RoleViolation, Toxicity,
 };
 pub use self::shots_spec::{SHOTS_PARAM, ShotRule, ShotsSpec};
+pub(super) use self::similar::Similar;
 
 /// The largest number of entries in one list of an eval. More are a mistake.
 const MAX_ENTRIES: usize = 100;

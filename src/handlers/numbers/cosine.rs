@@ -6,10 +6,8 @@ use serde::Deserialize;
 use super::recorded_metrics::{MetricReader, format_number};
 use crate::handlers::eval_type::{EvalType, param_problem};
 use crate::handlers::{Check, CompiledEval, Finding, Subject};
+use crate::model::{COSINE_TOLERANCE, compute_cosine, normalize_vector};
 use crate::rubric::ParamProblem;
-
-/// The tolerance of the cosine, because sums of products are not exact.
-const TOLERANCE: f64 = 1e-9;
 
 /// Params of `cosine_similarity`.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -89,7 +87,7 @@ impl Check for CosineSimilarityCheck {
         };
         let cosine = compute_cosine(&vector, &self.reference);
         // The tolerance lets a recorded copy of the reference pass with a minimum of 1.
-        let passed = cosine >= self.min_similarity - TOLERANCE;
+        let passed = cosine >= self.min_similarity - COSINE_TOLERANCE;
         let how = if passed {
             format!("at least {}", format_number(self.min_similarity))
         } else {
@@ -106,28 +104,6 @@ impl Check for CosineSimilarityCheck {
         // A score is from 0 to 1, so a negative cosine scores 0.
         .with_score(cosine.max(0.0))
     }
-}
-
-/// Returns the vector scaled to length 1, or `None` if all its numbers are 0. Divides by the largest number first, so
-/// that no square overflows or underflows.
-fn normalize_vector(vector: &[f64]) -> Option<Vec<f64>> {
-    let largest = vector.iter().fold(0.0_f64, |most, x| most.max(x.abs()));
-    if largest == 0.0 || !largest.is_finite() {
-        return None;
-    }
-    let scaled: Vec<f64> = vector.iter().map(|x| x / largest).collect();
-    let length = scaled.iter().map(|x| x * x).sum::<f64>().sqrt();
-    Some(scaled.into_iter().map(|x| x / length).collect())
-}
-
-/// Returns the cosine of two vectors of length 1, between -1 and 1. Values within the tolerance of 1 or -1 are
-/// rounded to it.
-fn compute_cosine(a: &[f64], b: &[f64]) -> f64 {
-    let product: f64 = a.iter().zip(b).map(|(a, b)| a * b).sum();
-    if 1.0 - product.abs() < TOLERANCE {
-        return product.signum();
-    }
-    product.clamp(-1.0, 1.0)
 }
 
 #[cfg(test)]

@@ -55,6 +55,7 @@ fn types_are_sorted_and_found_by_name() {
             "role_violation",
             "script",
             "sentence_count",
+            "similar",
             "token_consumption",
             "tool_anti_pattern",
             "tool_args",

@@ -569,6 +569,8 @@ fn every_request_field_is_in_the_key_or_listed_as_excluded() {
         task: _,
         // It is in the key as the order of the prompt's blocks, and as the number of the repeat.
         pair_order: _,
+        // They are the prompt of a judge that compares embeddings.
+        compared_texts: _,
     } = params;
     let Transcript {
         id: _,

@@ -225,8 +225,15 @@ fn detect_bare_list(items: &[Value]) -> Option<DetectedFile> {
         return Some(DetectedFile::Rubric(RubricFormat::OpenaiEval));
     }
     // An eval in dicta's format has an id; an assertion has none.
+    // LangChain's messages have types, too, such as `human`.
+    let is_message = |value: &Value| {
+        ["data", "content", "role", "kwargs"]
+            .iter()
+            .any(|key| value.get(key).is_some())
+    };
     let assertion = |value: &Value| {
         value.get("id").is_none()
+            && !is_message(value)
             && (kind(value).is_some_and(|kind| super::promptfoo::is_type(&kind))
                 || value.get("$ref").is_some())
     };

@@ -26,7 +26,7 @@ use std::rc::Rc;
 pub use detect::{DetectedFile, detect_rubric_format};
 
 use super::eval::EvalReader;
-use super::{Rubric, RubricCx};
+use super::{NO_EVALS, NOT_CARRIED, Rubric, RubricCx};
 use crate::diag::yaml::YamlDoc;
 use conversion::EvalConverter;
 
@@ -114,6 +114,10 @@ pub(super) fn read_foreign(
     // Read the converted evals with dicta's loader.
     let result = converter.finish();
     let broken = crate::diag::has_errors(&result.problems);
+    let has_reported_parts = result
+        .problems
+        .iter()
+        .any(|problem| problem.code == NOT_CARRIED);
     for problem in result.problems {
         problems.push(problem);
     }
@@ -121,11 +125,25 @@ pub(super) fn read_foreign(
     rubric.judges = result.judges;
     // If there are errors, they explain the missing evals.
     if rubric.evals.is_empty() && !broken {
-        let message = format!("this is {format}, and no eval came of it");
-        problems
-            .push(doc.error("", "no-evals", message).help(
+        // promptfoo also runs configs whose outputs only people read.
+        let is_unasserted = format == RubricFormat::Promptfoo && !has_reported_parts;
+        let (message, help) = if is_unasserted && doc.value.get("redteam").is_some() {
+            (
+                "this promptfoo config only generates tests (`redteam:`)".to_owned(),
+                "name the file that `promptfoo redteam generate` writes, or `dicta init --from` with its results",
+            )
+        } else if is_unasserted {
+            (
+                "this promptfoo config has no assertions, so it judges nothing".to_owned(),
+                "`dicta init --from CONFIG RESULTS` makes a workspace with its outputs and a first rubric",
+            )
+        } else {
+            (
+                format!("this is {format}, and no eval came of it"),
                 "a rubric without evals checks nothing; `evals:` of a rubric file hold them",
-            ));
+            )
+        };
+        problems.push(doc.error("", NO_EVALS, message).help(help));
     }
 }
 

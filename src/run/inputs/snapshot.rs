@@ -240,7 +240,7 @@ pub(in crate::run) fn find_judges<'w>(
             configs: vec![config(name)?],
         });
     }
-    let assigned = eval.assign_judges(rubric, workspace.judge.as_deref()).ok_or_else(|| {
+    let assigned = workspace.assign_judges(rubric, eval).ok_or_else(|| {
         format!(
             "{}: eval {} needs a judge: name one with `judge:` in dicta.yaml, in the rubric or with --judge (the judges here are {})",
             rubric.path.display(),

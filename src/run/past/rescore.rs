@@ -32,7 +32,7 @@ pub fn collect_panel_rules(workspace: &Workspace) -> HashMap<(&str, &str), Panel
     evals
         .filter_map(|(rubric, eval)| {
             // An eval without a judge, or with a single one, has no vote rule.
-            let assigned = eval.assign_judges(rubric, workspace.judge.as_deref())?;
+            let assigned = workspace.assign_judges(rubric, eval)?;
             let rules = PanelRules {
                 rule: assigned.rule?,
                 judges: assigned.judges.into_iter().map(str::to_owned).collect(),

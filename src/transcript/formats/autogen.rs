@@ -64,14 +64,49 @@ fn parse_record(record: &str, _: RecordCx<'_>, out: &mut TranscriptSink) -> Resu
         .or_else(|| fields.list("messages"))
         .or_else(|| context.list("messages"));
     let messages = messages.ok_or_else(|| "it has no list of messages".to_owned())?;
-    out.count_records(messages.len() as u64);
+    let replies = u64::from(fields.object("response").is_some());
+    out.count_records(messages.len() as u64 + replies);
     let mut built = TranscriptBuilder::new("autogen", fields.id_text("id"));
     for raw in messages {
         add_message(raw, &mut built);
     }
+    add_reply(&fields, &mut built);
     built.meta.set_raw("stop_reason", fields.get("stop_reason"));
     built.finish(out);
     Ok(())
+}
+
+/// Adds the reply next to the messages of a recorded model call: `{messages, response: {content, thought, usage}}`.
+fn add_reply(fields: &RawFields<'_>, built: &mut TranscriptBuilder) {
+    let Some(raw) = fields.get("response").filter(|raw| raw.get() != "null") else {
+        return;
+    };
+    let reply = RawFields::from_raw(raw).unwrap_or_default();
+    let Some(content) = reply.get("content") else {
+        built
+            .unknown
+            .push("a `response` without `content`".to_owned());
+        return;
+    };
+    let thought = reply.text("thought").filter(|text| !text.is_empty());
+    let mut parts: Vec<_> = thought
+        .map(|text| reasoning_part(&text))
+        .into_iter()
+        .collect();
+    if list_items(content).is_some() {
+        add_calls(Some(content), parts, built);
+    } else {
+        parts.push(text_part(&result_text(content)));
+        built.push(MessageRole::Assistant, parts);
+    }
+    if let (Some(usage), Some(message)) = (reply.object("usage"), built.messages.last_mut()) {
+        let usage = SourceUsage {
+            input: usage.integer("prompt_tokens"),
+            output: usage.integer("completion_tokens"),
+            ..SourceUsage::default()
+        };
+        message.meta.set("usage", usage.to_json());
+    }
 }
 
 fn parse_lines(lines: &[&[u8]], _: RecordCx<'_>, out: &mut TranscriptSink) {

@@ -46,9 +46,9 @@ pub(crate) const DESCRIPTIONS: &[FormatDescription] = &[
         known_by: "a table `eval_results` (promptfoo), `cursorDiskKV` or `ItemTable` (Cursor)",
         transcript: "a result; a chat",
         id: "the result's; the chat's",
-        version: "promptfoo 0.119, Cursor 0.40 to 1.7",
-        origin: SampleOrigin::Described(
-            "promptfoo's table schema, and the keys of Cursor's `state.vscdb`",
+        version: "promptfoo 0.119 to 0.121, Cursor 0.40 to 1.7",
+        origin: SampleOrigin::Real(
+            "a database that promptfoo 0.121.20 wrote; Cursor from the keys of its `state.vscdb`",
         ),
     },
     FormatDescription {
@@ -105,7 +105,7 @@ pub(crate) const DESCRIPTIONS: &[FormatDescription] = &[
         transcript: "the file",
         id: "the file's name",
         version: "Cursor 2",
-        origin: SampleOrigin::Memory,
+        origin: SampleOrigin::Real("sanitized sessions in jazzyalex/agent-sessions"),
     },
     FormatDescription {
         name: "a Copilot chat",
@@ -121,7 +121,7 @@ pub(crate) const DESCRIPTIONS: &[FormatDescription] = &[
         transcript: "a session",
         id: "the session's",
         version: "Copilot CLI 0.0.400",
-        origin: SampleOrigin::Memory,
+        origin: SampleOrigin::Real("sanitized sessions in jazzyalex/agent-sessions"),
     },
     FormatDescription {
         name: "an OpenCode session",
@@ -177,7 +177,9 @@ pub(crate) const DESCRIPTIONS: &[FormatDescription] = &[
         transcript: "a list; lines are one",
         id: "`FILE:NUMBER`",
         version: "AutoGen 0.4 to 0.7",
-        origin: SampleOrigin::Memory,
+        origin: SampleOrigin::Real(
+            "recorded calls in microsoft/autogen, and results that autogen-agentchat 0.7.5 wrote",
+        ),
     },
     FormatDescription {
         name: "a run state of the OpenAI Agents SDK",
@@ -315,7 +317,7 @@ pub(crate) const DESCRIPTIONS: &[FormatDescription] = &[
         transcript: "a record, or the list",
         id: "`id`, `requestId`",
         version: "Converse API of 2025",
-        origin: SampleOrigin::Memory,
+        origin: SampleOrigin::Real("replies in vercel/ai"),
     },
     FormatDescription {
         name: "LangChain messages",
@@ -324,7 +326,7 @@ pub(crate) const DESCRIPTIONS: &[FormatDescription] = &[
         id: "`id`",
         version: "LangChain 0.3 and 1",
         origin: SampleOrigin::Real(
-            "messages in the traces of langfuse/langfuse; dicts from documentation",
+            "messages in the traces of langfuse/langfuse, and dicts and dumps that langchain-core wrote",
         ),
     },
     FormatDescription {
@@ -434,8 +436,8 @@ pub(crate) const DESCRIPTIONS: &[FormatDescription] = &[
         known_by: "a column `[PROVIDER] PROMPT` with outputs that begin with `[PASS]`, `[FAIL]` or `[ERROR]`, or with a column `Status`",
         transcript: "an output",
         id: "`FILE:NUMBER`",
-        version: "promptfoo 0.118",
-        origin: SampleOrigin::Described("its code"),
+        version: "promptfoo 0.118 to 0.121",
+        origin: SampleOrigin::Real("tables that promptfoo 0.121.20 wrote"),
     },
     FormatDescription {
         name: "OpenTelemetry spans (OTLP JSON)",

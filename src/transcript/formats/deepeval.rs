@@ -129,6 +129,9 @@ fn parse_test_case(record: &str, _: RecordCx<'_>, out: &mut TranscriptSink) -> R
     if let Some(metadata) = fields.object("additionalMetadata") {
         built.meta.merge_readable_fields(&metadata);
     }
+    if fields.object("trace").is_some() {
+        out.count_missing("the trace of a test case");
+    }
     built.finish(out);
     Ok(())
 }

@@ -341,7 +341,7 @@ impl<'b> MessageInProgress<'b> {
     }
 
     fn add_reasoning(&mut self, fields: &RawFields<'_>) {
-        let keys = ["thinking", "text", "reasoning", "content"];
+        let keys = ["thinking", "text", "reasoning", "content", "value"];
         if let Some(text) = keys.iter().find_map(|key| fields.text(key)) {
             if !text.is_empty() {
                 self.parts.push(reasoning_part(&text));

@@ -19,6 +19,7 @@ const SAMPLES: &[&str] = &[
     "ai_sdk_ui.json",
     "alpaca.json",
     "autogen.json",
+    "autogen_calls.json",
     "bedrock.jsonl",
     "bfcl_result.jsonl",
     "bfcl_score.jsonl",

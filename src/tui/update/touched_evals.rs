@@ -399,7 +399,7 @@ pub(super) fn list_judges<'w>(
     eval: &'w Eval,
     workspace: &'w Workspace,
 ) -> Vec<&'w str> {
-    let by = eval.assign_judges(rubric, workspace.judge.as_deref());
+    let by = workspace.assign_judges(rubric, eval);
     by.map(|by| by.judges).unwrap_or_default()
 }
 

@@ -1,17 +1,17 @@
-//! The keys that a judge with calibrated scores does not support, with the reasons.
+//! The keys that a judge without text does not support, with the reasons: calibrated scores, and embeddings.
 
 use crate::diag::yaml::MappingDecoder;
 use crate::model::{JudgeConfig, TranscriptMode, VerdictMode};
 
 const NO_TURNS_REASON: &str = "it is asked once, and has no turns";
-const NO_TEXT_REASON: &str = "it writes no text: its answers are probabilities";
+const NO_TEXT_REASON: &str = "it writes no text: its answers are numbers";
 
 /// The unsupported keys, each with the reason.
 pub(super) const UNSUPPORTED_KEYS: &[(&str, &str)] = &[
-    ("tools", "it answers questions and calls no functions"),
+    ("tools", "it calls no functions"),
     (
         "verdict",
-        "its answers are probabilities, in no form that could be chosen",
+        "its answers are numbers, in no form that could be chosen",
     ),
     ("max_turns", NO_TURNS_REASON),
     ("temperature", NO_TEXT_REASON),
@@ -27,7 +27,7 @@ pub(super) const UNSUPPORTED_KEYS: &[(&str, &str)] = &[
 
 /// Refuses unsupported keys, and removes their settings from the judge's configuration.
 pub(super) fn reset_unsupported_settings(fields: &mut MappingDecoder<'_>, judge: &mut JudgeConfig) {
-    if !judge.provider.is_decisions() {
+    if !judge.provider.writes_no_text() {
         return;
     }
     for (key, why) in UNSUPPORTED_KEYS {

@@ -14,6 +14,8 @@ pub(super) const PROVIDERS: &[(&str, ProviderKind)] = &[
     ("anthropic", ProviderKind::Anthropic),
     ("openai-decisions", ProviderKind::OpenaiDecisions),
     ("gemini-decisions", ProviderKind::GeminiDecisions),
+    ("openai-embeddings", ProviderKind::OpenaiEmbeddings),
+    ("gemini-embeddings", ProviderKind::GeminiEmbeddings),
     ("rules", ProviderKind::Rules),
     ("replay", ProviderKind::Replay),
     ("source", ProviderKind::Source),
@@ -191,7 +193,7 @@ pub(in crate::workspace) fn judge_schema() -> Value {
             if_provider(|kind| kind != ProviderKind::Source, &forbid_keys(&keys_in_scopes(&[KeyScope::Source]))),
             if_provider(|kind| kind == ProviderKind::Source, &forbid_keys(&keys_in_scopes(&[KeyScope::Calling]))),
             if_provider(|kind| kind != ProviderKind::Vertex, &forbid_keys(&keys_in_scopes(&[KeyScope::Vertex]))),
-            if_provider(ProviderKind::is_decisions, &allow_empty_keys(calibrated_keys)),
+            if_provider(ProviderKind::writes_no_text, &allow_empty_keys(calibrated_keys)),
         ],
     })
 }

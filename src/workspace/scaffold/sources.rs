@@ -13,25 +13,45 @@ use super::{
     rubric_yaml, write_new_file,
 };
 use crate::diag::yaml::{YamlLimits, read_limited_document};
-use crate::rubric::{DetectedFile, detect_rubric_format};
+use crate::handlers::EvalTypeRegistry;
+use crate::rubric::{self, DetectedFile, NO_EVALS, detect_rubric_format};
 use crate::transcript::{TranscriptError, TranscriptFile};
 use crate::workspace::files;
+use crate::workspace::rubric_files::WorkspaceRubricFiles;
 
 /// The roles of the files.
 #[derive(Debug, Default)]
 struct SourceFiles {
     /// The rubrics, as dicta.yaml names them.
     rubrics: Vec<String>,
+    /// The files that could be rubrics, but give no eval. A workspace with such a rubric would not load.
+    without_evals: Vec<FileWithoutEvals>,
     /// The entries of `transcripts:`.
     transcripts: Vec<String>,
     profile: TranscriptFileProfile,
 }
 
-/// Makes a workspace in `folder` around the files; returns the files written. An existing workspace is an error.
+/// A rubric of another tool that gives no eval.
+#[derive(Debug)]
+struct FileWithoutEvals {
+    name: String,
+    why: String,
+}
+
+/// A workspace that dicta created around files.
+#[derive(Debug)]
+pub struct CreatedWorkspace {
+    /// The files that dicta wrote.
+    pub files: Vec<PathBuf>,
+    /// Sentences about source files that the workspace does not use.
+    pub notes: Vec<String>,
+}
+
+/// Makes a workspace in `folder` around the files. An existing workspace is an error.
 pub fn create_workspace_from(
     folder: &Path,
     sources: &[PathBuf],
-) -> Result<Vec<PathBuf>, ScaffoldError> {
+) -> Result<CreatedWorkspace, ScaffoldError> {
     let config = folder.join("dicta.yaml");
     if config.symlink_metadata().is_ok() {
         return Err(ScaffoldError::Exists { path: config });
@@ -72,6 +92,14 @@ pub fn create_workspace_from(
     for entry in &found.transcripts {
         let _infallible = writeln!(transcripts, "{entry}");
     }
+    let notes: Vec<String> = found
+        .without_evals
+        .iter()
+        .map(|file| format!("{} is no rubric of this workspace: {}", file.name, file.why))
+        .collect();
+    for note in &notes {
+        let _infallible = writeln!(transcripts, "# {note}");
+    }
     let judges = found.profile.source_verdicts.judges();
     let text = config_yaml(transcripts.trim_end(), &judges);
     let names: Vec<String> = found.rubrics.iter().map(|name| quote_yaml(name)).collect();
@@ -88,7 +116,10 @@ pub fn create_workspace_from(
         );
     write_new_file(&config, &text)?;
     written.push(config);
-    Ok(written)
+    Ok(CreatedWorkspace {
+        files: written,
+        notes,
+    })
 }
 
 impl SourceFiles {
@@ -98,8 +129,11 @@ impl SourceFiles {
         })?;
         // In dicta.yaml a name is a glob, so wildcard characters are escaped.
         let name = globset::escape(&name);
-        if is_rubric(path) {
-            self.rubrics.push(name);
+        if let Some(text) = read_rubric_text(path) {
+            match explain_no_evals(root, path, &text) {
+                None => self.rubrics.push(name),
+                Some(why) => self.without_evals.push(FileWithoutEvals { name, why }),
+            }
             return Ok(());
         }
         match TranscriptFile::open(path) {
@@ -118,25 +152,29 @@ impl SourceFiles {
     }
 }
 
-/// Returns true if the file is a rubric in any format that dicta reads.
-fn is_rubric(path: &Path) -> bool {
+/// Returns the text of a rubric in any format that dicta reads; `None` for another file.
+fn read_rubric_text(path: &Path) -> Option<Arc<str>> {
     let ending = path.extension().and_then(|ending| ending.to_str());
     if !matches!(ending, Some("yaml" | "yml" | "json")) {
-        return false;
+        return None;
     }
     let limits = YamlLimits::GENERATED;
     // Results may have gigabytes, and rubrics have a limit.
-    let Ok(text) = files::read_text(path, limits.bytes as u64) else {
-        return false;
-    };
-    let text: Arc<str> = text;
-    let Ok(doc) = read_limited_document(&text, path, limits) else {
-        return false;
-    };
-    matches!(
-        detect_rubric_format(&doc.value),
-        Some(DetectedFile::Rubric(_))
-    )
+    let text: Arc<str> = files::read_text(path, limits.bytes as u64).ok()?;
+    let doc = read_limited_document(&text, path, limits).ok()?;
+    let found = detect_rubric_format(&doc.value);
+    matches!(found, Some(DetectedFile::Rubric(_))).then_some(text)
+}
+
+/// Returns the reason why a rubric gives no eval, if it gives none. Other problems of it are reported at load.
+fn explain_no_evals(root: &Path, path: &Path, text: &Arc<str>) -> Option<String> {
+    let files = WorkspaceRubricFiles::for_workspace(root, path);
+    let catalog = EvalTypeRegistry::builtin();
+    let (_, problems) = rubric::load_with_files(Arc::clone(text), path, &catalog, &files);
+    let found = problems
+        .into_iter()
+        .find(|problem| problem.code == NO_EVALS)?;
+    Some(found.message)
 }
 
 /// Returns the path from a folder to a file, with `/`; `None` if it is not Unicode.
@@ -159,7 +197,6 @@ fn relative_path(root: &Path, path: &Path) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::handlers::EvalTypeRegistry;
     use crate::workspace::{Env, load};
 
     #[test]
@@ -179,7 +216,9 @@ mod tests {
             r#"{"evalId":"eval-1","results":{"version":3,"timestamp":"2025-01-01T00:00:00.000Z","results":[{"promptIdx":0,"testIdx":0,"testCase":{"vars":{"q":"hi"}},"vars":{"q":"hi"},"promptId":"x","provider":{"id":"echo"},"prompt":{"raw":"p","label":"p"},"response":{"output":"Hello!"},"success":true,"score":1,"latencyMs":3,"gradingResult":{"pass":true,"score":1,"reason":"ok","componentResults":[{"pass":true,"score":1,"reason":"ok","assertion":{"type":"icontains","value":"hello"}}]},"id":"r1"}],"stats":{"successes":1,"failures":0,"errors":0}},"config":{}}"#,
         );
         let folder = dir.path().join("ws");
-        let written = create_workspace_from(&folder, &[config.clone(), results]).expect("made");
+        let made = create_workspace_from(&folder, &[config.clone(), results]).expect("made");
+        assert_eq!(made.notes, Vec::<String>::new());
+        let written = made.files;
         assert!(
             written.iter().any(|path| path.ends_with("dicta.yaml")),
             "{written:?}"
@@ -197,6 +236,32 @@ mod tests {
             create_workspace_from(&folder, &[config]),
             Err(ScaffoldError::Exists { .. })
         ));
+    }
+
+    #[test]
+    fn config_without_assertions_gives_a_workspace_of_its_results() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let config = dir.path().join("promptfooconfig.yaml");
+        let text = "prompts: [p]\nproviders: [x]\ntests: [{ vars: { q: hi } }]\n";
+        fs::write(&config, text).expect("written");
+        let results = dir.path().join("results.jsonl");
+        let record = r#"{"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":"Hello!"}]}"#;
+        fs::write(&results, record).expect("written");
+        let folder = dir.path().join("ws");
+        let made = create_workspace_from(&folder, &[config, results]).expect("made");
+        assert_eq!(
+            made.notes,
+            [
+                "../promptfooconfig.yaml is no rubric of this workspace: this promptfoo config has no assertions, so it judges nothing"
+            ]
+        );
+        let workspace = load(&folder, &Env::default(), &EvalTypeRegistry::builtin())
+            .unwrap_or_else(|problems| panic!("{}", crate::diag::render(&problems, false, 100)));
+        let rubrics = workspace.rubrics.iter();
+        assert_eq!(
+            rubrics.map(|rubric| &*rubric.id).collect::<Vec<_>>(),
+            ["first"]
+        );
     }
 
     #[test]

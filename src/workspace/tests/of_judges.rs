@@ -219,15 +219,15 @@ fn decisions_judge_refuses_unsupported_keys() {
         for (key, why) in [
             (
                 "tools: [fetch_url]",
-                "takes no `tools`: it answers questions and calls no functions",
+                "takes no `tools`: it calls no functions",
             ),
             (
                 "verdict: text",
-                "takes no `verdict`: its answers are probabilities",
+                "takes no `verdict`: its answers are numbers",
             ),
             (
                 "verdict: call",
-                "takes no `verdict`: its answers are probabilities",
+                "takes no `verdict`: its answers are numbers",
             ),
             ("max_turns: 2", "takes no `max_turns`: it is asked once"),
             (

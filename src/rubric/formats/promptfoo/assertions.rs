@@ -7,6 +7,7 @@ use super::super::doc_location::DocLocation;
 use super::assertion_value::{FilledValue, parse_schema, unfilled_template_error};
 use super::js_regex;
 use crate::diag::yaml;
+use crate::model::SIMILAR_EVAL_TYPE;
 use crate::rubric::EvalTypeCatalog;
 
 /// The types that have an equivalent eval type, without `not-`.
@@ -24,6 +25,8 @@ pub(super) const CONVERTIBLE_TYPES: &[&str] = &[
     "contains-json",
     "latency",
     "cost",
+    "similar",
+    "similar:cosine",
     "llm-rubric",
     "g-eval",
     "factuality",
@@ -56,6 +59,7 @@ pub(super) fn convert_by_type(
         let (ours, param) = match base {
             "equals" => ("exact_match", "expected"),
             "llm-rubric" | "model-graded-closedqa" => ("llm_judge", "criteria"),
+            "similar" | "similar:cosine" => (SIMILAR_EVAL_TYPE, "reference"),
             _ => {
                 let why = "its value is a variable of each test";
                 let instead = "one eval a value, with `applies_to`";
@@ -63,10 +67,10 @@ pub(super) fn convert_by_type(
             }
         };
         let eval = new(ours).with_param(param, json!({ "from": path }), &place);
-        return if ours == "llm_judge" {
-            apply_judge_threshold(eval, threshold.as_ref(), None, inverse)
-        } else {
-            Ok(eval.negated_if(inverse))
+        return match ours {
+            "llm_judge" => apply_judge_threshold(eval, threshold.as_ref(), None, inverse),
+            SIMILAR_EVAL_TYPE => Ok(apply_similarity(eval, threshold.as_ref(), inverse)),
+            _ => Ok(eval.negated_if(inverse)),
         };
     }
     // A plain value, or a template for a judge.
@@ -78,6 +82,10 @@ pub(super) fn convert_by_type(
         {
             let eval = new("llm_judge").with_param("criteria", text, &place);
             return apply_judge_threshold(eval, threshold.as_ref(), None, inverse);
+        }
+        FilledValue::MetadataTemplate(text) if matches!(base, "similar" | "similar:cosine") => {
+            let eval = new(SIMILAR_EVAL_TYPE).with_param("reference", text, &place);
+            return Ok(apply_similarity(eval, threshold.as_ref(), inverse));
         }
         FilledValue::MetadataTemplate(text) | FilledValue::FromMetadata(text) => {
             return Err(unfilled_template_error(&text));
@@ -131,6 +139,15 @@ pub(super) fn convert_by_type(
         ),
         "is-json" => convert_is_json(new, "json_valid", &value, &place)?,
         "contains-json" => convert_contains_json(new, &value, &place, catalog)?,
+        "similar" | "similar:cosine" => {
+            // promptfoo passes if any of several references is similar.
+            let reference = match &value {
+                Value::Array(_) => json!(text_list(&value)?),
+                _ => scalar_text(&value)?.into(),
+            };
+            let eval = new(SIMILAR_EVAL_TYPE).with_param("reference", reference, &place);
+            return Ok(apply_similarity(eval, threshold.as_ref(), inverse));
+        }
         "latency" => apply_threshold(new("latency_budget"), "max_ms", threshold.as_ref(), kind)?,
         "cost" => apply_threshold(new("cost_budget"), "max_cost_usd", threshold.as_ref(), kind)?,
         "tool-call-f1" => convert_tool_call_f1(
@@ -211,6 +228,25 @@ fn apply_judge_threshold(
             "set a `threshold`",
         )),
         (None, None) => Ok(eval),
+    }
+}
+
+/// The lowest cosine of a pass without a `threshold`: promptfoo's default.
+const DEFAULT_SIMILARITY: f64 = 0.75;
+
+/// Sets the bound of `similar`. With `not-`, promptfoo passes at or below the threshold.
+fn apply_similarity(
+    eval: ConvertedEval,
+    threshold: Option<&DocLocation>,
+    inverse: bool,
+) -> ConvertedEval {
+    let bound = if inverse { "max_score" } else { "min_score" };
+    match threshold {
+        Some(at) => eval.with_param(bound, at.value().clone(), at),
+        None => {
+            let at = eval.location.clone();
+            eval.with_param(bound, DEFAULT_SIMILARITY, &at)
+        }
     }
 }
 

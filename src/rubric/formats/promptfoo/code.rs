@@ -9,7 +9,25 @@ use super::super::conversion::{ConversionError, ConvertedEval};
 use super::super::doc_location::DocLocation;
 
 /// The program for JavaScript, which Node.js runs. Its first argument is the file with the code, if there is one.
-const JAVASCRIPT: &str = include_str!("code/assertion.js");
+const JAVASCRIPT: &str = concat!(include_str!("code/prelude.js"), include_str!("code/run.js"));
+/// The program for an assertion whose output a `transform` changes first. Arguments as in [`JAVASCRIPT`].
+const TRANSFORMED: &str = concat!(
+    include_str!("code/prelude.js"),
+    include_str!("code/transformed.js")
+);
+/// The types that [`TRANSFORMED`] checks itself, without `not-`.
+const TRANSFORMED_TYPES: &[&str] = &[
+    "equals",
+    "contains",
+    "contains-all",
+    "contains-any",
+    "icontains",
+    "icontains-all",
+    "icontains-any",
+    "starts-with",
+    "regex",
+    "is-json",
+];
 /// The program for Python. Its first argument is the file with the code, if there is one.
 const PYTHON: &str = include_str!("code/assertion.py");
 
@@ -25,13 +43,80 @@ pub(super) fn is_code(base: &str) -> bool {
     matches!(base, "javascript" | "python")
 }
 
+/// Converts an assertion about an output that `transforms` change, one after the other. `value` has its variables filled.
+pub(super) fn convert_transformed(
+    at: &DocLocation,
+    base: &str,
+    inverse: bool,
+    value: &Value,
+    code: &AssertionCode<'_>,
+) -> Result<ConvertedEval, ConversionError> {
+    if base == "javascript" {
+        return convert_code(at, base, inverse, value, code);
+    }
+    // dicta has the schema check in Rust alone, so only JSON as such is checked after a transform.
+    let is_known = TRANSFORMED_TYPES.contains(&base) && (base != "is-json" || value.is_null());
+    if !is_known {
+        return Err(ConversionError::new(
+            "a `transform` changes its output first, which dicta supports for comparisons of texts and `javascript` alone",
+            "check the output as the agent gave it",
+        ));
+    }
+    if value.is_null() && base != "is-json" {
+        return Err(ConversionError::new(
+            "it has no `value`",
+            "give it a `value`",
+        ));
+    }
+    let mut params = Map::new();
+    params.insert("check".to_owned(), json!({"type": base, "value": value}));
+    let command = ["node", "-e", TRANSFORMED].map(str::to_owned).to_vec();
+    Ok(finish_script(at, base, inverse, &command, params, code))
+}
+
+/// The code around an assertion.
+pub(super) struct AssertionCode<'c> {
+    /// The programs that change the output, in order.
+    pub(super) transforms: Vec<String>,
+    /// The variables of the test.
+    pub(super) vars: Option<&'c Map<String, Value>>,
+}
+
+/// Returns the script eval with the params that all programs read.
+fn finish_script(
+    at: &DocLocation,
+    base: &str,
+    inverse: bool,
+    command: &[String],
+    mut params: Map<String, Value>,
+    code: &AssertionCode<'_>,
+) -> ConvertedEval {
+    let place = at.child("value");
+    if !code.transforms.is_empty() {
+        params.insert("transforms".to_owned(), json!(code.transforms));
+    }
+    if let Some(vars) = code.vars {
+        params.insert("vars".to_owned(), Value::Object(vars.clone()));
+    }
+    for key in ["threshold", "config"] {
+        if let Some(found) = at.get(key) {
+            params.insert(key.to_owned(), found.value().clone());
+        }
+    }
+    let kind = at.text("type").unwrap_or(base);
+    let eval = ConvertedEval::new(kind, "script", at)
+        .with_param("command", json!(command), &place)
+        .with_param("params", Value::Object(params), &place);
+    eval.negated_if(inverse)
+}
+
 /// Converts an assertion with code; `value` is as written.
 pub(super) fn convert_code(
     at: &DocLocation,
     base: &str,
     inverse: bool,
     value: &Value,
-    vars: Option<&Map<String, Value>>,
+    around: &AssertionCode<'_>,
 ) -> Result<ConvertedEval, ConversionError> {
     let Some(code) = value.as_str().filter(|code| !code.trim().is_empty()) else {
         return Err(ConversionError::new(
@@ -39,10 +124,16 @@ pub(super) fn convert_code(
             "give it a `value`",
         ));
     };
-    let place = at.child("value");
-    let (interpreter, flag, program) = match base {
-        "python" => ("python3", "-c", PYTHON),
-        _ => ("node", "-e", JAVASCRIPT),
+    let (interpreter, flag, program) = match (base, around.transforms.is_empty()) {
+        ("python", true) => ("python3", "-c", PYTHON),
+        ("python", false) => {
+            return Err(ConversionError::new(
+                "its `transform` is JavaScript, and the assertion is Python",
+                "change the output in the Python code",
+            ));
+        }
+        (_, true) => ("node", "-e", JAVASCRIPT),
+        (_, false) => ("node", "-e", TRANSFORMED),
     };
     let mut command = vec![interpreter.to_owned(), flag.to_owned(), program.to_owned()];
     let mut params = Map::new();
@@ -70,19 +161,7 @@ pub(super) fn convert_code(
             params.insert("code".to_owned(), code.into());
         }
     }
-    if let Some(vars) = vars {
-        params.insert("vars".to_owned(), Value::Object(vars.clone()));
-    }
-    for key in ["threshold", "config"] {
-        if let Some(found) = at.get(key) {
-            params.insert(key.to_owned(), found.value().clone());
-        }
-    }
-    let kind = at.text("type").unwrap_or(base);
-    let eval = ConvertedEval::new(kind, "script", at)
-        .with_param("command", json!(command), &place)
-        .with_param("params", Value::Object(params), &place);
-    Ok(eval.negated_if(inverse))
+    Ok(finish_script(at, base, inverse, &command, params, around))
 }
 
 /// Returns the file of a value such as `file://check.py:grade`.

@@ -11,8 +11,10 @@ mod assertion_value;
 mod assertions;
 mod code;
 mod csv_tests;
+mod grading_prompt;
 mod js_regex;
 mod test_list;
+mod transforms;
 mod unsupported;
 mod variables;
 
@@ -55,6 +57,22 @@ struct PromptfooTest {
     /// The test's own variables and those of `defaultTest`; `None` if the assertion is for every test.
     vars: Option<Map<String, Value>>,
     applies_to: Option<Value>,
+    /// The prompt for the grading model.
+    rubric_prompt: Option<DocLocation>,
+}
+
+impl PromptfooTest {
+    /// Adds what the options of a test say; those of `defaultTest` count where the test says nothing.
+    fn with_options(mut self, options: &[&DocLocation]) -> Self {
+        let is_transformed = options
+            .iter()
+            .any(|at| transforms::find_transform(at).is_some());
+        if is_transformed {
+            transforms::bind_to_results(&mut self.applies_to);
+        }
+        self.rubric_prompt = options.iter().find_map(|at| at.get("rubricPrompt"));
+        self
+    }
 }
 
 pub(super) fn read(
@@ -115,31 +133,38 @@ fn convert_tests(
     // The threshold of the tests becomes the threshold of the rubric.
     convert_threshold(all, default, rubric, converter);
     let default_options = default.child("options");
-    for key in ["rubricPrompt", "provider"] {
-        if let Some(place) = default_options.get(key) {
-            let why = "the eval's judge decides, with its own prompt";
-            let error =
-                ConversionError::new(why, "a judge of dicta.yaml: `judge:` of the workspace");
-            converter.report_error(&place, &format!("defaultTest.options.{key}"), error);
-        }
+    if let Some(place) = default_options.get("provider") {
+        report_grader(&place, "defaultTest.options.provider", converter);
     }
-    // The transform of `defaultTest` changes the output of every test.
-    if let Some(key) = find_transform(&default_options) {
-        let error = ConversionError::new(
-            "it changes the output of every test before it is looked at",
-            "check the output as the agent gave it",
-        );
-        let name = format!("defaultTest.options.{key}");
-        return converter.report_error(&default_options.child(key), &name, error);
-    }
+    let name = "defaultTest.options.contextTransform";
+    transforms::report_context_transform(&default_options, name, converter);
+    // A test with its own options changes the assertions of `defaultTest`, too.
+    let has_own_options = |source: &TestSource| {
+        let options = source.at.child("options");
+        transforms::find_transform(&options).is_some() || options.get("rubricPrompt").is_some()
+    };
+    let are_options_equal = !all.iter().any(has_own_options);
     let defaults = default.child("assert").items();
     let shared_vars = read_vars(default);
     // Assertions without a variable are the same for every test.
     let (each, same): (Vec<DocLocation>, Vec<DocLocation>) = defaults
         .into_iter()
         // An assertion with a variable is converted for each test, because the values differ.
-        .partition(|at| assertion_value::has_template(at.value()) && !all.is_empty());
-    convert_assertions(cx, &same, &PromptfooTest::default(), converter);
+        .partition(|at| {
+            let differs = assertion_value::has_template(at.value()) || !are_options_equal;
+            differs && !all.is_empty()
+        });
+    let every_test = PromptfooTest::default().with_options(&[&default_options]);
+    let first_transform = transforms::find_transform(&default_options).or_else(|| {
+        let mut options = all.iter().map(|source| source.at.child("options"));
+        options.find_map(|at| transforms::find_transform(&at))
+    });
+    if let Some(place) = first_transform {
+        converter
+            .problems
+            .push(transforms::result_binding_warning(&place));
+    }
+    convert_assertions(cx, &same, &every_test, converter);
     let mut bound: Option<&DocLocation> = None;
     for source in all {
         let at = &source.at;
@@ -150,14 +175,8 @@ fn convert_tests(
                 continue;
             }
         };
-        // A transformed output is not in the transcript, so all assertions of the test are lost.
-        if let Some(key) = find_transform(&at.child("options")) {
-            let place = at.child("options").child(key);
-            let why = "it changes the output before it is looked at";
-            let error = ConversionError::new(why, "check the output as the agent gave it");
-            converter.report_error(&place, key, error);
-            continue;
-        }
+        let options = at.child("options");
+        transforms::report_context_transform(&options, "contextTransform", converter);
         // dicta has no equivalent of these keys, so each is reported.
         for key in ["assertScoringFunction", "provider", "providers", "prompts"] {
             if let Some(place) = at.get(key) {
@@ -180,10 +199,11 @@ fn convert_tests(
         }
         let has_defaults =
             at.value().pointer("/options/disableDefaultAsserts") != Some(&Value::Bool(true));
-        for test in &variants {
-            convert_assertions(cx, &test_assertions, test, converter);
+        for test in variants {
+            let test = test.with_options(&[&options, &default_options]);
+            convert_assertions(cx, &test_assertions, &test, converter);
             if has_defaults {
-                convert_assertions(cx, &each, test, converter);
+                convert_assertions(cx, &each, &test, converter);
             }
         }
     }
@@ -192,11 +212,13 @@ fn convert_tests(
     }
 }
 
-/// Returns the key of a program that changes the output, if `options` has one.
-fn find_transform(options: &DocLocation) -> Option<&'static str> {
-    ["transform", "postprocess", "contextTransform"]
-        .into_iter()
-        .find(|key| options.get(key).is_some_and(|at| !at.value().is_null()))
+/// Reports the model that grades for promptfoo.
+fn report_grader(at: &DocLocation, name: &str, converter: &mut EvalConverter<'_>) {
+    let error = ConversionError::new(
+        "the eval's judge decides, with its own prompt",
+        "a judge of dicta.yaml: `judge:` of the workspace",
+    );
+    converter.report_error(at, name, error);
 }
 
 fn metadata_binding_warning(test: &DocLocation) -> Diagnostic {
@@ -306,6 +328,7 @@ fn read_test(
             },
             vars: Some(vars),
             applies_to: (!wanted.is_empty()).then(|| json!({ "metadata": wanted })),
+            rubric_prompt: None,
         }
     });
     Ok(tests.collect())
@@ -394,15 +417,15 @@ fn convert_eval(
             "",
         ));
     }
-    for key in ["transform", "contextTransform"] {
-        if at.get(key).is_some() {
-            let why = format!("its `{key}` changes what is looked at, in JavaScript");
-            return Err(ConversionError::new(
-                why,
-                "check the output as the agent gave it",
-            ));
-        }
-    }
+    transforms::report_context_transform(at, "contextTransform", converter);
+    let programs: Vec<String> = transforms::find_transform(at)
+        .iter()
+        .map(transforms::read_code)
+        .collect::<Result<_, _>>()?;
+    let around = code::AssertionCode {
+        transforms: programs,
+        vars: test.vars.as_ref(),
+    };
     // promptfoo accepts a weight of 0; dicta requires more than 0.
     if at.number("weight").is_some_and(|weight| weight <= 0.0) {
         let why = "with `weight: 0` it measures, and nothing makes it fail";
@@ -411,7 +434,7 @@ fn convert_eval(
     let value = at.child("value");
     if is_code {
         let inverse = kind.starts_with("not-");
-        let eval = code::convert_code(at, base, inverse, value.value(), test.vars.as_ref())?;
+        let eval = code::convert_code(at, base, inverse, value.value(), &around)?;
         return Ok(with_shared_fields(eval, at, test));
     }
     // A file is read only for a value without variables: its path could contain one.
@@ -421,7 +444,18 @@ fn convert_eval(
         }
         late => late,
     };
-    let eval = convert_by_type(
+    if !around.transforms.is_empty() {
+        let FilledValue::Plain(value) = filled else {
+            return Err(ConversionError::new(
+                "its value is a variable of each test, and a `transform` changes its output first",
+                "one eval a value, with `applies_to`",
+            ));
+        };
+        let inverse = kind.starts_with("not-");
+        let eval = code::convert_transformed(at, base, inverse, &value, &around)?;
+        return Ok(with_shared_fields(eval, at, test));
+    }
+    let mut eval = convert_by_type(
         at,
         base,
         kind.starts_with("not-"),
@@ -433,12 +467,23 @@ fn convert_eval(
         .catalog
         .eval_type(&eval.eval_type)
         .is_some_and(|kind| kind.judged);
-    for key in ["provider", "rubricPrompt"] {
-        if let (true, Some(place)) = (judged, at.get(key)) {
-            let why = "the eval's judge decides, with its own prompt";
-            let error =
-                ConversionError::new(why, "a judge of dicta.yaml: `judge:` of the workspace");
-            converter.report_error(&place, key, error);
+    if let (true, Some(place)) = (judged, at.get("provider")) {
+        report_grader(&place, "provider", converter);
+    }
+    let prompt = at
+        .get("rubricPrompt")
+        .or_else(|| test.rubric_prompt.clone());
+    if let (true, Some(place)) = (judged, prompt) {
+        let read = match &*eval.eval_type {
+            "llm_judge" => grading_prompt::to_scoring_guide(cx.files, &place, test.vars.as_ref()),
+            other => Err(ConversionError::new(
+                format!("{other} has its own prompt"),
+                "`llm_judge` with your criteria",
+            )),
+        };
+        match read {
+            Ok(guide) => eval = eval.with_param("scoring_guide", guide, &place),
+            Err(error) => converter.report_error(&place, "rubricPrompt", error),
         }
     }
     Ok(with_shared_fields(eval, at, test))

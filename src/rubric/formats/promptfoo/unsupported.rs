@@ -6,9 +6,9 @@ const CODE: (&str, &str) = (
     "it is code of another program",
     "a `script` eval: JSON in on stdin, {passed, score, reason} out",
 );
-const EMBED: (&str, &str) = (
-    "it asks a model for embeddings of texts",
-    "`cosine_similarity` with `reference` as numbers, or `llm_judge` with the expected answer",
+const OTHER_METRIC: (&str, &str) = (
+    "dicta compares embeddings by their cosine alone",
+    "`similar`, with a threshold for the cosine",
 );
 const OVERLAP: (&str, &str) = (
     "it scores the overlap of words with a reference",
@@ -46,7 +46,7 @@ pub(super) fn explain_unsupported(base: &str) -> Option<ConversionError> {
     let (why, instead) = match base {
         "ruby" => CODE,
         "webhook" => ("it asks your server", "a `script` eval"),
-        "similar" | "similar:cosine" | "similar:dot" | "similar:euclidean" => EMBED,
+        "similar:dot" | "similar:euclidean" => OTHER_METRIC,
         "rouge-n" | "rouge-s" | "rouge-l" | "bleu" | "gleu" | "meteor" | "levenshtein" => OVERLAP,
         "perplexity" | "perplexity-score" => LOGPROBS,
         "trace-span-count" | "trace-span-duration" | "trace-error-spans" => TRACE,

@@ -211,8 +211,8 @@ fn assertion_with_another_meaning_is_reported_at_its_place() {
             "`python` does not carry over: its value must be code as text",
         ),
         (
-            "{type: similar, value: x, threshold: 0.8}",
-            "`similar` does not carry over: it asks a model for embeddings",
+            "{type: 'similar:dot', value: x, threshold: 0.8}",
+            "`similar:dot` does not carry over: dicta compares embeddings by their cosine alone",
         ),
         (
             "{type: not-llm-rubric, value: x}",
@@ -228,8 +228,12 @@ fn assertion_with_another_meaning_is_reported_at_its_place() {
         ),
         ("{type: contains-json}", "json_valid reads the whole output"),
         (
-            "{type: equals, value: x, transform: output.trim()}",
-            "its `transform` changes what is looked at",
+            "{type: llm-rubric, value: x, transform: output.trim()}",
+            "a `transform` changes its output first",
+        ),
+        (
+            "{type: equals, value: x, transform: 'file://t.js'}",
+            "its `transform` is in another file",
         ),
         (
             "{type: icontains, value: x, weight: 0}",
@@ -466,16 +470,84 @@ fn lists_of_variables_give_a_test_for_each_combination() {
 }
 
 #[test]
-fn transform_of_every_test_is_reported_and_nothing_judges_its_output() {
-    let config = "prompts: [p]\nproviders: [x]\nassert: [{ type: icontains, value: kept }]\ndefaultTest:\n  options: { transform: output.color, rubricPrompt: judge it }\n  assert: [{ type: equals, value: blue }]\ntests:\n  - assert: [{ type: equals, value: red }]\n";
+fn transform_of_a_test_binds_its_evals_to_promptfoos_results() {
+    let config = "prompts: [p]\nproviders: [x]\ndefaultTest:\n  options: { transform: output.color }\n  assert: [{ type: icontains, value: blue }]\ntests:\n  - vars: { q: a }\n    assert: [{ type: not-icontains, value: '{{q}}', transform: output.trim() }]\n";
     let converted = convert_file(config, "promptfooconfig.yaml", &InMemoryFiles::default());
-    assert_eq!(converted.evals.len(), 1, "the config's own assertion");
-    let lost = converted.lost.join("\n");
-    for key in [
-        "defaultTest.options.transform",
-        "defaultTest.options.rubricPrompt",
+    assert_eq!(converted.lost, Vec::<String>::new());
+    let of_results = json!({"metadata": {"source": "promptfoo"}});
+    assert_eq!(converted.evals[0]["type"], "contains");
+    assert_eq!(converted.evals[0]["applies_to"], of_results);
+    let script = &converted.evals[1];
+    assert_eq!(
+        (&script["type"], &script["not"]),
+        (&json!("script"), &json!(true))
+    );
+    assert_eq!(
+        script["params"]["params"],
+        json!({"check": {"type": "icontains", "value": "a"}, "transforms": ["output.trim()"], "vars": {"q": "a"}})
+    );
+    assert_eq!(
+        script["applies_to"],
+        json!({"metadata": {"vars.q": "a", "source": "promptfoo"}})
+    );
+    assert!(
+        converted.problems[0].contains("from promptfoo's results"),
+        "{:?}",
+        converted.problems
+    );
+}
+
+#[test]
+fn grading_prompt_becomes_the_scoring_guide() {
+    let config = "prompts: [p]\nproviders: [x]\ndefaultTest:\n  options:\n    rubricPrompt: '[{\"role\": \"system\", \"content\": \"Grade {{ output | dump }}\"}, {\"role\": \"user\", \"content\": \"by {{rubric}}\"}]'\n  assert: [{ type: llm-rubric, value: kind }, { type: llm-rubric, value: short, rubricPrompt: 'As {{ who }}' }]\n";
+    let converted = convert_file(config, "promptfooconfig.yaml", &InMemoryFiles::default());
+    let guides: Vec<&Value> = converted
+        .evals
+        .iter()
+        .map(|eval| &eval["params"]["scoring_guide"])
+        .collect();
+    assert_eq!(
+        guides,
+        [
+            &json!("Grade (the output)\n\nby (the criteria)"),
+            &Value::Null
+        ]
+    );
+    assert!(
+        converted.lost[0].contains("`rubricPrompt` does not carry over"),
+        "{:?}",
+        converted.lost
+    );
+}
+
+#[test]
+fn similar_becomes_a_comparison_of_embeddings() {
+    for (theirs, params) in [
+        (
+            "{type: similar, value: x}",
+            json!({"reference": "x", "min_score": 0.75}),
+        ),
+        (
+            "{type: 'similar:cosine', value: [x, y], threshold: 0.9}",
+            json!({"reference": ["x", "y"], "min_score": 0.9}),
+        ),
+        (
+            "{type: not-similar, value: x, threshold: 0.4}",
+            json!({"reference": "x", "max_score": 0.4}),
+        ),
+        (
+            "{type: similar, value: '{{ wanted }}'}",
+            json!({"reference": {"from": "metadata.vars.wanted"}, "min_score": 0.75}),
+        ),
     ] {
-        assert!(lost.contains(key), "{lost}");
+        let converted = assertion(theirs);
+        assert_eq!(converted.lost, Vec::<String>::new(), "{theirs}");
+        let eval = &converted.evals[0];
+        assert_eq!(
+            (&eval["type"], &eval["params"]),
+            (&json!("similar"), &params),
+            "{theirs}"
+        );
     }
 }
 
@@ -533,15 +605,14 @@ fn table_of_tests_is_read_with_its_expected_values() {
                 "{id: test-1.icontains, type: contains, params: {patterns: [italy]}, applies_to: {metadata: {vars.city: Rome}}}"
             ),
             from_yaml(
+                "{id: test-1.similar, type: similar, params: {reference: x, min_score: 0.8}, applies_to: {metadata: {vars.city: Rome}}}"
+            ),
+            from_yaml(
                 "{id: test-2.is-json, type: json_valid, applies_to: {metadata: {vars.city: Oslo}}}"
             ),
         ]
     );
-    assert!(
-        converted.lost[0].starts_with("tests.csv:2:1: `similar`"),
-        "{:?}",
-        converted.lost
-    );
+    assert_eq!(converted.lost, Vec::<String>::new());
 }
 
 #[test]

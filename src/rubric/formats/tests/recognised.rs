@@ -47,6 +47,8 @@ fn format_is_detected_from_its_keys() {
         "id: x",
         "[a]",
         "[{id: a, type: regex}]",
+        // Messages of LangChain, as `messages_to_dict` writes them.
+        "[{type: human, data: {content: hi}}]",
         "x",
         "{scenarios: [{config: []}]}",
     ] {

@@ -20,20 +20,3 @@ const grade = (got) => {
   if (got && typeof got === 'object' && typeof got.pass === 'boolean') return answer(got.pass, got.score, got.reason);
   throw new Error('the code must return true, false, a number or { pass, score, reason }, not ' + JSON.stringify(got));
 };
-const run = async () => {
-  const file = process.argv[1];
-  if (file) {
-    const loaded = await import(require('url').pathToFileURL(require('path').resolve(file)).href);
-    const base = loaded.default && loaded.default.default ? loaded.default.default : loaded.default;
-    const found = params.function ? loaded[params.function] || base[params.function] : base;
-    if (typeof found !== 'function') throw new Error(file + ' exports no such function');
-    return found(output, context);
-  }
-  const code = params.code;
-  const body = code.includes('\n') || /(^|;)\s*return\b/.test(code) ? code : 'return ' + code;
-  return new Function('output', 'context', 'process', 'require', body)(output, context, process, require);
-};
-run().then(grade).catch((error) => {
-  console.error(error && error.message ? error.message : error);
-  process.exitCode = 1;
-});
