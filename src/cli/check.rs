@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::args::ExampleArgs;
+use super::check_notes::{check_notes, format_notes};
 use super::check_report::CheckReport;
 use super::error::{CommandError, EXIT_USAGE};
 use super::format::Format;
@@ -19,7 +20,7 @@ use crate::diag::{Diagnostic, has_errors};
 use crate::handlers::EvalTypeRegistry;
 use crate::model::{make_visible, pluralize};
 use crate::net::{Resolver, SystemResolver};
-use crate::review::{ReviewPlace, check_review_files};
+use crate::review::ReviewPlace;
 use crate::rubric::{self, DetectedFile, NOT_CARRIED, Rubric, detect_rubric_format};
 use crate::run;
 use crate::tools::toolbox::Toolbox;
@@ -64,7 +65,7 @@ fn check_path(
             } else if is_rubric_file(path) {
                 check_rubric(path, strict, report)
             } else {
-                transcript_report::check_transcripts(path, strict, report)
+                transcript_report::check_transcripts(path, strict, report, cx)
             }
         }
         _ => check_workspace(path, strict, exam, report, cx),
@@ -245,11 +246,7 @@ fn check_workspace(
     report.diagnose(&strays);
     let unselected = labelled.into_warnings();
     report.diagnose(&unselected);
-    let review = check_review_files(&ReviewPlace::of_workspace(workspace))
-        .map_err(|error| CommandError::usage(error.to_string()))?
-        .unwrap_or_default();
-    report.diagnose(&review.problems);
-    report.diagnose(&review.stale);
+    let review = check_notes(&ReviewPlace::of_workspace(workspace), report)?;
     let mut lints = observer.finish();
     lints.extend(lint::lint_same_verdict(
         &workspace.rubrics,
@@ -265,9 +262,6 @@ fn check_workspace(
         ("judges", workspace.judges.len()),
         ("labels", workspace.labels.len()),
         ("sealed_labels", workspace.count_sealed()),
-        ("notes", review.notes),
-        ("stale_notes", review.stale.len()),
-        ("modes", review.modes),
     ] {
         report.count(name, number);
     }
@@ -291,15 +285,7 @@ fn check_workspace(
             sealed => format!(" and {}", pluralize(sealed, "sealed label")),
         },
     );
-    if review.notes + review.modes > 0 {
-        let _infallible = writeln!(
-            out,
-            "{}, {} with a changed transcript, {}",
-            pluralize(review.notes as u64, "note"),
-            review.stale.len(),
-            pluralize(review.modes as u64, "mode")
-        );
-    }
+    out.push_str(&format_notes(&review));
     out.push_str(&all.lines());
     for rubric in &workspace.rubrics {
         out.push_str(&format_rubric(rubric));

@@ -11,6 +11,7 @@ mod args;
 mod branch;
 mod bundles;
 mod check;
+mod check_notes;
 mod check_report;
 mod clause_split;
 mod compare;

@@ -14,11 +14,13 @@ use super::review_args::{ReviewArgs, ReviewCommand, SampleArgs};
 use super::review_place::{find_place, open, to_command_error};
 use super::review_suggest;
 use super::workspace::load_workspace;
+use crate::diag::find_nearest;
 use crate::handlers::EvalTypeRegistry;
 use crate::model::{make_visible, pluralize};
 use crate::review::{
     DraftHits, EvalDraftKind, ReviewMix, ReviewPlace, ReviewReport, ReviewSession, SampleRequest,
-    count_hits, draft_evals, render_html, render_json, render_markdown, write_eval,
+    count_hits, describe_judge_draft, draft_evals, rank_drafts, render_html, render_json,
+    render_markdown, write_eval,
 };
 use crate::tui::OpenRequest;
 
@@ -47,6 +49,12 @@ fn read(args: &ReviewArgs, cx: &CommandCx) -> Result<u8, CommandError> {
     let place = find_place(&args.paths, cx)?;
     let mut session = open(place, cx)?;
     draw(&mut session, &args.sample, cx)?;
+    session.pick(&args.pick).map_err(|unknown| {
+        let ids = session.catalog.entries.iter();
+        let near = find_nearest(&unknown, ids.map(|entry| entry.reference.id.as_str()));
+        let near = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+        CommandError::usage(format!("no transcript has the id `{unknown}`{near}"))
+    })?;
     if !args.list && explain_no_screen(cx).is_none() {
         let request = match &session.place.workspace {
             Some(workspace) => OpenRequest::Workspace(Arc::clone(workspace)),
@@ -55,7 +63,7 @@ fn read(args: &ReviewArgs, cx: &CommandCx) -> Result<u8, CommandError> {
         return run_review(request, session.place, &args.look, cx);
     }
     let mut out = String::new();
-    for item in &session.queue {
+    for item in session.queue.iter() {
         let notes = session.book.notes_of(&item.transcript);
         let outcomes: Vec<&str> = notes.map(|note| note.outcome.title()).collect();
         let p = item
@@ -107,6 +115,11 @@ fn draw(
     let Some(total) = total else {
         return Ok(());
     };
+    if total == 0 {
+        return Err(CommandError::usage(
+            "--sample and --more draw transcripts: write a number above 0",
+        ));
+    }
     let request = SampleRequest {
         mix: mix.scaled_to(total),
         seed: args
@@ -115,6 +128,12 @@ fn draw(
         at: cx.clock.wall_time(),
     };
     let new = session.extend(&request).map_err(to_command_error)?;
+    if new == 0 {
+        let all = pluralize(session.catalog.entries.len() as u64, "transcript");
+        cx.streams
+            .print_note(&format!("note: the sample has all {all} already"));
+        return Ok(());
+    }
     let folder = session.place.files.folder.display().to_string();
     cx.streams.print_note(&format!(
         "note: drew {} of {} ({}, seed {}); notes go to {}",
@@ -173,17 +192,20 @@ fn make_eval(
         count_hits(&session.place, book, draft, &registry).map_err(CommandError::usage)
     };
     let Some(eval_type) = eval_type else {
+        let found = drafts.iter().map(hits).collect::<Result<Vec<_>, _>>()?;
         let mut out = String::new();
-        for draft in &drafts {
-            let hits = match hits(draft)? {
+        for at in rank_drafts(&drafts, &found) {
+            let draft = &drafts[at];
+            let hits = match found[at] {
                 Some(hits) => hits.describe(),
-                None => "its hits are known after the first run".to_owned(),
+                None => describe_judge_draft(Some(&workspace)),
             };
             let _infallible = writeln!(
                 out,
-                "{}\n  fails if {}\n  {hits}",
+                "{}\n  fails if {}\n  {}",
                 draft.eval_type,
-                make_visible(&draft.title, false)
+                make_visible(&draft.title, false),
+                make_visible(&hits, false)
             );
         }
         cx.streams.print(&out);

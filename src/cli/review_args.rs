@@ -19,6 +19,9 @@ pub(super) struct ReviewArgs {
     pub(super) paths: Vec<PathBuf>,
     #[command(flatten)]
     pub(super) sample: SampleArgs,
+    /// Read this transcript, too; transcripts picked by hand are counted separately. Can be repeated
+    #[arg(long, value_name = "ID")]
+    pub(super) pick: Vec<String>,
     /// Print the transcripts to read instead of opening the screen
     #[arg(long)]
     pub(super) list: bool,

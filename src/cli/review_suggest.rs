@@ -17,8 +17,8 @@ use super::streams::Streams;
 use super::{CommandCx, build_runtime};
 use crate::model::{make_visible, pluralize};
 use crate::review::{
-    GroupingState, JudgeSuggestions, JudgeSuggestionsError, ReviewNote, ReviewSession, Suggestion,
-    SuggestionOrder, append_notes, read_last_suggestions, record_suggestions,
+    JudgeSuggestions, JudgeSuggestionsError, ReviewNote, ReviewSession, Suggestion,
+    SuggestionOrder, append_notes, plan_change, read_last_suggestions, record_suggestions,
     render_suggestion_prompt, suggest_groups, write_modes,
 };
 use crate::run::{AskJudgeError, ConnectionError};
@@ -179,7 +179,6 @@ fn accept(numbers: &str, session: &mut ReviewSession, cx: &CommandCx) -> Result<
             CommandError::usage(format!("`{numbers}` is not a list of numbers, such as 1,3"))
         })?
     };
-    let mut state = GroupingState::default();
     for number in chosen {
         let suggestion = number
             .checked_sub(1)
@@ -191,17 +190,16 @@ fn accept(numbers: &str, session: &mut ReviewSession, cx: &CommandCx) -> Result<
                 ))
             })?;
         let change = session.book.accept_suggestion(suggestion);
-        let Some(write) = state.apply(&session.book, &change, &cx.clock.wall_time()) else {
+        let Some(write) = plan_change(&session.book, &change, &cx.clock.wall_time()) else {
             continue;
         };
         let fail = |error: crate::review::ReviewFileError| CommandError::usage(error.to_string());
         // Modes come first: a note must not name a mode that no file has.
         if let Some(modes) = &write.modes {
             session.modes_text = write_modes(&files, &session.modes_text, modes).map_err(fail)?;
-            session.book.modes = modes.clone();
         }
         append_notes(&files, &write.notes).map_err(fail)?;
-        session.book.add(&write.notes);
+        session.add_written(&write.notes, write.modes.clone());
         cx.streams.print(&format!(
             "{}: {}\n",
             make_visible(&suggestion.name, false),

@@ -7,8 +7,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::CommandCx;
+use super::check_notes::{check_notes, format_notes};
 use super::check_report::CheckReport;
 use super::error::{CommandError, EXIT_USAGE};
+use super::review_place::find_place;
 use super::transcript_file::{find_field_map, open_file};
 use crate::diag::Diagnostic;
 use crate::model::{Transcript, TranscriptMessage, TranscriptPart, make_visible, pluralize};
@@ -393,6 +395,7 @@ pub(super) fn check_transcripts(
     path: &Path,
     strict: bool,
     report: &mut CheckReport<'_>,
+    cx: &CommandCx,
 ) -> Result<u8, CommandError> {
     let mapped = find_field_map(path).map_err(CommandError::from_diagnostics)?;
     let file = open_file(path, mapped.as_ref())?;
@@ -408,6 +411,9 @@ pub(super) fn check_transcripts(
     ] {
         report.count(name, usize::try_from(number).unwrap_or(usize::MAX));
     }
+    // The notes on this file, which need no workspace.
+    let place = find_place(&[path.to_owned()], cx)?;
+    let review = check_notes(&place, report)?;
     let mut out = format!(
         "{}: {}, {}, {}\n{}{}",
         path.display(),
@@ -420,11 +426,11 @@ pub(super) fn check_transcripts(
     if let (Some(_), Some(first)) = (&mapped, &all.first_preview) {
         let _infallible = write!(out, "  the first transcript:\n{first}");
     }
+    out.push_str(&format_notes(&review));
     report.print(&out);
+    let is_warned = all.faults.count() > 0 || all.not_understood > 0 || !review.stale.is_empty();
     Ok(
-        if all.counts.transcripts == 0
-            || (strict && (all.faults.count() > 0 || all.not_understood > 0))
-        {
+        if !review.problems.is_empty() || all.counts.transcripts == 0 || (strict && is_warned) {
             EXIT_USAGE
         } else {
             0

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::place::ReviewPlace;
 use super::terms::{TermCounts, Vocabulary};
 use crate::handlers::{RecordedEffort, Subject};
-use crate::model::{Transcript, TranscriptPart, TranscriptRef};
+use crate::model::{MessageRole, Transcript, TranscriptMessage, TranscriptPart, TranscriptRef};
 use crate::run::{TranscriptWalk, visit_transcripts};
 use crate::transcript::TranscriptError;
 
@@ -31,6 +31,8 @@ pub struct CatalogEntry {
     pub reference: TranscriptRef,
     /// The number of messages.
     pub messages: u32,
+    /// The first message in which the agent says something, from 0; 0 without one.
+    pub first_reply: u32,
     /// The figures.
     pub features: TranscriptFeatures,
     /// The words.
@@ -56,6 +58,7 @@ impl ReviewCatalog {
             let text = collect_text(read);
             entries.push(CatalogEntry {
                 messages: u32::try_from(read.messages.len()).unwrap_or(u32::MAX),
+                first_reply: find_first_reply(read),
                 features: measure(read, &text),
                 terms: vocabulary.count(&text),
                 reference,
@@ -102,6 +105,18 @@ fn collect_text(read: &Transcript<'_>) -> String {
         }
     }
     text
+}
+
+/// Returns the first message in which the agent says something; else its first one, which only calls tools.
+fn find_first_reply(read: &Transcript<'_>) -> u32 {
+    let is_agent = |message: &TranscriptMessage<'_>| message.role == MessageRole::Assistant;
+    let speaks = |message: &TranscriptMessage<'_>| !message.text().trim().is_empty();
+    let find = |wanted: &dyn Fn(&TranscriptMessage<'_>) -> bool| {
+        let mut messages = read.messages.iter();
+        messages.position(|message| is_agent(message) && wanted(message))
+    };
+    let first = find(&speaks).or_else(|| find(&|_| true));
+    first.and_then(|at| u32::try_from(at).ok()).unwrap_or(0)
 }
 
 fn measure(read: &Transcript<'_>, text: &str) -> TranscriptFeatures {

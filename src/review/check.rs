@@ -10,12 +10,15 @@ use crate::diag::{Diagnostic, find_nearest};
 
 /// Returns the problems of notes, each with its line.
 ///
-/// Without `modes`, their ids are not checked: in a file that does not load, every id would be unknown. `knows` returns true for a transcript that exists. A removed note is not compared with transcripts.
+/// Without `modes`, their ids are not checked: in a file that does not load, every id would be unknown. `knows` returns
+/// true for a transcript that exists. `moved` has the new ids of transcripts with another id now. A removed note is not
+/// compared with transcripts.
 pub fn check_review(
     path: &Path,
     source: &Arc<str>,
     notes: &[NoteLine],
     modes: Option<&ModeList>,
+    moved: &HashMap<String, String>,
     knows: &dyn Fn(&NoteLine) -> bool,
 ) -> Vec<Diagnostic> {
     let mut problems = Vec::new();
@@ -37,7 +40,11 @@ pub fn check_review(
         };
         let first = *first_lines.entry(&note.id).or_insert(line);
         // Records of one note agree in transcript and reader. Others are two notes that were given one id.
-        if first.note.transcript != note.transcript || first.note.by != note.by {
+        let now = |line: &NoteLine| {
+            let id = &line.note.transcript;
+            moved.get(id).unwrap_or(id).clone()
+        };
+        if now(first) != now(line) || first.note.by != note.by {
             problems.push(fail(
                 format!(
                     "two notes have the id `{}`: the first one is in line {}, about {} by {}",

@@ -17,6 +17,7 @@ use crate::handlers::{CompileCx, CompiledEval, EvalTypeRegistry, ExecutionMode, 
 use crate::model::{Label, LabelSample, Outcome, SeenVerdicts};
 use crate::rubric::{self, Eval};
 use crate::run::visit_transcripts;
+use crate::workspace::Workspace;
 
 /// The largest number of candidates for examples in a rubric.
 const MAX_CANDIDATES: usize = 4;
@@ -47,6 +48,25 @@ pub struct EvalDraft {
     pub title: String,
 }
 
+/// A candidate for an example that must fail.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ExampleCandidate {
+    /// A message of the agent.
+    Text(String),
+    /// A conversation as JSON in dicta's own form.
+    Conversation(String),
+}
+
+impl ExampleCandidate {
+    /// Returns the key of an example, and its value as JSON, which is YAML, too.
+    fn to_entry(&self) -> (&'static str, String) {
+        match self {
+            Self::Text(text) => ("text", Value::from(text.as_str()).to_string()),
+            Self::Conversation(json) => ("transcript", json.clone()),
+        }
+    }
+}
+
 /// The result of a draft over all transcripts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DraftHits {
@@ -63,6 +83,15 @@ pub struct DraftHits {
 }
 
 impl DraftHits {
+    /// Returns how well the fails fit the answers, from -1 to 1: the share of fails with the mode, less that without it.
+    pub fn fit(self) -> f64 {
+        let share = |(all, fails): (u64, u64)| match all {
+            0 => 0.0,
+            all => fails as f64 / all as f64,
+        };
+        share(self.of_yes) - share(self.of_no)
+    }
+
     /// Describes the hits: `fails 14 of 1000; of 12 with the mode 9, of 40 without it 2`.
     pub fn describe(&self) -> String {
         let mut text = format!("fails {} of {} transcripts", self.fails, self.transcripts);
@@ -78,6 +107,41 @@ impl DraftHits {
             let _infallible = write!(text, "; {} undecided", self.undecided);
         }
         text
+    }
+}
+
+/// Returns the order in which to show drafts: judges first, then the checks whose fails fit the answers best.
+pub fn rank_drafts(drafts: &[EvalDraft], hits: &[Option<DraftHits>]) -> Vec<usize> {
+    let fit = |at: &usize| hits.get(*at).copied().flatten().map_or(0.0, DraftHits::fit);
+    let mut order: Vec<usize> = (0..drafts.len()).collect();
+    order.sort_by(|a, b| {
+        let is_check = |at: &usize| drafts[*at].kind == EvalDraftKind::Check;
+        let by_kind = is_check(a).cmp(&is_check(b));
+        by_kind.then_with(|| fit(b).total_cmp(&fit(a)))
+    });
+    order
+}
+
+/// Returns what is known about a draft of a judge before the first run: whether the judge of the workspace can read the
+/// definition of a mode.
+pub fn describe_judge_draft(workspace: Option<&Workspace>) -> String {
+    let default = workspace.and_then(|workspace| {
+        let name = workspace.judge.as_ref()?;
+        workspace.judges.get(name)
+    });
+    match default {
+        Some(judge) if judge.provider.is_model() => {
+            format!(
+                "the judge `{}` shows its hits after the first run",
+                judge.name
+            )
+        }
+        Some(judge) => format!(
+            "the judge `{}` can't read a definition: add a language model to dicta.yaml first",
+            judge.name
+        ),
+        None => "no judge can read a definition yet: add a language model to dicta.yaml first"
+            .to_owned(),
     }
 }
 
@@ -207,7 +271,7 @@ fn common_words(texts: &[&str]) -> Vec<String> {
 }
 
 /// Loads a draft as an eval of a rubric.
-fn load_draft(draft: &EvalDraft, registry: &EvalTypeRegistry) -> Result<Eval, String> {
+pub(super) fn load_draft(draft: &EvalDraft, registry: &EvalTypeRegistry) -> Result<Eval, String> {
     let text = json!({"id": "draft", "evals": [draft.value]}).to_string();
     let (rubric, problems) = rubric::load(Arc::from(text), Path::new("draft.yaml"), registry);
     let first = problems.first().map(ToString::to_string);
@@ -262,7 +326,7 @@ pub fn add_eval_to_rubric(
     source: Option<&str>,
     path: &Path,
     draft: &EvalDraft,
-    candidates: &[String],
+    candidates: &[ExampleCandidate],
 ) -> Result<String, String> {
     let mut text = match source {
         Some(source) if !source.trim().is_empty() => source.to_owned(),
@@ -292,15 +356,16 @@ pub fn add_eval_to_rubric(
         let _infallible = writeln!(text, "{indent}{line}");
     }
     if !candidates.is_empty() {
+        // Without its `#`, each line has the indent of the eval.
         let _infallible = writeln!(
             text,
-            "{indent}  # Candidates from notes: remove the first `#` of each line that you want to keep.\n{indent}  # examples:"
+            "# Candidates from notes: remove the `#` of each line that you want to keep.\n#{indent}  examples:"
         );
         for candidate in candidates.iter().take(MAX_CANDIDATES) {
-            let quoted = Value::String(candidate.clone());
+            let (key, value) = candidate.to_entry();
             let _infallible = writeln!(
                 text,
-                "{indent}  #   - text: {quoted}\n{indent}  #     expect: fail"
+                "#{indent}    - {key}: {value}\n#{indent}      expect: fail"
             );
         }
     }

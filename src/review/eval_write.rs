@@ -1,26 +1,120 @@
 //! Writes an eval that grew out of a mode: the rubric, its labels, and its draws.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use super::eval_candidates::find_candidates;
 use super::eval_draft::{EvalDraft, add_eval_to_rubric, mode_labels, read_rubric_id};
 use super::sampling::open_sets;
 use super::session::ReviewSession;
-use crate::model::{MessageRole, RecordedDraw, TranscriptPart, pluralize};
+use crate::handlers::EvalTypeRegistry;
+use crate::model::{Label, RecordedDraw, WallTime, pluralize};
 use crate::rubric::Rubric;
-use crate::run::visit_transcripts;
 use crate::workspace::Workspace;
-use crate::workspace::label_draws::add_draw;
-use crate::workspace::label_edit::put_labels;
-use crate::workspace::rubric_write::{RubricFileChange, write_rubric_files};
+use crate::workspace::label_draws::{add_draw, remove_draws};
+use crate::workspace::label_edit::{append_labels, put_labels, read_labels, remove_labels};
+use crate::workspace::rubric_write::{RubricFileChange, RubricWriteError, write_rubric_files};
 
 /// The rubric for evals of modes, if the user names no other one.
 const RUBRIC_NAME: &str = "review";
-/// The longest candidate for an example, in characters.
-const MAX_CANDIDATE: usize = 600;
+
+/// The data that undoes the write of an eval: the texts of its rubric, its labels, and its draws.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct EvalUndo {
+    /// The file of the rubric, below the workspace.
+    path: PathBuf,
+    /// The text before; `None` if the file is new.
+    before: Option<String>,
+    /// The text that was written.
+    after: String,
+    rubric: String,
+    eval: String,
+    /// The labels that were written.
+    labels: Vec<Label>,
+    /// The labels of the same decisions that were there before.
+    replaced: Vec<Label>,
+    /// The seeds and times of the draws that were added.
+    draws: Vec<(u64, WallTime)>,
+}
+
+/// The reason why an eval was not taken back. All files are as before then.
+#[derive(Debug, Error)]
+pub enum EvalUndoError {
+    /// The rubric has another text than `E` wrote.
+    #[error("{} was edited since: delete the eval there", .0.display())]
+    Edited(PathBuf),
+    /// A file cannot be written.
+    #[error("{0}")]
+    Io(String),
+}
+
+impl EvalUndo {
+    /// Returns the name of the eval: `review/price`.
+    pub fn name(&self) -> String {
+        format!("{}/{}", self.rubric, self.eval)
+    }
+
+    fn change(&self) -> RubricFileChange {
+        RubricFileChange {
+            path: self.path.clone(),
+            before: self.before.as_deref().map(Arc::from),
+            after: Some(self.after.as_str().into()),
+        }
+    }
+
+    fn is_own(&self, label: &Label) -> bool {
+        let same = |own: &Label| {
+            own.transcript == label.transcript
+                && (&own.by, &own.at, own.passed) == (&label.by, &label.at, label.passed)
+        };
+        self.is_decision(label) && self.labels.iter().any(same)
+    }
+
+    fn is_decision(&self, label: &Label) -> bool {
+        label.rubric.as_ref() == Some(&self.rubric) && label.eval == self.eval
+    }
+}
+
+/// Takes an eval back: its rubric has the text from before, and its labels and draws leave. A label that someone changed
+/// since stays.
+pub fn undo_eval(workspace: &Workspace, undo: &EvalUndo) -> Result<(), EvalUndoError> {
+    let change = undo.change();
+    write_rubric_files(workspace, &[change.reverse()]).map_err(|error| match error {
+        RubricWriteError::Changed(path) => EvalUndoError::Edited(path),
+        other => EvalUndoError::Io(other.to_string()),
+    })?;
+    remove_labels_and_draws(workspace, undo).map_err(|why| {
+        // The eval belongs to its labels, so both stay.
+        let _restored = write_rubric_files(workspace, &[change]);
+        EvalUndoError::Io(why)
+    })
+}
+
+fn remove_labels_and_draws(workspace: &Workspace, undo: &EvalUndo) -> Result<(), String> {
+    let file = workspace.labels_file_path();
+    if undo.labels.is_empty() {
+        return Ok(());
+    }
+    if file.is_file() {
+        remove_labels(&file, &|label| undo.is_own(label)).map_err(|error| error.to_string())?;
+    }
+    if !undo.replaced.is_empty() {
+        append_labels(&file, &undo.replaced).map_err(|error| error.to_string())?;
+    }
+    remove_draws(&file, &|draw: &RecordedDraw| {
+        let mut added = undo.draws.iter();
+        draw.rubric == undo.rubric
+            && draw.eval == undo.eval
+            && added.any(|(seed, at)| (*seed, at) == (draw.seed, &draw.at))
+    })
+    .map_err(|error| error.to_string())
+}
 
 /// An eval that was written.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct WrittenEval {
     /// The file of the rubric, below the workspace.
     pub path: PathBuf,
@@ -32,6 +126,8 @@ pub struct WrittenEval {
     pub rubric_existed: bool,
     /// The number of labels.
     pub labels: usize,
+    /// The data that undoes the write.
+    pub undo: EvalUndo,
 }
 
 impl WrittenEval {
@@ -64,29 +160,71 @@ pub fn write_eval(
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
         Err(error) => return Err(format!("{}: {error}", path.display())),
     };
-    let candidates = find_candidates(session, &draft.id);
+    let registry = EvalTypeRegistry::builtin();
+    let candidates = find_candidates(session, draft, &registry);
     let after = add_eval_to_rubric(before.as_deref(), &path, draft, &candidates)?;
-    let change = RubricFileChange {
-        path: path.clone(),
-        before: before.map(Arc::from),
-        after: Some(after.into()),
-    };
-    write_rubric_files(workspace, &[change]).map_err(|error| error.to_string())?;
     let labels = mode_labels(&session.book, &session.catalog, &draft.id, &id, &draft.id);
     let labels_file = workspace.labels_file_path();
-    if !labels.is_empty() {
-        put_labels(&labels_file, &labels).map_err(|error| error.to_string())?;
-        for draw in draws_of_eval(session, &id, &draft.id) {
-            add_draw(&labels_file, &draw).map_err(|error| error.to_string())?;
-        }
+    let draws = if labels.is_empty() {
+        Vec::new()
+    } else {
+        draws_of_eval(session, &id, &draft.id)
+    };
+    let draw_keys = draws.iter().map(|draw| (draw.seed, draw.at.clone()));
+    let mut undo = EvalUndo {
+        path: path.clone(),
+        before,
+        after,
+        rubric: id.clone(),
+        eval: draft.id.clone(),
+        draws: draw_keys.collect(),
+        labels,
+        replaced: Vec::new(),
+    };
+    if labels_file.is_file() && !undo.labels.is_empty() {
+        let known = read_labels(&labels_file).map_err(|error| error.to_string())?;
+        let known = known.into_iter().map(|(_, label)| label);
+        undo.replaced = known.filter(|label| undo.is_decision(label)).collect();
+        // A label of another person is not replaced.
+        let writers: Vec<_> = undo
+            .labels
+            .iter()
+            .map(|one| (&one.transcript, &one.by))
+            .collect();
+        let has_writer = |old: &Label| writers.contains(&(&old.transcript, &old.by));
+        let replaced = undo.replaced.iter().filter(|old| has_writer(old)).cloned();
+        undo.replaced = replaced.collect();
     }
+    let change = undo.change();
+    let write = std::slice::from_ref(&change);
+    write_rubric_files(workspace, write).map_err(|error| error.to_string())?;
+    write_labels_and_draws(&labels_file, &undo.labels, &draws).inspect_err(|_| {
+        // Without its labels, the eval would show no agreement, and a second try would find it written already.
+        let _restored = write_rubric_files(workspace, &[change.reverse()]);
+    })?;
     Ok(WrittenEval {
         path,
         rubric: id,
         eval: draft.id.clone(),
         rubric_existed: exists,
-        labels: labels.len(),
+        labels: undo.labels.len(),
+        undo,
     })
+}
+
+fn write_labels_and_draws(
+    file: &Path,
+    labels: &[Label],
+    draws: &[RecordedDraw],
+) -> Result<(), String> {
+    if labels.is_empty() {
+        return Ok(());
+    }
+    put_labels(file, labels).map_err(|error| error.to_string())?;
+    for draw in draws {
+        add_draw(file, draw).map_err(|error| error.to_string())?;
+    }
+    Ok(())
 }
 
 /// The rubric that an eval goes into.
@@ -168,33 +306,6 @@ fn choose_rubric(workspace: &Workspace, name: Option<&str>) -> Result<TargetRubr
         id: name,
         exists,
     })
-}
-
-/// Returns the texts of the messages that the notes of a mode name.
-fn find_candidates(session: &ReviewSession, mode: &str) -> Vec<String> {
-    let notes = session.book.notes_of_mode(mode);
-    let mut candidates: Vec<String> = Vec::new();
-    let place = &session.place;
-    // An unreadable transcript has no candidate.
-    let _walk = visit_transcripts(&place.transcripts, &place.maps, &mut |reference, read| {
-        for note in notes.iter().filter(|note| note.transcript == reference.id) {
-            let message = note.message.and_then(|at| read.messages.get(at as usize));
-            // A check reads what the agent says, so a message of the user is not an example.
-            let Some(message) = message.filter(|one| one.role == MessageRole::Assistant) else {
-                continue;
-            };
-            let texts = message.parts.iter().filter_map(|part| match part {
-                TranscriptPart::Text(text) => Some(&*text.0),
-                _ => None,
-            });
-            let text: String = texts.collect::<Vec<&str>>().join("\n");
-            let fits = !text.trim().is_empty() && text.chars().count() <= MAX_CANDIDATE;
-            if fits && !candidates.contains(&text) {
-                candidates.push(text);
-            }
-        }
-    });
-    candidates
 }
 
 /// Returns the draws of the review as draws of an eval, without sets that are not read completely.

@@ -1,11 +1,11 @@
-//! Changes to groups: pure functions from notes and modes to new records and new modes, with their undo.
+//! Changes to groups: pure functions from notes and modes to new records and new modes.
 
 use std::collections::BTreeMap;
 
 use super::answers::ReviewBook;
 use super::modes::{FailureMode, FormerMode, ModeList};
 use super::note::ReviewNote;
-use crate::model::WallTime;
+use crate::model::{WallTime, pluralize};
 
 /// A change to groups. Modes are named by their current ids.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,6 +65,34 @@ pub enum GroupingChange {
     },
 }
 
+impl GroupingChange {
+    /// Describes the change: `2 notes into Wrong price`.
+    pub fn describe(&self, modes: &ModeList) -> String {
+        let name = |id: &str| {
+            let mode = modes.find(id);
+            mode.map_or_else(|| id.to_owned(), |mode| mode.name.clone())
+        };
+        let count = |notes: &[String]| pluralize(notes.len() as u64, "note");
+        match self {
+            Self::Group { notes, mode } => format!("{} into {}", count(notes), name(mode)),
+            Self::Ungroup { notes, mode } => format!("{} out of {}", count(notes), name(mode)),
+            Self::Create { name, notes, .. } => {
+                format!("the new mode {name} with {}", count(notes))
+            }
+            Self::Rename { mode, name: new } => format!("the name {new} of {}", name(mode)),
+            Self::Define { mode, .. } => format!("the definition of {}", name(mode)),
+            Self::Merge { from, into } => {
+                format!("the merge of {} into {}", name(from), name(into))
+            }
+            Self::Split {
+                mode, name: new, ..
+            } => {
+                format!("the split of {new} off {}", name(mode))
+            }
+        }
+    }
+}
+
 /// The files after a change: what to write.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct GroupingWrite {
@@ -74,51 +102,12 @@ pub struct GroupingWrite {
     pub notes: Vec<ReviewNote>,
 }
 
-/// The changes of a session and what undoes them.
-#[derive(Debug, Clone, Default)]
-pub struct GroupingState {
-    undo: Vec<GroupingWrite>,
-}
-
-impl GroupingState {
-    /// Returns the number of changes that can be undone.
-    pub fn undoable(&self) -> usize {
-        self.undo.len()
-    }
-
-    /// Returns what a change writes, and remembers how to undo it. `None` if the change has no effect.
-    pub fn apply(
-        &mut self,
-        book: &ReviewBook,
-        change: &GroupingChange,
-        at: &WallTime,
-    ) -> Option<GroupingWrite> {
-        let write = plan_change(book, change, at)?;
-        let before = write.notes.iter().filter_map(|note| book.find(&note.id));
-        self.undo.push(GroupingWrite {
-            modes: write.modes.as_ref().map(|_| book.modes.clone()),
-            notes: before.cloned().collect(),
-        });
-        Some(write)
-    }
-
-    /// Returns what undoes the last change.
-    pub fn undo(&mut self, at: &WallTime) -> Option<GroupingWrite> {
-        let mut write = self.undo.pop()?;
-        // The newest record of an id counts, so an undone record needs the time of the undo.
-        for note in &mut write.notes {
-            note.at = Some(at.clone());
-        }
-        Some(write)
-    }
-
-    /// Forgets the last change, because it could not be written.
-    pub fn forget_last(&mut self) {
-        self.undo.pop();
-    }
-}
-
-fn plan_change(book: &ReviewBook, change: &GroupingChange, at: &WallTime) -> Option<GroupingWrite> {
+/// Returns what a change writes. `None` if the change has no effect.
+pub fn plan_change(
+    book: &ReviewBook,
+    change: &GroupingChange,
+    at: &WallTime,
+) -> Option<GroupingWrite> {
     let day = at.0.get(..10).map(str::to_owned);
     let mut modes = book.modes.clone();
     let mut write = GroupingWrite::default();

@@ -23,6 +23,7 @@ mod answers;
 mod catalog;
 mod check;
 mod counts;
+mod eval_candidates;
 mod eval_draft;
 mod eval_write;
 mod files;
@@ -44,17 +45,22 @@ mod suggestion;
 mod terms;
 #[cfg(test)]
 mod tests;
+mod undo;
+mod undo_journal;
 
 pub use answers::{Disagreement, ModeAnswer, ReviewBook};
 pub use catalog::{CatalogEntry, ReviewCatalog, TranscriptFeatures};
 pub use check::check_review;
 pub use counts::{ModeCounts, ModeTable, Saturation, count_modes};
 pub use eval_draft::{
-    DraftHits, EvalDraft, EvalDraftKind, add_eval_to_rubric, count_hits, draft_evals, mode_labels,
+    DraftHits, EvalDraft, EvalDraftKind, ExampleCandidate, add_eval_to_rubric, count_hits,
+    describe_judge_draft, draft_evals, mode_labels, rank_drafts,
 };
-pub use eval_write::{WrittenEval, default_rubric_name, write_eval};
+pub use eval_write::{
+    EvalUndo, EvalUndoError, WrittenEval, default_rubric_name, undo_eval, write_eval,
+};
 pub use files::{ReviewFileError, ReviewFiles, ReviewText, append_notes, write_modes};
-pub use grouping::{GroupingChange, GroupingState, GroupingWrite};
+pub use grouping::{GroupingChange, GroupingWrite, plan_change};
 pub use judge_suggestions::{JudgeSuggestions, JudgeSuggestionsError, SuggestionOrder};
 pub use mode_file::{edit_modes_text, parse_modes};
 pub use modes::{FailureMode, FormerMode, ModeList};
@@ -71,3 +77,5 @@ pub use suggestion::{
     Suggestion, SuggestionError, SuggestionPrompt, parse_suggestions, read_last_suggestions,
     record_suggestions, render_suggestion_prompt,
 };
+pub use undo::{ModeChange, NoteChange, UndoError, UndoStep};
+pub use undo_journal::UndoJournal;

@@ -5,6 +5,9 @@ use super::terms::{TermVector, distance, mean_vector};
 
 /// 1.4826 × the median absolute deviation estimates the standard deviation.
 const MAD_FACTOR: f64 = 1.4826;
+/// 1.2533 × the mean absolute deviation does so, too. It is not 0 if more than half of the values are equal, as errors
+/// and latencies often are.
+const MEAN_FACTOR: f64 = 1.2533;
 
 /// The score of a transcript: its largest robust z over all figures.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -37,7 +40,7 @@ fn median(values: &mut [f64]) -> f64 {
     }
 }
 
-/// Returns the score of each transcript. A figure whose deviation is 0 says nothing about outliers.
+/// Returns the score of each transcript. A figure that all transcripts share says nothing about outliers.
 pub(super) fn score_outliers(entries: &[CatalogEntry]) -> Vec<OutlierScore> {
     let mut scores = vec![
         OutlierScore {
@@ -51,7 +54,11 @@ pub(super) fn score_outliers(entries: &[CatalogEntry]) -> Vec<OutlierScore> {
         let mut known: Vec<f64> = values.iter().flatten().copied().collect();
         let centre = median(&mut known);
         let mut deviations: Vec<f64> = known.iter().map(|value| (value - centre).abs()).collect();
-        let scale = MAD_FACTOR * median(&mut deviations);
+        let mut scale = MAD_FACTOR * median(&mut deviations);
+        if scale <= 0.0 {
+            let sum: f64 = deviations.iter().sum();
+            scale = MEAN_FACTOR * sum / deviations.len().max(1) as f64;
+        }
         if scale <= 0.0 {
             continue;
         }

@@ -34,6 +34,8 @@ pub struct ReviewPlace {
     pub maps: FieldMappings,
     /// The workspace, if there is one.
     pub workspace: Option<Arc<Workspace>>,
+    /// The ids of transcripts that the reader picked by hand. They come first, and never enter a share.
+    pub picks: Vec<String>,
 }
 
 impl ReviewPlace {
@@ -45,6 +47,7 @@ impl ReviewPlace {
             transcripts: workspace.transcripts.clone(),
             maps: workspace.field_maps.clone(),
             workspace: Some(Arc::clone(workspace)),
+            picks: Vec::new(),
         }
     }
 
@@ -66,6 +69,7 @@ impl ReviewPlace {
             transcripts,
             maps: FieldMappings::default(),
             workspace: None,
+            picks: Vec::new(),
         })
     }
 }

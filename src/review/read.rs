@@ -60,7 +60,7 @@ pub(super) fn read_review(place: &ReviewPlace) -> Result<ReadReview, ReadReviewE
         catalog.find(id).is_some() || moved.contains_key(id) || others.contains(id)
     };
     let path = place.files.notes();
-    let found = check_review(&path, &text.notes, &lines, modes.as_ref(), &knows);
+    let found = check_review(&path, &text.notes, &lines, modes.as_ref(), &moved, &knows);
     problems.extend(found);
     let mut book = ReviewBook::new(&lines, modes.unwrap_or_default());
     book.follow_renames(|note| moved.get(&note.transcript).cloned());

@@ -324,6 +324,28 @@ pub fn list_queue(catalog: &ReviewCatalog, draws: &[RecordedDraw]) -> Vec<Review
         .collect()
 }
 
+/// Returns the drawn transcripts after those that the reader picked by hand and no draw chose.
+pub(super) fn list_queue_with_picks(
+    catalog: &ReviewCatalog,
+    draws: &[RecordedDraw],
+    picks: &[String],
+) -> Vec<ReviewQueueItem> {
+    let drawn = list_queue(catalog, draws);
+    let mut seen: HashSet<&str> = drawn.iter().map(|item| item.transcript.as_str()).collect();
+    let by_hand = picks
+        .iter()
+        .filter(|id| catalog.find(id).is_some() && seen.insert(id));
+    let mut queue: Vec<ReviewQueueItem> = by_hand
+        .map(|id| ReviewQueueItem {
+            transcript: id.clone(),
+            sample: NoteSample::new(HAND, None),
+            feature: None,
+        })
+        .collect();
+    queue.extend(drawn.iter().cloned());
+    queue
+}
+
 /// Returns the plan of each drawn transcript, and the probability that one of the draws chose it.
 pub(super) fn sample_of_each(draws: &[RecordedDraw]) -> HashMap<&str, NoteSample> {
     // The probability of each draw that could choose a transcript and was the first to do so.

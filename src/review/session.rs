@@ -7,10 +7,11 @@ use thiserror::Error;
 use super::answers::ReviewBook;
 use super::catalog::ReviewCatalog;
 use super::counts::{ModeTable, Saturation, count_modes, measure_saturation};
-use super::note::NoteSample;
+use super::modes::ModeList;
+use super::note::{NoteSample, ReviewNote};
 use super::place::{ReviewPlace, ReviewPlaceError};
 use super::read::{ReadReviewError, read_review};
-use super::sampling::{HAND, ReviewQueueItem, SampleRequest, draw_sample, list_queue};
+use super::sampling::{HAND, ReviewQueueItem, SampleRequest, draw_sample, list_queue_with_picks};
 use crate::compare::statistics::Confidence;
 use crate::diag::Diagnostic;
 use crate::model::RecordedDraw;
@@ -42,19 +43,19 @@ pub enum ReviewError {
     NoTranscripts,
 }
 
-/// An open review.
+/// An open review. A clone shares the transcripts, notes and draws, so that it is cheap.
 #[derive(Debug, Clone)]
 pub struct ReviewSession {
     /// The place.
     pub place: ReviewPlace,
     /// The transcripts.
-    pub catalog: ReviewCatalog,
+    pub catalog: Arc<ReviewCatalog>,
     /// The notes and modes.
-    pub book: ReviewBook,
+    pub book: Arc<ReviewBook>,
     /// The draws, oldest first.
-    pub draws: Vec<RecordedDraw>,
+    pub draws: Arc<Vec<RecordedDraw>>,
     /// The drawn transcripts in the order in which to read them.
-    pub queue: Vec<ReviewQueueItem>,
+    pub queue: Arc<Vec<ReviewQueueItem>>,
     /// The text of modes.yaml as it was read.
     pub modes_text: Arc<str>,
     /// The name of the reader.
@@ -73,11 +74,11 @@ pub fn open_session(place: ReviewPlace, env: &Env) -> Result<ReviewSession, Revi
     let draws = read_draws(&place.files.notes())?;
     let reader = find_label_author(env, &place.files.folder);
     Ok(ReviewSession {
-        queue: list_queue(&read.catalog, &draws),
+        queue: Arc::new(list_queue_with_picks(&read.catalog, &draws, &place.picks)),
         place,
-        book: read.book,
-        catalog: read.catalog,
-        draws,
+        book: Arc::new(read.book),
+        catalog: Arc::new(read.catalog),
+        draws: Arc::new(draws),
         modes_text: read.text.modes,
         reader,
     })
@@ -98,9 +99,35 @@ impl ReviewSession {
             })?;
         }
         add_draw(&self.place.files.notes(), &draw)?;
-        self.draws.push(draw);
-        self.queue = list_queue(&self.catalog, &self.draws);
+        Arc::make_mut(&mut self.draws).push(draw);
+        self.update_queue();
         Ok(new)
+    }
+
+    /// Puts transcripts that the reader picked by hand before the drawn ones. Fails with the first unknown id.
+    pub fn pick(&mut self, ids: &[String]) -> Result<(), String> {
+        let unknown = ids.iter().find(|id| self.catalog.find(id).is_none());
+        if let Some(id) = unknown {
+            return Err(id.clone());
+        }
+        self.place.picks = ids.to_vec();
+        self.update_queue();
+        Ok(())
+    }
+
+    fn update_queue(&mut self) {
+        let queue = list_queue_with_picks(&self.catalog, &self.draws, &self.place.picks);
+        self.queue = Arc::new(queue);
+    }
+
+    /// Adds records and modes that were written.
+    pub fn add_written(&mut self, notes: &[ReviewNote], modes: Option<ModeList>) {
+        // A background task may still read the notes as they were.
+        let book = Arc::make_mut(&mut self.book);
+        if let Some(modes) = modes {
+            book.modes = modes;
+        }
+        book.add(notes);
     }
 
     /// Returns the table of modes with 95% intervals.

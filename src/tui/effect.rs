@@ -25,6 +25,7 @@ use crate::model::{Blob, CellIx, CellName, JudgeConfig, RunId, TranscriptRef};
 use crate::record::RecordedCell;
 use crate::review::{
     EvalDraft, ModeList, ReviewFiles, ReviewNote, ReviewPlace, ReviewSession, SuggestionOrder,
+    UndoStep,
 };
 use crate::theme::CodeLanguage;
 use crate::transcript::FieldMapping;
@@ -42,8 +43,40 @@ pub(crate) struct ReviewWriteOrder {
     pub(crate) modes: Option<ModeList>,
     /// The records to add. A note without an id is new.
     pub(crate) notes: Vec<ReviewNote>,
-    /// True to write the notes before the modes.
-    pub(crate) notes_first: bool,
+    /// The change that the write makes, for its undo.
+    pub(crate) step: Option<UndoStep>,
+    /// The change that the write undoes.
+    pub(crate) undoes: Option<UndoStep>,
+}
+
+/// The result of an order to write notes and modes.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct WrittenReview {
+    /// The notes with their ids and times.
+    pub(crate) notes: Vec<ReviewNote>,
+    /// The new text of modes.yaml, if it changed.
+    pub(crate) modes_text: Option<Arc<str>>,
+    /// The reason why the undo is not recorded for the next start.
+    pub(crate) unkept: Option<String>,
+}
+
+/// An eval that was written from a mode.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct WrittenReviewEval {
+    /// A sentence about it.
+    pub(crate) text: String,
+    /// The change, for its undo.
+    pub(crate) step: UndoStep,
+    /// The reason why the undo is not recorded for the next start.
+    pub(crate) unkept: Option<String>,
+}
+
+/// The reason why a change was not undone.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct UndoFailure {
+    pub(crate) why: String,
+    /// True if another try can succeed.
+    pub(crate) can_retry: bool,
 }
 
 /// An order to the runtime or to the terminal.
@@ -295,6 +328,17 @@ pub(crate) enum Effect {
         session: Shared<ReviewSession>,
         draft: EvalDraft,
         rubric: String,
+    },
+    /// Take an eval back, with its labels.
+    UndoEval {
+        workspace: Arc<Workspace>,
+        files: ReviewFiles,
+        step: Box<UndoStep>,
+    },
+    /// Forget a change that cannot be undone.
+    ForgetUndo {
+        files: ReviewFiles,
+        step: Box<UndoStep>,
     },
     /// Group notes by similar words.
     SuggestGroups {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::click_target::ClickTarget;
-use super::effect::ReviewWriteOrder;
+use super::effect::{ReviewWriteOrder, UndoFailure, WrittenReview, WrittenReviewEval};
 use super::history_view::{
     ComparedStates, HistoryFacts, HistoryView, ReadState, RestorePlan, RubricEdit, Shared,
     StatePair,
@@ -37,7 +37,7 @@ use crate::record::{
     FollowUp, LogIntegrity, NewestVerdicts, NoiseRecords, RecordedCell as HistoryCell,
 };
 use crate::review::{
-    DraftHits, JudgeSuggestions, NoteGroup, ReviewNote, ReviewSession, SuggestionOrder,
+    DraftHits, JudgeSuggestions, NoteGroup, ReviewSession, SuggestionOrder, UndoStep,
 };
 use crate::run::{OutlineBatch, PaidCalls, RunPreview};
 use crate::theme::StyledSpan;
@@ -78,13 +78,17 @@ pub(crate) enum Msg {
     ReviewOpened {
         number: u64,
         session: Result<Shared<ReviewSession>, Vec<String>>,
+        /// The changes before the restart that can be undone.
+        undo: Vec<UndoStep>,
         at: WallTime,
     },
     /// Notes and modes are on disk: the notes with their ids, and the new text of modes.yaml.
     ReviewWritten {
         order: Box<ReviewWriteOrder>,
-        written: Result<(Vec<ReviewNote>, Option<Arc<str>>), TaskFailure>,
+        written: Result<WrittenReview, TaskFailure>,
     },
+    /// A change that cannot be undone was forgotten, or not, for this reason.
+    UndoForgotten(Option<String>),
     /// The hits of drafts were counted.
     DraftHitsCounted {
         mode: String,
@@ -107,8 +111,15 @@ pub(crate) enum Msg {
         number: u64,
         made: Result<JudgeSuggestions, TaskFailure>,
     },
-    /// An eval was written, with a sentence about it.
-    ReviewEvalWritten(Result<String, TaskFailure>),
+    /// An eval was written.
+    ReviewEvalWritten(Result<Box<WrittenReviewEval>, TaskFailure>),
+    /// An eval was taken back, or why not.
+    ReviewEvalUndone {
+        step: Box<UndoStep>,
+        done: Result<(), UndoFailure>,
+        /// The reason why the undo is not recorded for the next start.
+        unkept: Option<String>,
+    },
     /// A frame was drawn, with the areas that a click can hit.
     Drawn(HitMap<ClickTarget>),
 

@@ -48,6 +48,39 @@ pub fn read_draws(labels: &Path) -> Result<Vec<RecordedDraw>, LabelDrawsError> {
 
 /// Adds a draw at the end of the file. All other lines stay.
 pub fn add_draw(labels: &Path, draw: &RecordedDraw) -> Result<(), LabelDrawsError> {
+    edit_draws(labels, |text| {
+        if !text.is_empty() && !text.ends_with('\n') {
+            text.push('\n');
+        }
+        text.push_str(&serde_json::to_string(draw)?);
+        text.push('\n');
+        Ok(())
+    })
+}
+
+/// Removes the draws that `is_meant` selects. All other lines stay. A missing file has none.
+pub fn remove_draws(
+    labels: &Path,
+    is_meant: &dyn Fn(&RecordedDraw) -> bool,
+) -> Result<(), LabelDrawsError> {
+    if !draws_file_path(labels).is_file() {
+        return Ok(());
+    }
+    edit_draws(labels, |text| {
+        let lines = text.split_inclusive('\n');
+        let kept = lines.filter(|line| {
+            let draw = serde_json::from_str::<RecordedDraw>(line);
+            !draw.is_ok_and(|draw| is_meant(&draw))
+        });
+        *text = kept.collect();
+        Ok(())
+    })
+}
+
+fn edit_draws(
+    labels: &Path,
+    edit: impl FnOnce(&mut String) -> Result<(), serde_json::Error>,
+) -> Result<(), LabelDrawsError> {
     let path = draws_file_path(labels);
     let fail = |source| LabelDrawsError::Io {
         path: path.clone(),
@@ -56,11 +89,7 @@ pub fn add_draw(labels: &Path, draw: &RecordedDraw) -> Result<(), LabelDrawsErro
     // Two processes may draw at once; the second one waits and adds its line to the first one's file.
     let _lock = FileLock::acquire(&path).map_err(fail)?;
     let mut text = read_text(&path)?;
-    if !text.is_empty() && !text.ends_with('\n') {
-        text.push('\n');
-    }
-    text.push_str(&serde_json::to_string(draw).map_err(|error| fail(io::Error::other(error)))?);
-    text.push('\n');
+    edit(&mut text).map_err(|error| fail(io::Error::other(error)))?;
     let mut file = AtomicFile::create(&path).map_err(fail)?;
     file.write_all(text.as_bytes()).map_err(fail)?;
     file.finish().map_err(fail)

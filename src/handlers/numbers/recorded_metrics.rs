@@ -124,13 +124,20 @@ pub struct RecordedEffort {
 }
 
 impl RecordedEffort {
-    /// Reads both numbers. A number of the wrong type counts as absent.
+    /// Reads both numbers: those of the transcript, else the sums over its assistant messages if all of them have one. A
+    /// number of the wrong type counts as absent.
     pub fn read(subject: &Subject<'_>) -> Self {
         let reader = MetricReader::new(subject);
-        let read = |kind| reader.read_transcript(kind).ok().flatten();
+        let read = |kind| -> Option<f64> {
+            // Without an answer, a sum would be a recorded 0.
+            if reader.assistant_metadata().is_empty() {
+                return Some(reader.read_transcript(kind).ok()??.value);
+            }
+            Some(reader.read_sum(kind).ok()?.value)
+        };
         Self {
-            latency_ms: read(MetricKind::EndToEnd).map(|reading| reading.value),
-            cost_usd: read(MetricKind::Cost).map(|reading| reading.value),
+            latency_ms: read(MetricKind::EndToEnd),
+            cost_usd: read(MetricKind::Cost),
         }
     }
 }

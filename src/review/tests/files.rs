@@ -46,7 +46,15 @@ fn problems(text: &str, modes: &ModeList, ids: &[&str]) -> Vec<String> {
     let source: Arc<str> = text.into();
     let (lines, mut found) = parse_notes(path, &source);
     let knows = |line: &crate::review::NoteLine| ids.contains(&line.note.transcript.as_str());
-    found.extend(check_review(path, &source, &lines, Some(modes), &knows));
+    let moved = std::collections::HashMap::new();
+    found.extend(check_review(
+        path,
+        &source,
+        &lines,
+        Some(modes),
+        &moved,
+        &knows,
+    ));
     found.iter().map(ToString::to_string).collect()
 }
 
@@ -311,4 +319,21 @@ proptest! {
             prop_assert_eq!(parse_modes(path, &edited.into()).expect("modes"), after);
         }
     }
+}
+
+#[test]
+fn note_written_again_under_the_new_id_of_its_transcript_is_one_note() {
+    let text = concat!(
+        r#"{"id":"a","transcript":"old","outcome":"failure","by":"ana"}"#,
+        "\n",
+        r#"{"id":"a","transcript":"new","outcome":"failure","by":"ana"}"#
+    );
+    let source: Arc<str> = text.into();
+    let path = Path::new("notes.jsonl");
+    let (lines, _) = parse_notes(path, &source);
+    let moved = std::collections::HashMap::from([("old".to_owned(), "new".to_owned())]);
+    let found = |moved| check_review(path, &source, &lines, None, moved, &|_| true);
+    assert_eq!(found(&moved), []);
+    let unknown = std::collections::HashMap::new();
+    assert_eq!(found(&unknown).len(), 1);
 }

@@ -8,8 +8,9 @@ use super::files::{at, mode, modes, note};
 use crate::handlers::EvalTypeRegistry;
 use crate::model::WallTime;
 use crate::review::{
-    DEFAULT_CUT, FailureMode, GroupingChange, GroupingState, GroupingWrite, ModeList, NoteOutcome,
-    ReviewBook, ReviewNote, add_eval_to_rubric, draft_evals, mode_labels, suggest_groups,
+    DEFAULT_CUT, DraftHits, ExampleCandidate, FailureMode, GroupingChange, GroupingWrite, ModeList,
+    NoteOutcome, ReviewBook, ReviewNote, UndoStep, add_eval_to_rubric, draft_evals, mode_labels,
+    plan_change, rank_drafts, suggest_groups,
 };
 
 fn failure(id: &str, text: &str) -> ReviewNote {
@@ -77,17 +78,17 @@ fn merge_keeps_the_ids_and_undo_restores_both_modes() {
     let mut one = failure("a", "x");
     one.modes.insert("old".to_owned(), true);
     let book = ReviewBook::from_records([one], modes(&["m", "old"]));
-    let mut state = GroupingState::default();
     let change = GroupingChange::Merge {
         from: "old".to_owned(),
         into: "m".to_owned(),
     };
-    let write = state.apply(&book, &change, &later()).expect("a change");
+    let write = plan_change(&book, &change, &later()).expect("a change");
+    let step = UndoStep::of_write("", &book, &write);
     let merged = written(&book, &write);
     assert_eq!(merged.modes.modes.len(), 1);
     assert_eq!(merged.modes.modes[0].formerly[0].id, "old");
     assert_eq!(merged.notes_of_mode("m").len(), 1);
-    let undo = state.undo(&later()).expect("undone");
+    let undo = step.reverse(&merged).expect("undone");
     assert_eq!(written(&merged, &undo).modes, book.modes);
 }
 
@@ -103,8 +104,7 @@ fn split_moves_the_chosen_notes_to_a_new_mode() {
         notes: vec!["b".to_owned()],
         name: "Very rude".to_owned(),
     };
-    let mut state = GroupingState::default();
-    let write = state.apply(&book, &change, &later()).expect("a change");
+    let write = plan_change(&book, &change, &later()).expect("a change");
     let split = written(&book, &write);
     let ids = |mode: &str| -> Vec<String> {
         let notes = split.notes_of_mode(mode);
@@ -147,9 +147,13 @@ proptest! {
     ) {
         let notes = ["a", "b", "c", "d"].map(|id| failure(id, id));
         let first = ReviewBook::from_records(notes, modes(&["m", "n", "o"]));
-        let (mut book, mut state) = (first.clone(), GroupingState::default());
+        let (mut book, mut steps) = (first.clone(), Vec::new());
         for change in &changes {
-            if let Some(write) = state.apply(&book, change, &later()) {
+            if let Some(write) = plan_change(&book, change, &later()) {
+                let step = UndoStep::of_write("", &book, &write);
+                // A restart reads the step from its file.
+                let kept = serde_json::to_string(&step).expect("JSON");
+                steps.push(serde_json::from_str::<UndoStep>(&kept).expect("a step"));
                 book = written(&book, &write);
                 // Each id names one mode, also a former one.
                 let ids = book.modes.modes.iter().flat_map(|mode| {
@@ -170,8 +174,8 @@ proptest! {
                 }
             }
         }
-        while let Some(write) = state.undo(&later()) {
-            book = written(&book, &write);
+        while let Some(step) = steps.pop() {
+            book = written(&book, &step.reverse(&book).expect("undone"));
         }
         prop_assert_eq!(&book.modes, &first.modes);
         for (now, before) in book.notes.iter().zip(&first.notes) {
@@ -227,12 +231,14 @@ fn eval_joins_the_end_of_a_rubric_and_comments_stay() {
     let draft = &draft_evals(&book, &mode)[0];
     let path = Path::new("r.yaml");
     let old = "# Ours.\nid: support\nevals:\n# first\n- id: one # keep\n  type: contains\n  params: { patterns: [x] }\n";
-    let candidates = ["It is \"free\".\nReally.".to_owned()];
+    let candidates = [ExampleCandidate::Text(
+        "It is \"free\".\nReally.".to_owned(),
+    )];
     let text = add_eval_to_rubric(Some(old), path, draft, &candidates).expect("edited");
     assert!(text.starts_with(old), "{text}");
     assert!(text.contains("\n- id: m\n"), "{text}");
     assert!(
-        text.contains(r#"#   - text: "It is \"free\".\nReally.""#),
+        text.contains(r#"#    - text: "It is \"free\".\nReally.""#),
         "{text}"
     );
     let again = add_eval_to_rubric(Some(&text), path, draft, &[]).expect_err("known");
@@ -270,4 +276,111 @@ fn answers_become_labels_with_their_origin() {
     let last = &labels[2];
     assert_eq!((last.by.as_deref(), last.blind), (Some("ben"), Some(true)));
     assert_eq!(last.sample.as_ref().map(|sample| sample.p), Some(0.5));
+}
+
+#[test]
+fn undo_keeps_what_others_wrote_since() {
+    let book = ReviewBook::from_records([failure("a", "x"), failure("b", "y")], modes(&["m"]));
+    let change = GroupingChange::Create {
+        name: "New".to_owned(),
+        definition: String::new(),
+        notes: vec!["a".to_owned()],
+    };
+    let write = plan_change(&book, &change, &later()).expect("a change");
+    let step = UndoStep::of_write("", &book, &write);
+    let mut now = written(&book, &write);
+    // Another reader adds a mode, edits the grouped note, and answers on it.
+    now.modes.modes.push(mode("theirs"));
+    let mut edited = now.find("a").expect("a note").clone();
+    edited.note = Some("x, twice".to_owned());
+    edited.modes.insert("theirs".to_owned(), true);
+    now.add(&[edited]);
+    let undone = written(&now, &step.reverse(&now).expect("undone"));
+    let ids: Vec<&str> = undone.modes.modes.iter().map(|mode| &*mode.id).collect();
+    assert_eq!(ids, ["m", "theirs"]);
+    let note = undone.find("a").expect("a note");
+    assert_eq!(note.text(), Some("x, twice"));
+    assert_eq!(note.modes.keys().collect::<Vec<_>>(), ["theirs"]);
+    // A mode that other notes name stays, so that no note names an unknown mode.
+    let mut other = failure("b", "y");
+    other.modes.insert("new".to_owned(), true);
+    now.add(&[other]);
+    let refused = step.reverse(&now).expect_err("in use").to_string();
+    assert_eq!(refused, "1 note of others name the mode `new`");
+    // A renamed mode stays, too.
+    now.modes.modes[1].name = "Renamed".to_owned();
+    let refused = step.reverse(&now).expect_err("renamed").to_string();
+    assert_eq!(refused, "the mode `new` was changed since");
+}
+
+#[test]
+fn undo_of_a_note_restores_the_one_before_and_never_overwrites_a_newer_one() {
+    let book = ReviewBook::from_records([failure("a", "x")], modes(&[]));
+    let write = GroupingWrite {
+        modes: None,
+        notes: vec![failure("a", "y")],
+    };
+    let step = UndoStep::of_write("", &book, &write);
+    let now = written(&book, &write);
+    let undone = written(&now, &step.reverse(&now).expect("undone"));
+    assert_eq!(undone.find("a").and_then(ReviewNote::text), Some("x"));
+    let newer = written(
+        &now,
+        &GroupingWrite {
+            modes: None,
+            notes: vec![failure("a", "z")],
+        },
+    );
+    let refused = step.reverse(&newer).expect_err("newer").to_string();
+    assert_eq!(refused, "the note on t-a was changed since");
+}
+
+#[test]
+fn conversation_as_candidate_is_a_valid_example_once_it_is_uncommented() {
+    let (book, mode) = priced();
+    let drafts = draft_evals(&book, &mode);
+    let draft = drafts.iter().find(|one| one.eval_type == "no_tool_errors");
+    let json = r#"{"id":"t","messages":[{"role":"user","content":"a: \"b\" # c\n- d"},{"role":"assistant","content":"ü 😀"}]}"#;
+    let candidates = [ExampleCandidate::Conversation(json.to_owned())];
+    let path = Path::new("r.yaml");
+    let text = add_eval_to_rubric(None, path, draft.expect("a draft"), &candidates).expect("added");
+    let lines = text.lines().map(|line| match line.strip_prefix('#') {
+        // The other comments are sentences.
+        Some(rest) if rest.starts_with("  ") => rest.to_owned(),
+        _ => line.to_owned(),
+    });
+    let text: String = lines.map(|line| line + "\n").collect();
+    let registry = EvalTypeRegistry::builtin();
+    let (rubric, problems) = crate::rubric::load(text.as_str().into(), path, &registry);
+    let rubric = rubric.unwrap_or_else(|| panic!("{text}\n{problems:?}"));
+    assert_eq!(rubric.evals[0].examples.len(), 1, "{text}");
+}
+
+#[test]
+fn drafts_are_listed_by_their_fit_after_the_judge() {
+    let (book, mode) = priced();
+    let drafts = draft_evals(&book, &mode);
+    let of = |yes, no| {
+        Some(DraftHits {
+            of_yes: (6, yes),
+            of_no: (24, no),
+            ..DraftHits::default()
+        })
+    };
+    let hits: Vec<Option<DraftHits>> = drafts
+        .iter()
+        .map(|draft| match draft.eval_type {
+            "llm_judge_session" => None,
+            "no_tool_errors" => of(6, 1),
+            "max_length" => of(3, 3),
+            _ => of(0, 12),
+        })
+        .collect();
+    let order = rank_drafts(&drafts, &hits);
+    let types: Vec<&str> = order.iter().map(|at| drafts[*at].eval_type).collect();
+    assert_eq!(
+        types[..3],
+        ["llm_judge_session", "no_tool_errors", "max_length"]
+    );
+    assert_eq!(types.len(), drafts.len());
 }

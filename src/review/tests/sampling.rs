@@ -19,6 +19,7 @@ pub(super) fn catalog(
     let entries = transcripts
         .into_iter()
         .map(|(id, length, text)| CatalogEntry {
+            first_reply: 0,
             messages: 2,
             features: TranscriptFeatures {
                 length,
@@ -201,4 +202,22 @@ proptest! {
         prop_assume!(mix.total() > 0);
         prop_assert_eq!(mix.scaled_to(total).total(), total);
     }
+}
+
+#[test]
+fn one_slow_transcript_among_equal_ones_is_an_outlier_of_latency() {
+    // More than half of the latencies are equal, so their median deviation is 0.
+    let mut catalog = catalog((0..30).map(|at| (format!("t{at:02}"), 100 + at % 3, String::new())));
+    for (at, entry) in catalog.entries.iter_mut().enumerate() {
+        entry.features.latency_ms = Some(if at == 17 { 60_000.0 } else { 1000.0 });
+        entry.features.errors = u64::from(at == 23);
+    }
+    let draw = draw_sample(&catalog, &[], &request("outlier=2", 1)).expect("drawn");
+    let mut drawn: Vec<(&str, Option<&str>)> = Vec::new();
+    let queue = list_queue(&catalog, std::slice::from_ref(&draw));
+    for item in &queue {
+        drawn.push((&item.transcript, item.feature));
+    }
+    drawn.sort_unstable();
+    assert_eq!(drawn, [("t17", Some("latency")), ("t23", Some("errors"))]);
 }

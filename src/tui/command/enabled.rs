@@ -17,11 +17,26 @@ use crate::judge::PausedAt;
 type EnabledResult = Result<(), &'static str>;
 
 const NOT_HERE: &str = "not on the progress screen: esc goes back to the cells";
-const NOT_IN_REVIEW: &str = "not while you read: V goes back to the workbench";
 const NO_CELL: &str = "select a cell first (j, k)";
 
 fn fail_if(hindered: bool, why: &'static str) -> EnabledResult {
     if hindered { Err(why) } else { Ok(()) }
+}
+
+/// Returns the reason why the visible view of the reading screen has no such key, with the keys that it has.
+const fn name_review_view(view: ReviewView) -> &'static str {
+    match view {
+        ReviewView::Reading => "not while you read: V goes back to the workbench",
+        ReviewView::Modes => {
+            "not with notes and modes: esc goes back to the transcripts, V to the workbench"
+        }
+        ReviewView::Answers => {
+            "not with a question about a mode: y and n answer, esc goes back to the modes"
+        }
+        ReviewView::Drafts => {
+            "not with drafts of an eval: enter writes one, esc goes back to the modes"
+        }
+    }
 }
 
 /// Returns Ok if the scope is active.
@@ -58,7 +73,12 @@ pub(crate) fn check_scope(app: &App, scope: CommandScope) -> EnabledResult {
         ),
         // The panes are hidden.
         CommandScope::Cells | CommandScope::Verdicts | CommandScope::Transcript
-            if app.shows_progress() || app.shows_review() =>
+            if app.shows_review() =>
+        {
+            Err(name_review_view(app.review.view))
+        }
+        CommandScope::Cells | CommandScope::Verdicts | CommandScope::Transcript
+            if app.shows_progress() =>
         {
             Err(NOT_HERE)
         }
@@ -92,7 +112,7 @@ pub(crate) fn check_screen(app: &App, spec: &CommandSpec) -> EnabledResult {
         // A run would show verdicts to a person who reads first.
         let elsewhere =
             elsewhere || spec.command == UiCommand::RunAll || spec.command == UiCommand::Progress;
-        return fail_if(elsewhere, NOT_IN_REVIEW);
+        return fail_if(elsewhere, name_review_view(app.review.view));
     }
     fail_if(elsewhere && app.shows_progress(), NOT_HERE)
 }

@@ -1,12 +1,242 @@
-//! The transcript on the reading screen: numbered messages, without metadata and without any verdict.
+//! The transcript on the reading screen, numbered and without any verdict, and the lines below it.
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use ratatui::layout::{Rect, Size};
+
 use super::transcript::{body_role, speaker_role};
-use crate::theme::{Glyphs, StyledSpan};
+use crate::model::{make_visible, pluralize};
+use crate::review::ReviewNote;
+use crate::theme::{Glyphs, Role, StyledSpan};
+use crate::tui::state::App;
 use crate::tui::state::document::{PieceKind, TranscriptDocument};
-use crate::tui::widget::flow::{TextBlock, TextSource};
+use crate::tui::state::review::{ModesSide, ReviewScreen, ReviewView};
+use crate::tui::widget::flow::{self, TextBlock, TextSource};
+
+/// The least rows below the frame: the view of modes changes them with each selected note, so it has more.
+const LEAST_ROWS: u16 = 2;
+const LEAST_ROWS_OF_MODES: u16 = 4;
+/// The width at which two rows are enough for the most notes.
+const WIDE: u16 = 120;
+
+/// The areas of the screen between header and footer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ReviewAreas {
+    /// The row with the progress.
+    pub(crate) progress: Rect,
+    /// The frame or the frames.
+    pub(crate) frame: Rect,
+    /// The rows below.
+    pub(crate) below: Rect,
+}
+
+/// Returns the areas. A long note or definition gets more rows, up to a third of the screen.
+pub(crate) fn find_areas(app: &App) -> ReviewAreas {
+    let area = app.layout().middle();
+    let least = match app.review.view {
+        ReviewView::Modes if area.width < WIDE => LEAST_ROWS_OF_MODES,
+        _ => LEAST_ROWS,
+    };
+    let blocks = list_below(&app.review);
+    let most = (area.height / 3).max(least);
+    let rows = flow::count_rows(&blocks, area.width, most).max(least);
+    let rows = rows.min(area.height.saturating_sub(1));
+    let progress = Rect {
+        height: area.height.min(1),
+        ..area
+    };
+    let frame = Rect {
+        y: area.y + progress.height,
+        height: area.height.saturating_sub(1 + rows),
+        ..area
+    };
+    ReviewAreas {
+        progress,
+        frame,
+        below: Rect {
+            y: frame.bottom(),
+            height: rows,
+            ..area
+        },
+    }
+}
+
+/// Returns the size of the transcript inside its frame.
+pub(crate) fn text_size(app: &App) -> Size {
+    let frame = find_areas(app).frame;
+    Size::new(
+        frame.width.saturating_sub(2),
+        frame.height.saturating_sub(2),
+    )
+}
+
+/// Returns the lines below the frame, which wrap.
+pub(crate) fn list_below(screen: &ReviewScreen) -> Vec<TextBlock<'static>> {
+    let blocks = match screen.view {
+        ReviewView::Reading => vec![
+            describe_note(screen.current_note()),
+            TextBlock::new(
+                format!(
+                    "n notes the first failure at message {}; j, k move to another one",
+                    screen.message
+                ),
+                Role::Muted,
+            ),
+        ],
+        ReviewView::Answers => describe_question(screen),
+        ReviewView::Modes => {
+            let mut blocks = vec![describe_selected(screen)];
+            let text = describe_suggestion(screen);
+            blocks.push(TextBlock::new(text, Role::Muted));
+            blocks
+        }
+        ReviewView::Drafts => Vec::new(),
+    };
+    let blocks = blocks.into_iter();
+    blocks
+        .map(|block| TextBlock { indent: 1, ..block })
+        .collect()
+}
+
+/// Returns a block of pieces, each with a role.
+fn join_pieces(pieces: &[(&str, Role)]) -> TextBlock<'static> {
+    let (mut text, mut spans) = (String::new(), Vec::new());
+    for (piece, role) in pieces {
+        // A line break of a note would look like the end of it.
+        let piece = make_visible(piece, false);
+        let from = text.len();
+        text.push_str(&piece);
+        spans.push(StyledSpan::new(from..text.len(), *role));
+    }
+    spans.retain(|span| !span.range.is_empty());
+    TextBlock {
+        text: text.into(),
+        spans: spans.into(),
+        ..TextBlock::default()
+    }
+}
+
+fn describe_note(note: Option<&ReviewNote>) -> TextBlock<'static> {
+    let Some(note) = note else {
+        return TextBlock::new(
+            "not read yet: p no failure, n note, u unsure, s skip",
+            Role::Muted,
+        );
+    };
+    let place = note
+        .message
+        .map_or_else(String::new, |at| format!(" [{at}]"));
+    let text = note
+        .text()
+        .map_or_else(String::new, |text| format!(": {text}"));
+    let head = format!("{}{place}", note.outcome.title());
+    join_pieces(&[(head.as_str(), Role::Key), (text.as_str(), Role::Text)])
+}
+
+fn describe_question(screen: &ReviewScreen) -> Vec<TextBlock<'static>> {
+    let question = screen.questions.get(screen.question);
+    let mode = question.and_then(|(_, mode)| {
+        let session = screen.session.as_ref()?;
+        session.book.modes.find(mode)
+    });
+    let (name, definition) = mode.map_or(("", ""), |mode| (&*mode.name, &*mode.definition));
+    let definition = match definition.trim() {
+        "" => "no definition yet: esc, then d on the mode",
+        text => text,
+    };
+    let mut blocks = vec![
+        join_pieces(&[
+            ("does this mode occur here? ", Role::Text),
+            (name, Role::Accent),
+        ]),
+        join_pieces(&[(definition, Role::Muted)]),
+    ];
+    // The note is about the first failure, so it helps to answer for the others.
+    if let Some(note) = screen.current_note().filter(|note| note.text().is_some()) {
+        blocks.push(describe_note(Some(note)));
+    }
+    blocks
+}
+
+/// Returns the selected note or mode in full.
+fn describe_selected(screen: &ReviewScreen) -> TextBlock<'static> {
+    if screen.modes.side == ModesSide::Modes {
+        return describe_mode(screen);
+    }
+    let notes = screen.listed_notes();
+    let Some(note) = notes.get(screen.modes.selected_note) else {
+        return TextBlock::default();
+    };
+    let place = note
+        .message
+        .map_or_else(String::new, |at| format!(" [{at}]"));
+    let head = format!("{}{place} ", note.transcript);
+    join_pieces(&[
+        (head.as_str(), Role::Muted),
+        (note.text().unwrap_or_default(), Role::Text),
+    ])
+}
+
+fn describe_mode(screen: &ReviewScreen) -> TextBlock<'static> {
+    let session = screen.session.as_ref();
+    let mode = session.and_then(|one| one.book.modes.modes.get(screen.modes.selected_mode));
+    mode.map_or_else(TextBlock::default, |mode| {
+        let definition = match mode.definition.trim() {
+            "" => "no definition yet: d writes one",
+            text => text,
+        };
+        let head = format!("{}: ", mode.name);
+        join_pieces(&[(head.as_str(), Role::Accent), (definition, Role::Text)])
+    })
+}
+
+/// Returns what comes next once every note has a mode.
+fn describe_next(screen: &ReviewScreen) -> String {
+    let session = screen.session.as_ref();
+    let has_modes = session.is_some_and(|one| !one.book.modes.modes.is_empty());
+    if !has_modes || screen.modes.opened.is_some() || !screen.listed_notes().is_empty() {
+        return String::new();
+    }
+    match screen.open_questions {
+        0 => {
+            "every question has an answer: E on a mode makes an eval, `dicta review report` counts"
+                .to_owned()
+        }
+        open => format!(
+            "every note has a mode: A asks the {}",
+            pluralize(open as u64, "open question")
+        ),
+    }
+}
+
+/// Returns the progress of a question to a judge, else the suggested group of the selected note.
+fn describe_suggestion(screen: &ReviewScreen) -> String {
+    let show = |text: &str| make_visible(text, false).into_owned();
+    if let Some((judge, progress)) = &screen.judged.asking {
+        return format!("{}: {}; J stops it", show(judge), show(progress));
+    }
+    if let Some(group) = screen.selected_group() {
+        let (number, name) = (group.number + 1, show(group.name));
+        let notes = pluralize(group.notes.len() as u64, "note");
+        return match group.judge {
+            Some(judge) => {
+                let judge = show(judge);
+                let definition = match group.definition {
+                    "" => String::new(),
+                    text => format!(": {}", show(text)),
+                };
+                format!("{judge} suggests group {number} (a, D, c): {name} ({notes}){definition}")
+            }
+            None => format!("suggested group {number}: {name} ({notes}); c names and creates it"),
+        };
+    }
+    if screen.modes.is_grouping {
+        return "grouping similar notes …".to_owned();
+    }
+    let written = screen.modes.written.as_deref();
+    written.map_or_else(|| describe_next(screen), show)
+}
 
 /// A transcript as blocks. Metadata is empty, because it contains the verdicts of other tools.
 pub(crate) struct ReviewSource<'a> {

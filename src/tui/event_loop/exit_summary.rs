@@ -3,7 +3,20 @@
 use std::path::Path;
 
 use crate::model::{make_visible, pluralize};
+use crate::review::ReviewSession;
 use crate::tui::runtime::CreatedRun;
+
+/// Renders the number of transcripts that the reader visited, and the file of notes; `None` if no review was open.
+pub(super) fn render_review_summary(review: Option<&ReviewSession>) -> Option<String> {
+    let review = review?;
+    let line = format!(
+        "dicta: {} of {} read, notes are in {}",
+        review.visited(),
+        pluralize(review.queue.len() as u64, "transcript"),
+        review.place.files.notes().display()
+    );
+    Some(make_visible(&line, false).into_owned())
+}
 
 /// Renders the number of created runs and their folder. Names the workspace if it is not at or above the folder `here`,
 /// because a command there does not find it.

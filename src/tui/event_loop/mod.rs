@@ -152,7 +152,11 @@ impl<S: Screen> EventLoop<S> {
         self.runtime.shut_down(self.inbox).await;
         // Without a current folder, no folder contains it, and the line names the workspace.
         let here = std::env::current_dir().unwrap_or_default();
-        exit_summary::render_exit_summary(&self.runtime.made(), &here)
+        let made = self.runtime.made();
+        let review = self.app.review.session.as_deref();
+        exit_summary::render_review_summary(review)
+            .filter(|_| made.is_empty())
+            .unwrap_or_else(|| exit_summary::render_exit_summary(&made, &here))
     }
 
     /// Applies one message and carries out the effects.

@@ -566,6 +566,12 @@ impl Runtime {
                 draft,
                 rubric,
             } => self.write_review_eval(session, draft, rubric),
+            Effect::UndoEval {
+                workspace,
+                files,
+                step,
+            } => self.undo_review_eval(workspace, files, step),
+            Effect::ForgetUndo { files, step } => self.forget_undo(files, step),
             Effect::SuggestGroups { number, notes, cut } => self.group_notes(number, notes, cut),
             Effect::EstimateSuggestions {
                 number,

@@ -5,13 +5,15 @@ use std::sync::Arc;
 use super::{Runtime, RuntimeDeps};
 use crate::model::WallTime;
 use crate::review::{
-    DraftHits, EvalDraft, ReviewError, ReviewMix, ReviewNote, ReviewPlace, ReviewSession,
-    SampleRequest, append_notes, count_hits, new_note_id, open_session, write_eval, write_modes,
+    DraftHits, EvalDraft, EvalUndoError, ReviewError, ReviewFiles, ReviewMix, ReviewPlace,
+    ReviewSession, SampleRequest, UndoJournal, UndoStep, append_notes, count_hits, new_note_id,
+    open_session, undo_eval, write_eval, write_modes,
 };
-use crate::tui::effect::ReviewWriteOrder;
+use crate::tui::effect::{ReviewWriteOrder, UndoFailure, WrittenReview, WrittenReviewEval};
 use crate::tui::history_view::Shared;
 use crate::tui::msg::Msg;
 use crate::tui::task_failure::TaskFailure;
+use crate::workspace::Workspace;
 
 impl Runtime {
     /// Reads a review; draws a first sample if there is none, and more if `more` is given.
@@ -22,15 +24,18 @@ impl Runtime {
         self.spawn_blocking(
             move || {
                 let opened = open_and_draw(&place, more, &at, &deps);
+                let journal = UndoJournal::of_review(&deps.env, &place.files);
                 Msg::ReviewOpened {
                     number,
                     session: opened.map(Shared::from).map_err(list_problems),
+                    undo: journal.map_or_else(|_| Vec::new(), |journal| journal.read()),
                     at,
                 }
             },
             move |why| Msg::ReviewOpened {
                 number,
                 session: Err(vec![why.into()]),
+                undo: Vec::new(),
                 at: failed_at,
             },
         );
@@ -40,9 +45,18 @@ impl Runtime {
     pub(super) fn write_review(&self, order: ReviewWriteOrder) {
         let at = self.deps.clock.wall_time();
         let failed = order.clone();
+        let deps = Arc::clone(&self.deps);
         self.spawn_blocking(
             move || {
-                let written = write_order(&order, &at).map_err(TaskFailure::new);
+                let mut written = write_order(&order, &at).map_err(TaskFailure::new);
+                if let Ok(written) = &mut written {
+                    let mut step = order.step.clone();
+                    if let Some(step) = &mut step {
+                        step.set_written(&written.notes);
+                    }
+                    let undone = order.undoes.as_ref();
+                    written.unkept = keep_undo(&deps, &order.files, step.as_ref(), undone);
+                }
                 Msg::ReviewWritten {
                     order: Box::new(order),
                     written,
@@ -86,18 +100,92 @@ impl Runtime {
         draft: EvalDraft,
         rubric: String,
     ) {
+        let deps = Arc::clone(&self.deps);
         self.spawn_blocking(
             move || {
                 let workspace = session.place.workspace.as_ref();
                 let written = workspace
                     .ok_or_else(|| "no workspace is open".to_owned())
                     .and_then(|workspace| write_eval(&session, workspace, &draft, Some(&rubric)));
-                let written = written.map(|written| format!("{}: R runs it", written.describe()));
-                Msg::ReviewEvalWritten(written.map_err(TaskFailure::new))
+                let written = written.map(|written| {
+                    let step = UndoStep {
+                        what: format!("the eval {}", written.undo.name()),
+                        eval: Some(written.undo.clone()),
+                        ..UndoStep::default()
+                    };
+                    WrittenReviewEval {
+                        text: format!("{}: R runs it, U takes it back", written.describe()),
+                        unkept: keep_undo(&deps, &session.place.files, Some(&step), None),
+                        step,
+                    }
+                });
+                Msg::ReviewEvalWritten(written.map(Box::new).map_err(TaskFailure::new))
             },
             |why| Msg::ReviewEvalWritten(Err(why)),
         );
     }
+
+    /// Takes an eval back.
+    pub(super) fn undo_review_eval(
+        &self,
+        workspace: Arc<Workspace>,
+        files: ReviewFiles,
+        step: Box<UndoStep>,
+    ) {
+        let deps = Arc::clone(&self.deps);
+        let failed = step.clone();
+        self.spawn_blocking(
+            move || {
+                let eval = step.eval.as_ref();
+                let done = eval.map_or(Ok(()), |eval| undo_eval(&workspace, eval));
+                let done = done.map_err(|error| UndoFailure {
+                    can_retry: matches!(error, EvalUndoError::Io(_)),
+                    why: error.to_string(),
+                });
+                let unkept = match &done {
+                    Err(failure) if failure.can_retry => None,
+                    _ => keep_undo(&deps, &files, None, Some(&step)),
+                };
+                Msg::ReviewEvalUndone { step, done, unkept }
+            },
+            move |why| Msg::ReviewEvalUndone {
+                step: failed,
+                done: Err(UndoFailure {
+                    why: why.into(),
+                    can_retry: true,
+                }),
+                unkept: None,
+            },
+        );
+    }
+
+    /// Removes a change that cannot be undone from the journal.
+    pub(super) fn forget_undo(&self, files: ReviewFiles, step: Box<UndoStep>) {
+        let deps = Arc::clone(&self.deps);
+        self.spawn_blocking(
+            move || Msg::UndoForgotten(keep_undo(&deps, &files, None, Some(&step))),
+            |why| Msg::UndoForgotten(Some(why.into())),
+        );
+    }
+}
+
+/// Adds a change to the journal of undo, and removes the one that was undone. Returns the reason why it did not.
+fn keep_undo(
+    deps: &RuntimeDeps,
+    files: &ReviewFiles,
+    step: Option<&UndoStep>,
+    undone: Option<&UndoStep>,
+) -> Option<String> {
+    if step.is_none() && undone.is_none() {
+        return None;
+    }
+    let kept = UndoJournal::of_review(&deps.env, files).and_then(|journal| {
+        if let Some(step) = step {
+            journal.add(step)?;
+        }
+        undone.map_or(Ok(()), |step| journal.remove(step))
+    });
+    kept.err().map(|error| error.to_string())
 }
 
 fn open_and_draw(
@@ -128,9 +216,6 @@ fn list_problems(error: ReviewError) -> Vec<String> {
     }
 }
 
-/// The written notes, and the new text of the modes.
-type WrittenReview = (Vec<ReviewNote>, Option<Arc<str>>);
-
 fn write_order(
     order: &ReviewWriteOrder,
     at: &WallTime,
@@ -146,14 +231,19 @@ fn write_order(
     // New modes come before the notes that name them, and removed ones after: each state of the files is valid. An
     // undone change needs the reverse, because its notes stop naming a mode.
     let mut text = None;
-    if order.notes_first {
+    let notes_first = order.undoes.is_some();
+    if notes_first {
         append_notes(&order.files, &notes)?;
     }
     if let Some(modes) = &order.modes {
         text = Some(write_modes(&order.files, &order.modes_before, modes)?);
     }
-    if !order.notes_first {
+    if !notes_first {
         append_notes(&order.files, &notes)?;
     }
-    Ok((notes, text))
+    Ok(WrittenReview {
+        notes,
+        modes_text: text,
+        unkept: None,
+    })
 }

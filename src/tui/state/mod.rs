@@ -420,13 +420,6 @@ impl App {
         self.review.open && self.replay.is_none()
     }
 
-    /// Returns the size of the transcript on the reading screen.
-    pub(crate) fn review_text_size(&self) -> Size {
-        let area = self.layout().middle();
-        // The progress, the frame, and two rows below it.
-        Size::new(area.width.saturating_sub(2), area.height.saturating_sub(5))
-    }
-
     /// Computes the layout of the progress screen.
     pub(crate) fn progress_layout(&self) -> ProgressLayout {
         let screen = &self.progress;

@@ -2,13 +2,14 @@
 //!
 //! Responsible for what is selected and typed. Does not draw and does not write: see `update/review.rs`.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::borrow::Cow;
+use std::collections::{BTreeSet, HashSet, VecDeque};
 
 use super::document::DocumentState;
 use crate::model::WallTime;
 use crate::review::{
-    DEFAULT_CUT, DraftHits, EvalDraft, GroupingState, JudgeSuggestions, NoteGroup, ReviewNote,
-    ReviewPlace, ReviewQueueItem, ReviewSession, Saturation, Suggestion,
+    DEFAULT_CUT, DraftHits, EvalDraft, JudgeSuggestions, NoteGroup, ReviewNote, ReviewPlace,
+    ReviewQueueItem, ReviewSession, Saturation, Suggestion, UndoStep,
 };
 use crate::tui::key_chord::KeyChord;
 use crate::tui::widget::flow::ScrollState;
@@ -40,10 +41,10 @@ pub(crate) enum ModesSide {
 /// A text that is typed on the screen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ReviewText {
-    /// The note on the shown transcript.
-    Note,
-    /// The name of a new mode with the chosen notes.
-    NewMode,
+    /// The note on this transcript.
+    Note(String),
+    /// The name of a new mode with these notes.
+    NewMode(Vec<String>),
     /// Another name of a mode.
     Rename(String),
     /// The definition of a mode.
@@ -57,17 +58,23 @@ pub(crate) enum ReviewText {
 }
 
 impl ReviewText {
-    /// Returns the words before the line.
-    pub(crate) const fn label(&self) -> &'static str {
-        match self {
-            Self::Note => " first failure: ",
-            Self::NewMode => " new mode: ",
+    /// Returns the words before the line. A note is about the focused message.
+    pub(crate) fn label(&self, message: u32) -> Cow<'static, str> {
+        let label = match self {
+            Self::Note(_) => return format!(" first failure, at message {message}: ").into(),
+            Self::NewMode(_) => " new mode: ",
             Self::Rename(_) => " name: ",
             Self::Define(_) => " occurs when: ",
             Self::Split(_) => " split off as: ",
             Self::AskJudge => " judge: ",
             Self::EvalRubric => " into the rubric: ",
-        }
+        };
+        label.into()
+    }
+
+    /// Returns true if a canceled line keeps its text for the next time.
+    pub(crate) const fn is_kept(&self) -> bool {
+        !matches!(self, Self::AskJudge | Self::EvalRubric)
     }
 }
 
@@ -114,7 +121,6 @@ pub(crate) struct ModesView {
     pub(crate) is_grouping: bool,
     /// The distance up to which notes are grouped.
     pub(crate) cut: f64,
-    pub(crate) changes: GroupingState,
 }
 
 /// The question to a judge about groups.
@@ -157,7 +163,6 @@ impl Default for ModesView {
             written: None,
             is_grouping: false,
             cut: DEFAULT_CUT,
-            changes: GroupingState::default(),
         }
     }
 }
@@ -179,25 +184,14 @@ pub(crate) enum ReviewLoading {
 pub(crate) enum ReviewWriteKind {
     /// A note on the shown transcript; the next transcript follows.
     Note,
-    /// An undone note.
-    Undo,
     /// A change of groups.
     Groups,
-    /// An undone change of groups.
-    UndoGroups,
     /// An answer; the next question follows.
     Answer,
-}
-
-/// The state that an undo of a note restores.
-#[derive(Debug, Clone)]
-pub(crate) struct NoteUndo {
-    /// The transcript.
-    pub(crate) transcript: String,
-    /// The id of the written note.
-    pub(crate) id: String,
-    /// The note before; `None` if there was none.
-    pub(crate) before: Option<ReviewNote>,
+    /// An eval in a rubric.
+    Eval,
+    /// An undone change.
+    Undo,
 }
 
 /// The state of the screen.
@@ -228,10 +222,15 @@ pub(crate) struct ReviewScreen {
     pub(crate) last_write: u64,
     /// The keys that were pressed during a write. They count after it, so that fast presses lose nothing.
     pub(crate) held: VecDeque<KeyChord>,
-    pub(crate) undo: Vec<NoteUndo>,
+    /// The changes that can be undone, also those before the last restart. The newest one is last.
+    pub(crate) undo: Vec<UndoStep>,
+    /// The texts of canceled lines, each with its purpose.
+    pub(crate) kept_texts: Vec<(ReviewText, String)>,
     /// The number of visited transcripts, and the new modes.
     pub(crate) visited: usize,
     pub(crate) saturation: Saturation,
+    /// The number of questions that no reader has answered.
+    pub(crate) open_questions: usize,
     pub(crate) modes: ModesView,
     pub(crate) judged: JudgeGroups,
     pub(crate) drafts: DraftList,
@@ -283,10 +282,11 @@ impl ReviewScreen {
             .filter_map(|id| book.find(id))
             .filter(|note| note.is_ungrouped())
             .collect();
+        let listed: HashSet<&str> = notes.iter().map(|note| note.id.as_str()).collect();
         let rest: Vec<&ReviewNote> = book
             .ungrouped()
             .into_iter()
-            .filter(|note| !notes.iter().any(|listed| listed.id == note.id))
+            .filter(|note| !listed.contains(note.id.as_str()))
             .collect();
         notes.extend(rest);
         notes

@@ -182,7 +182,7 @@ fn eval_of_a_mode_is_written_with_its_hits_and_labels() {
     let rubric = std::fs::read_to_string(folder.join("rubrics/review.yaml")).expect("a rubric");
     assert!(rubric.contains("type: llm_judge_session"), "{rubric}");
     assert!(
-        rubric.contains("#   - text: \"It is free of charge.\""),
+        rubric.contains("#      - transcript: {\"id\":\"t0\"") && !rubric.contains("- text:"),
         "{rubric}"
     );
     let labels = std::fs::read_to_string(folder.join("labels.jsonl")).expect("labels");
@@ -355,4 +355,226 @@ fn judge_is_asked_for_groups_only_after_consent_to_its_cost() {
     assert_eq!(server.asked(), 1);
     let record = std::fs::read_to_string(folder.join("notes.suggestions.jsonl")).expect("a record");
     assert!(record.contains("I refuse."), "{record}");
+}
+
+/// The text of the notes file.
+fn notes_of(file: &std::path::Path) -> String {
+    let notes = file.with_file_name("chats-rubrics").join("notes.jsonl");
+    std::fs::read_to_string(notes).expect("the notes")
+}
+
+#[test]
+fn note_is_about_the_first_answer_unless_the_reader_moves_also_while_typing() {
+    let (mut driven, file) = opened(3, Size::new(80, 24));
+    assert!(
+        driven.screen().contains("the first failure at message 1;"),
+        "{}",
+        driven.screen()
+    );
+    driven.keys("n");
+    driven.type_in("hasty");
+    let screen = driven.screen();
+    assert!(
+        screen.contains("first failure, at message 1: hasty"),
+        "{screen}"
+    );
+    driven.keys("enter").settle();
+    driven.keys("n");
+    driven.type_in("asks the wrong thing");
+    driven.keys("up");
+    assert!(
+        driven.screen().contains("at message 0: asks"),
+        "{}",
+        driven.screen()
+    );
+    driven.keys("down up enter").settle();
+    let notes = notes_of(&file);
+    let messages: Vec<bool> = notes
+        .lines()
+        .map(|line| line.contains("\"message\":1"))
+        .collect();
+    assert_eq!(messages, [true, false], "{notes}");
+    let farewell = driven.close();
+    assert!(
+        farewell.contains("2 of 3 transcripts read, notes are in "),
+        "{farewell}"
+    );
+}
+
+#[test]
+fn canceled_note_keeps_its_text_for_the_same_transcript_only() {
+    let (mut driven, _) = opened(3, Size::new(80, 24));
+    driven.keys("n");
+    driven.type_in("half a sent");
+    driven.keys("esc");
+    driven.keys(".").settle();
+    driven.keys("n");
+    assert!(
+        !driven.screen().contains("half a sent"),
+        "{}",
+        driven.screen()
+    );
+    driven.keys("esc ,").settle();
+    driven.keys("n");
+    assert!(
+        driven.screen().contains("half a sent"),
+        "{}",
+        driven.screen()
+    );
+    driven.type_in("ence");
+    driven.keys("enter").settle();
+    driven.keys(",").settle();
+    let screen = driven.screen();
+    assert!(screen.contains("failure [1]: half a sentence"), "{screen}");
+}
+
+#[test]
+fn undo_takes_back_answers_groups_and_notes_one_by_one_also_after_a_restart() {
+    let (mut driven, file) = opened(6, Size::new(80, 24));
+    read_all(&mut driven, 6);
+    driven.keys("m").settle();
+    driven.keys("space c ctrl-u");
+    driven.type_in("first");
+    driven.keys("enter").settle();
+    driven.keys("k space space c ctrl-u");
+    driven.type_in("second");
+    driven.keys("enter").settle();
+    driven.keys("A").settle();
+    driven.keys("y").settle();
+    assert!(
+        driven.screen().contains("question 2 of 3"),
+        "{}",
+        driven.screen()
+    );
+    // In the questions, the answer is taken back, and its question is shown again.
+    driven.keys("U").settle();
+    let screen = driven.screen();
+    assert!(screen.contains("question 1 of 3"), "{screen}");
+    assert!(
+        last_notice(&driven).starts_with("undone: yes to "),
+        "{}",
+        last_notice(&driven)
+    );
+    driven.keys("y").settle();
+    // The screen is opened again, so the changes come from the file.
+    driven.keys("V V").settle();
+    driven.keys("U").settle();
+    assert!(last_notice(&driven).starts_with("undone: yes to "));
+    driven.keys("U").settle();
+    assert_eq!(
+        last_notice(&driven),
+        "undone: the new mode second with 2 notes"
+    );
+    driven.keys("U").settle();
+    let modes = file.with_file_name("chats-rubrics").join("modes.yaml");
+    let modes = std::fs::read_to_string(modes).expect("the modes");
+    assert!(!modes.contains("id:"), "{modes}");
+    driven.keys("U U").settle();
+    assert!(driven.screen().contains("4 of 6"), "{}", driven.screen());
+    driven.keys("U U U U U").settle();
+    assert!(driven.screen().contains("0 of 6"), "{}", driven.screen());
+    assert_eq!(last_notice(&driven), "there is nothing to undo");
+    driven.keys("V V").settle();
+    driven.keys("U").settle();
+    assert_eq!(last_notice(&driven), "there is nothing to undo");
+}
+
+#[test]
+fn written_eval_is_taken_back_with_its_labels_unless_someone_edited_it() {
+    let (mut driven, file) = opened(6, Size::new(80, 24));
+    read_all(&mut driven, 6);
+    driven.keys("m").settle();
+    driven.keys("c enter").settle();
+    driven.keys("esc esc W").settle();
+    driven.keys("V").settle();
+    driven.keys("m E").settle();
+    driven.keys("enter enter").settle();
+    let folder = file.with_file_name("chats-rubrics");
+    let read = |path: &str| std::fs::read_to_string(folder.join(path));
+    assert!(read("rubrics/review.yaml").is_ok());
+    let draws = read("labels.draws.jsonl").expect("draws");
+    assert_eq!(draws.lines().count(), 1, "{draws}");
+    driven.keys("V V").settle();
+    driven.keys("m").settle();
+    driven.keys("U").settle();
+    let notice = last_notice(&driven);
+    assert!(notice.starts_with("undone: the eval review/"), "{notice}");
+    assert!(read("rubrics/review.yaml").is_err());
+    assert_eq!(read("labels.jsonl").expect("labels"), "");
+    assert_eq!(read("labels.draws.jsonl").expect("draws"), "");
+    // Written again, and edited by hand: the edit stays.
+    driven.keys("E").settle();
+    driven.keys("enter enter").settle();
+    let edited = read("rubrics/review.yaml").expect("a rubric") + "# mine\n";
+    std::fs::write(folder.join("rubrics/review.yaml"), &edited).expect("written");
+    driven.keys("U").settle();
+    let notice = last_notice(&driven);
+    assert!(
+        notice.contains("rubrics/review.yaml was edited since"),
+        "{notice}"
+    );
+    assert_eq!(read("rubrics/review.yaml").expect("a rubric"), edited);
+    assert_eq!(read("labels.jsonl").expect("labels").lines().count(), 6);
+    // The change before it can still be undone.
+    driven.keys("U").settle();
+    assert!(
+        last_notice(&driven).contains("the new mode"),
+        "{}",
+        last_notice(&driven)
+    );
+}
+
+#[test]
+fn keys_without_a_meaning_give_the_reason_of_the_visible_view() {
+    let (mut driven, _) = opened(6, Size::new(80, 24));
+    read_all(&mut driven, 6);
+    driven.keys("f");
+    assert!(last_notice(&driven).contains("not while you read"));
+    driven.keys("m").settle();
+    driven.keys("f");
+    assert!(last_notice(&driven).contains("not with notes and modes"));
+    driven.keys("space c ctrl-u");
+    driven.type_in("first");
+    driven.keys("enter").settle();
+    driven.keys("A").settle();
+    for key in ["p", "u", "f", "e", "/"] {
+        driven.keys(key);
+        let notice = last_notice(&driven);
+        assert!(
+            notice.starts_with("not with a question about a mode"),
+            "{key}: {notice}"
+        );
+    }
+}
+
+#[test]
+fn long_notes_definitions_and_notices_wrap_at_80_columns() {
+    let (mut driven, _) = opened(6, Size::new(80, 24));
+    let long = "says that the order is free of charge although the tool result states a price of five euros, which the user has to pay at the doorstep";
+    for _ in 0..6 {
+        driven.keys("n");
+        driven.type_in(long);
+        driven.keys("enter").settle();
+    }
+    driven.keys(",").settle();
+    assert!(driven.screen().contains("doorstep"), "{}", driven.screen());
+    driven.keys("m").settle();
+    assert!(driven.screen().contains("doorstep"), "{}", driven.screen());
+    driven.keys("space c ctrl-u");
+    driven.type_in("first");
+    driven.keys("enter").settle();
+    driven.keys("d");
+    driven.type_in(long);
+    driven.keys("enter").settle();
+    driven.keys("A").settle();
+    let screen = driven.screen();
+    assert_eq!(screen.matches("doorstep").count(), 2, "{screen}");
+    let text = format!("{long}, and here is the finish");
+    let now = driven.event_loop.app.now;
+    let level = crate::tui::state::notices::NoticeLevel::Warning;
+    driven.event_loop.app.notices.push(now, level, text);
+    driven.draw();
+    let screen = driven.screen();
+    assert!(screen.contains("finish"), "{screen}");
+    assert!(screen.contains(" warning: says that"), "{screen}");
 }

@@ -163,7 +163,9 @@ fn dispatch_command(app: &mut App, command: UiCommand) -> Vec<Effect> {
         | UiCommand::AnswerYes
         | UiCommand::AnswerNo
         | UiCommand::AnswerNext
-        | UiCommand::AnswerPrevious => review::run_command(app, command),
+        | UiCommand::AnswerPrevious
+        | UiCommand::AnswerUndo
+        | UiCommand::DraftUndo => review::run_command(app, command),
         UiCommand::Progress => progress::toggle(app),
         UiCommand::ProgressOpen
         | UiCommand::ProgressRuns

@@ -3,12 +3,13 @@
 
 use crossterm::event::KeyCode;
 
-use super::{follow_ups, label_notes, panes, review, step_edits};
+use super::{follow_ups, label_notes, panes, review, review_write, step_edits};
 use crate::tui::content;
 use crate::tui::effect::Effect;
 use crate::tui::key_chord::KeyChord;
 use crate::tui::state::cells::completion::FilterCompletion;
 use crate::tui::state::pane::Pane;
+use crate::tui::state::review::ReviewText;
 use crate::tui::state::{App, FooterInput};
 use crate::tui::widget::flow::TextSearch;
 use crate::tui::widget::line_input::LineInput;
@@ -43,6 +44,10 @@ pub(super) fn handle_key(app: &mut App, chord: KeyChord) -> Vec<Effect> {
         KeyCode::Enter => accept_input(app),
         KeyCode::Esc => cancel_input(app),
         _ if cancel => cancel_input(app),
+        KeyCode::Up | KeyCode::Down if is_review_note(app) => {
+            review::move_message(app, if chord.code == KeyCode::Up { -1 } else { 1 });
+            Vec::new()
+        }
         KeyCode::Tab | KeyCode::Down => choose_offer(app, |list| list.choose_next(true)),
         KeyCode::BackTab | KeyCode::Up => choose_offer(app, |list| list.choose_next(false)),
         _ => {
@@ -56,6 +61,20 @@ pub(super) fn handle_key(app: &mut App, chord: KeyChord) -> Vec<Effect> {
             Vec::new()
         }
     }
+}
+
+/// Returns true while a note on a message is typed.
+fn is_review_note(app: &App) -> bool {
+    let input = app.ui.footer_input.as_ref();
+    input.is_some_and(|input| {
+        matches!(
+            input,
+            FooterInput::Review {
+                purpose: ReviewText::Note(_),
+                ..
+            }
+        )
+    })
 }
 
 /// Chooses an offer of the filter's list, and applies the filter with it.
@@ -224,10 +243,12 @@ fn cancel_input(app: &mut App) -> Vec<Effect> {
                 scroll.search = before;
             }
         }
+        Some(FooterInput::Review { input, purpose }) => {
+            review_write::keep_text(app, purpose, &input.text);
+        }
         Some(
             FooterInput::Note { .. }
             | FooterInput::Clause { .. }
-            | FooterInput::Review { .. }
             | FooterInput::FollowUp { .. }
             | FooterInput::StepEdit { .. },
         )

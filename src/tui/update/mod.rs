@@ -37,6 +37,7 @@ mod replayed_evidence;
 mod review;
 mod review_modes;
 mod review_suggest;
+mod review_undo;
 mod review_write;
 mod runs;
 mod save_runs;
@@ -111,8 +112,9 @@ pub(crate) fn update(app: &mut App, msg: Msg) -> Vec<Effect> {
         Msg::ReviewOpened {
             number,
             session,
+            undo,
             at,
-        } => review::handle_opened(app, number, session, at),
+        } => review::handle_opened(app, number, session, undo, at),
         Msg::ReviewWritten { order, written } => {
             let mut effects = review::handle_written(app, *order, written);
             // The keys that waited are about the transcript that follows.
@@ -131,7 +133,20 @@ pub(crate) fn update(app: &mut App, msg: Msg) -> Vec<Effect> {
             review_suggest::handle_progress(app, number, phrase)
         }
         Msg::SuggestionsMade { number, made } => review_suggest::handle_made(app, number, made),
-        Msg::ReviewEvalWritten(written) => review_modes::handle_eval_written(app, written),
+        Msg::ReviewEvalWritten(written) => {
+            let mut effects = review_modes::handle_eval_written(app, written);
+            effects.extend(keys::handle_held(app));
+            effects
+        }
+        Msg::ReviewEvalUndone { step, done, unkept } => {
+            let mut effects = review_undo::handle_eval_undone(app, *step, done, unkept);
+            effects.extend(keys::handle_held(app));
+            effects
+        }
+        Msg::UndoForgotten(unkept) => {
+            review_undo::report_unkept(app, unkept);
+            Vec::new()
+        }
         Msg::OutlineExtended { generation, batch } => runs::handle_outlined(app, generation, batch),
         Msg::OutlineEnded {
             generation,

@@ -7,19 +7,22 @@ use std::sync::Arc;
 use super::notices::push_info;
 use super::review_modes as modes;
 use super::review_suggest as suggest;
-use super::review_write::{change_groups, read_again, step, type_text, update_groups, write_files};
+use super::review_undo;
+use super::review_write::{
+    change_groups, keep_text, read_again, step, type_text, update_groups, write_files,
+};
 use crate::model::WallTime;
 use crate::review::{
-    GroupingChange, GroupingWrite, NoteOutcome, ReviewNote, ReviewPlace, ReviewSession,
+    GroupingChange, GroupingWrite, NoteOutcome, ReviewNote, ReviewPlace, ReviewSession, UndoStep,
 };
 use crate::tui::command::UiCommand;
-use crate::tui::effect::{Effect, ReviewWriteOrder};
+use crate::tui::content::review::text_size;
+use crate::tui::effect::{Effect, ReviewWriteOrder, WrittenReview};
 use crate::tui::history_view::Shared;
 use crate::tui::state::document::{DocumentState, TranscriptDocument};
 use crate::tui::state::notices::NoticeLevel;
 use crate::tui::state::review::{
-    ModesSide, ModesView, NoteUndo, ReviewLoading, ReviewScreen, ReviewText, ReviewView,
-    ReviewWriteKind,
+    ModesSide, ModesView, ReviewLoading, ReviewScreen, ReviewText, ReviewView, ReviewWriteKind,
 };
 use crate::tui::state::{App, OpenedItem};
 use crate::tui::task_failure::TaskFailure;
@@ -48,6 +51,7 @@ pub(super) fn open(app: &mut App, more: Option<usize>) -> Vec<Effect> {
             let mut now = ReviewPlace::of_workspace(workspace);
             now.transcripts
                 .retain(|path| place.transcripts.contains(path) || place.workspace.is_none());
+            now.picks.clone_from(&place.picks);
             Some(now)
         }
         (None, OpenedItem::Workspace(workspace)) => Some(ReviewPlace::of_workspace(workspace)),
@@ -79,6 +83,7 @@ pub(super) fn handle_opened(
     app: &mut App,
     number: u64,
     opened: Result<Shared<ReviewSession>, Vec<String>>,
+    undo: Vec<UndoStep>,
     at: WallTime,
 ) -> Vec<Effect> {
     let screen = &mut app.review;
@@ -104,6 +109,8 @@ pub(super) fn handle_opened(
         update_progress(screen);
         return update_groups(app);
     }
+    screen.undo = undo;
+    screen.judged.discarded.clear();
     screen.at = session.first_unread().unwrap_or(0);
     screen.session = Some(Box::new(session));
     screen.view = ReviewView::Reading;
@@ -119,6 +126,7 @@ fn update_progress(screen: &mut ReviewScreen) {
     };
     screen.visited = session.visited();
     screen.saturation = session.saturation();
+    screen.open_questions = session.book.open_questions().len();
 }
 
 /// Requests the document of the shown transcript. Called after every update.
@@ -131,10 +139,7 @@ pub(super) fn request_shown(app: &mut App) -> Vec<Effect> {
     screen.shown.clone_from(&wanted);
     screen.document = DocumentState::Unloaded;
     screen.scroll = ScrollState::top();
-    screen.message = screen
-        .current_note()
-        .and_then(|note| note.message)
-        .unwrap_or(0);
+    screen.message = first_focus(screen);
     let (Some(id), Some(session)) = (wanted, &screen.session) else {
         return Vec::new();
     };
@@ -155,6 +160,17 @@ pub(super) fn request_shown(app: &mut App) -> Vec<Effect> {
     }]
 }
 
+/// Returns the message that is focused first: that of the reader's note, else the first answer of the agent, because a
+/// user seldom fails.
+fn first_focus(screen: &ReviewScreen) -> u32 {
+    let noted = screen.current_note().and_then(|note| note.message);
+    noted.unwrap_or_else(|| {
+        let entry = screen.session.as_ref().zip(screen.current_transcript());
+        let entry = entry.and_then(|(session, id)| session.catalog.find(id));
+        entry.map_or(0, |entry| entry.first_reply)
+    })
+}
+
 /// Takes a document, if the screen waits for it.
 pub(super) fn handle_document_read(
     app: &mut App,
@@ -169,7 +185,14 @@ pub(super) fn handle_document_read(
         Ok(doc) => DocumentState::Loaded(Arc::clone(doc)),
         Err(why) => DocumentState::Failed(why.as_str().to_owned()),
     };
-    reveal_message(app);
+    // Reading begins at the top. A note is read at its message.
+    let has_note = app
+        .review
+        .current_note()
+        .is_some_and(|note| note.message.is_some());
+    if has_note {
+        reveal_message(app);
+    }
 }
 
 fn document(app: &App) -> Option<&Arc<TranscriptDocument>> {
@@ -192,7 +215,8 @@ fn reveal_message(app: &mut App) {
     }
 }
 
-fn move_message(app: &mut App, delta: i64) {
+/// Moves the focus to another message.
+pub(super) fn move_message(app: &mut App, delta: i64) {
     let screen = &app.review;
     // The catalog knows the number of messages before the text is read.
     let entry = screen.session.as_ref().zip(screen.shown.as_deref());
@@ -210,14 +234,14 @@ pub(super) fn scroll_by(app: &mut App, rows: i64) {
     let Some(doc) = document(app).map(Arc::clone) else {
         return;
     };
-    let size = app.review_text_size();
+    let size = text_size(app);
     let source = crate::tui::content::review::ReviewSource::new(&doc, None, app.ui.theme.glyphs());
     app.review.scroll.scroll_rows(&source, size, rows);
 }
 
 /// Runs a command that has its own meaning on this screen. `None` for the others.
 pub(super) fn run_shared_command(app: &mut App, command: UiCommand) -> Option<Vec<Effect>> {
-    let page = i64::from(app.review_text_size().height).max(PAGE) - 1;
+    let page = i64::from(text_size(app).height).max(PAGE) - 1;
     let rows = match command {
         UiCommand::Back => {
             step_back(app);
@@ -284,21 +308,24 @@ pub(super) fn run_command(app: &mut App, command: UiCommand) -> Vec<Effect> {
         UiCommand::ReviewNote => open_note(app),
         UiCommand::ReviewPrevious => go_by(app, -1),
         UiCommand::ReviewNext => go_by(app, 1),
-        UiCommand::ReviewUndo => undo_note(app),
+        UiCommand::ReviewUndo
+        | UiCommand::ModesUndo
+        | UiCommand::AnswerUndo
+        | UiCommand::DraftUndo => review_undo::undo_last(app),
         UiCommand::ReviewMore => open(app, Some(MORE)),
         UiCommand::ReviewModes => modes::open_modes(app),
         UiCommand::ModesMark => modes::mark_note(app),
         UiCommand::ModesAssign => modes::assign_or_open(app),
         UiCommand::ModesCreate => {
             let name = modes::suggested_name(app);
-            type_text(app, ReviewText::NewMode, name)
+            let notes = app.review.chosen_notes();
+            type_text(app, ReviewText::NewMode(notes), name)
         }
         UiCommand::ModesRename => modes::edit_mode(app, false),
         UiCommand::ModesDefine => modes::edit_mode(app, true),
         UiCommand::ModesMerge => modes::merge(app),
         UiCommand::ModesSplit => modes::split(app),
         UiCommand::ModesUngroup => modes::ungroup(app),
-        UiCommand::ModesUndo => modes::undo_groups(app),
         UiCommand::ModesNearer => suggest::change_cut(app, false),
         UiCommand::ModesFurther => suggest::change_cut(app, true),
         UiCommand::ModesAskJudge => suggest::open_judge_line(app),
@@ -316,9 +343,12 @@ pub(super) fn run_command(app: &mut App, command: UiCommand) -> Vec<Effect> {
 }
 
 fn open_note(app: &mut App) -> Vec<Effect> {
+    let Some(transcript) = app.review.current_transcript().map(str::to_owned) else {
+        return push_info(app, "no transcript is left: + draws more");
+    };
     let note = app.review.current_note();
     let text = note.and_then(|note| note.note.clone()).unwrap_or_default();
-    type_text(app, ReviewText::Note, text)
+    type_text(app, ReviewText::Note(transcript), text)
 }
 
 /// Takes a typed text.
@@ -329,9 +359,8 @@ pub(super) fn accept_text(app: &mut App, purpose: ReviewText, text: &str) -> Vec
     }
     let text = text.to_owned();
     match purpose {
-        ReviewText::Note => set_outcome(app, NoteOutcome::Failure, Some(text)),
-        ReviewText::NewMode => {
-            let notes = app.review.chosen_notes();
+        ReviewText::Note(_) => set_outcome(app, NoteOutcome::Failure, Some(text)),
+        ReviewText::NewMode(notes) => {
             let change = GroupingChange::Create {
                 name: text,
                 definition: String::new(),
@@ -373,7 +402,6 @@ fn set_outcome(app: &mut App, outcome: NoteOutcome, text: Option<String>) -> Vec
     let digest = session.catalog.find(&item.transcript);
     let digest = digest.map(|entry| entry.reference.digest.clone());
     let mut note = before
-        .clone()
         // The runtime gives a new note its id.
         .unwrap_or_else(|| ReviewNote::new("", &item.transcript, outcome));
     note.outcome = outcome;
@@ -387,48 +415,20 @@ fn set_outcome(app: &mut App, outcome: NoteOutcome, text: Option<String>) -> Vec
         note.modes.retain(|_, occurs| !*occurs);
     }
     note.at = None;
-    screen.undo.push(NoteUndo {
-        transcript: item.transcript,
-        id: note.id.clone(),
-        before,
-    });
     let write = GroupingWrite {
         modes: None,
         notes: vec![note],
     };
-    write_files(app, write, ReviewWriteKind::Note)
-}
-
-fn undo_note(app: &mut App) -> Vec<Effect> {
-    let Some(undo) = app.review.undo.pop() else {
-        return push_info(app, "there is nothing to undo");
-    };
-    let Some(session) = &app.review.session else {
-        return Vec::new();
-    };
-    let mut queue = session.queue.iter();
-    let at = queue.position(|item| item.transcript == undo.transcript);
-    let Some(written) = session.book.find(&undo.id).cloned() else {
-        return push_info(app, "the note is gone already");
-    };
-    let mut note = undo.before.unwrap_or(ReviewNote {
-        outcome: NoteOutcome::Removed,
-        ..written
-    });
-    note.at = None;
-    app.review.at = at.unwrap_or(app.review.at);
-    let write = GroupingWrite {
-        modes: None,
-        notes: vec![note],
-    };
-    write_files(app, write, ReviewWriteKind::Undo)
+    let what = format!("{} on {}", outcome.title(), item.transcript);
+    let step = UndoStep::of_write(what, &session.book, &write);
+    write_files(app, write, ReviewWriteKind::Note, step)
 }
 
 /// A write ended: the screen goes on, and the keys that waited count.
 pub(super) fn handle_written(
     app: &mut App,
     order: ReviewWriteOrder,
-    written: Result<(Vec<ReviewNote>, Option<Arc<str>>), TaskFailure>,
+    written: Result<WrittenReview, TaskFailure>,
 ) -> Vec<Effect> {
     let Some((expected, kind)) = app.review.writing else {
         return Vec::new();
@@ -437,52 +437,68 @@ pub(super) fn handle_written(
         return Vec::new();
     }
     app.review.writing = None;
-    let (notes, modes_text) = match written {
-        Ok(written) => written,
-        Err(why) => {
-            match kind {
-                ReviewWriteKind::Note | ReviewWriteKind::Answer => drop(app.review.undo.pop()),
-                ReviewWriteKind::Groups => app.review.modes.changes.forget_last(),
-                ReviewWriteKind::Undo | ReviewWriteKind::UndoGroups => {}
-            }
-            // Keys that were meant for the next transcript must not reach this one.
-            app.review.held.clear();
-            if matches!(kind, ReviewWriteKind::Groups | ReviewWriteKind::UndoGroups) {
-                let text = format!("nothing was changed: {why}; the files are read again");
-                app.notices.push(app.now, NoticeLevel::Error, text);
-                return read_again(app);
-            }
-            let text = format!("the note is not saved: {why}");
-            app.notices.push(app.now, NoticeLevel::Error, text);
-            return Vec::new();
+    match written {
+        Ok(written) => {
+            review_undo::report_unkept(app, written.unkept.clone());
+            go_on(app, order, kind, written)
         }
-    };
+        Err(why) => explain_failed_write(app, order, kind, &why),
+    }
+}
+
+/// Explains a write that failed. What the user typed or took back stays for another try.
+fn explain_failed_write(
+    app: &mut App,
+    order: ReviewWriteOrder,
+    kind: ReviewWriteKind,
+    why: &TaskFailure,
+) -> Vec<Effect> {
+    app.review.undo.extend(order.undoes);
+    // Keys that were meant for the next transcript must not reach this one.
+    app.review.held.clear();
+    if matches!(kind, ReviewWriteKind::Groups | ReviewWriteKind::Undo) {
+        let text = format!("nothing was changed: {why}; the files are read again");
+        app.notices.push(app.now, NoticeLevel::Error, text);
+        return read_again(app);
+    }
+    if let Some(note) = order.notes.first()
+        && let Some(text) = note.text()
+    {
+        keep_text(app, ReviewText::Note(note.transcript.clone()), text);
+    }
+    let text = format!("the note is not saved: {why}");
+    app.notices.push(app.now, NoticeLevel::Error, text);
+    Vec::new()
+}
+
+fn go_on(
+    app: &mut App,
+    order: ReviewWriteOrder,
+    kind: ReviewWriteKind,
+    written: WrittenReview,
+) -> Vec<Effect> {
     let screen = &mut app.review;
+    if let Some(mut step) = order.step {
+        step.set_written(&written.notes);
+        screen.undo.push(step);
+    }
     if let Some(session) = &mut screen.session {
-        if let (Some(text), Some(modes)) = (modes_text, order.modes) {
+        let mut modes = None;
+        if let (Some(text), Some(new)) = (written.modes_text, order.modes) {
             // The notes that follow usually belong to the new mode, so it is selected.
-            if kind == ReviewWriteKind::Groups && modes.modes.len() > session.book.modes.modes.len()
-            {
-                screen.modes.selected_mode = modes.modes.len() - 1;
+            if kind == ReviewWriteKind::Groups && new.modes.len() > session.book.modes.modes.len() {
+                screen.modes.selected_mode = new.modes.len() - 1;
             }
             session.modes_text = text;
-            session.book.modes = modes;
+            modes = Some(new);
         }
-        session.book.add(&notes);
-    }
-    if let (Some(undo), Some(note)) = (screen.undo.last_mut(), notes.first())
-        && matches!(kind, ReviewWriteKind::Note | ReviewWriteKind::Answer)
-    {
-        undo.id.clone_from(&note.id);
+        session.add_written(&written.notes, modes);
     }
     update_progress(screen);
     match kind {
         ReviewWriteKind::Note => advance(app),
         ReviewWriteKind::Answer => drop(modes::go_to_question(app, 1)),
-        ReviewWriteKind::Undo => {
-            push_info(app, "undone");
-        }
-        ReviewWriteKind::Groups | ReviewWriteKind::UndoGroups => {
+        ReviewWriteKind::Groups | ReviewWriteKind::Undo => {
             screen.modes.marked.clear();
             let notes = screen.listed_notes().len();
             screen.modes.selected_note = step(screen.modes.selected_note, 0, notes);
@@ -490,6 +506,10 @@ pub(super) fn handle_written(
             let modes = modes.map_or(0, |session| session.book.modes.modes.len());
             screen.modes.selected_mode = step(screen.modes.selected_mode, 0, modes);
         }
+        ReviewWriteKind::Eval => {}
+    }
+    if let Some(undone) = &order.undoes {
+        return review_undo::show_undone(app, undone);
     }
     Vec::new()
 }

@@ -4,20 +4,21 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::notices::push_info;
-use super::review_suggest::undo_discard;
+use super::review_undo::report_unkept;
 use super::review_write::{
-    change_groups, read_again, step, type_text, update_groups, without_times, write_files,
+    begin_write, change_groups, read_again, step, type_text, update_groups, write_files,
 };
 use crate::model::pluralize;
 use crate::review::{
-    GroupingChange, GroupingWrite, NoteOutcome, ReviewNote, default_rubric_name, draft_evals,
+    DraftHits, GroupingChange, GroupingWrite, NoteOutcome, ReviewNote, UndoStep,
+    default_rubric_name, draft_evals, rank_drafts,
 };
-use crate::tui::effect::Effect;
+use crate::tui::effect::{Effect, WrittenReviewEval};
 use crate::tui::history_view::Shared;
 use crate::tui::state::App;
 use crate::tui::state::notices::NoticeLevel;
 use crate::tui::state::review::{
-    DraftList, ModesSide, NoteUndo, ReviewText, ReviewView, ReviewWriteKind, SuggestedGroup,
+    DraftList, ModesSide, ReviewText, ReviewView, ReviewWriteKind, SuggestedGroup,
 };
 use crate::tui::task_failure::TaskFailure;
 
@@ -168,19 +169,6 @@ pub(super) fn ungroup(app: &mut App) -> Vec<Effect> {
     }
 }
 
-pub(super) fn undo_groups(app: &mut App) -> Vec<Effect> {
-    if undo_discard(app) {
-        return push_info(app, "the discarded group is back");
-    }
-    let Some(at) = app.review.opened_at.clone() else {
-        return Vec::new();
-    };
-    match app.review.modes.changes.undo(&at) {
-        Some(write) => write_files(app, without_times(write), ReviewWriteKind::UndoGroups),
-        None => push_info(app, "there is nothing to undo"),
-    }
-}
-
 /// `A`: asks yes or no for every transcript and mode without an answer.
 pub(super) fn open_answers(app: &mut App) -> Vec<Effect> {
     let Some(session) = &app.review.session else {
@@ -204,8 +192,7 @@ pub(super) fn go_to_question(app: &mut App, delta: i64) -> Vec<Effect> {
     let is_last = screen.question + 1 >= screen.questions.len();
     if delta > 0 && is_last {
         screen.view = ReviewView::Modes;
-        let open = screen.session.as_ref();
-        let open = open.map_or(0, |session| session.book.open_questions().len());
+        let open = screen.open_questions;
         return push_info(app, format!("{} open", pluralize(open as u64, "question")));
     }
     screen.question = step(screen.question, delta, screen.questions.len());
@@ -230,18 +217,21 @@ pub(super) fn answer(app: &mut App, occurs: bool) -> Vec<Effect> {
         note.by.clone_from(&session.reader);
         note.sample = Some(session.sample_of(&transcript));
     }
-    note.modes.insert(mode, occurs);
+    let name = session.book.modes.find(&mode);
+    let name = name.map_or(mode.as_str(), |mode| mode.name.as_str());
+    let answer = if occurs { "yes" } else { "no" };
+    let what = format!("{answer} to {name} in {transcript}");
+    note.modes.insert(mode.clone(), occurs);
     note.at = None;
-    screen.undo.push(NoteUndo {
-        transcript,
-        id: note.id.clone(),
-        before,
-    });
     let write = GroupingWrite {
         modes: None,
         notes: vec![note],
     };
-    write_files(app, write, ReviewWriteKind::Answer)
+    let step = UndoStep {
+        question: Some((transcript, mode)),
+        ..UndoStep::of_write(what, &session.book, &write)
+    };
+    write_files(app, write, ReviewWriteKind::Answer, step)
 }
 
 /// `E`: lists evals that could check for the selected mode.
@@ -281,12 +271,24 @@ pub(super) fn open_drafts(app: &mut App) -> Vec<Effect> {
 pub(super) fn handle_hits(
     app: &mut App,
     mode: &str,
-    hits: Vec<Result<Option<crate::review::DraftHits>, String>>,
+    hits: Vec<Result<Option<DraftHits>, String>>,
 ) -> Vec<Effect> {
     let list = &mut app.review.drafts;
-    if list.mode == mode {
-        list.hits = hits.into_iter().map(Some).collect();
+    if list.mode != mode || hits.len() != list.drafts.len() {
+        return Vec::new();
     }
+    let known: Vec<Option<DraftHits>> = hits
+        .iter()
+        .map(|hits| hits.as_ref().ok().copied().flatten())
+        .collect();
+    let order = rank_drafts(&list.drafts, &known);
+    // The user may have selected a draft before its place is known.
+    list.selected = order
+        .iter()
+        .position(|at| *at == list.selected)
+        .unwrap_or(0);
+    list.drafts = order.iter().map(|at| list.drafts[*at].clone()).collect();
+    list.hits = order.iter().map(|at| Some(hits[*at].clone())).collect();
     Vec::new()
 }
 
@@ -319,6 +321,7 @@ pub(super) fn write_draft_into(app: &mut App, rubric: String) -> Vec<Effect> {
     if let Some(workspace) = app.workspace() {
         session.place.workspace = Some(Arc::clone(workspace));
     }
+    begin_write(app, ReviewWriteKind::Eval);
     vec![Effect::WriteEval {
         session: Shared::from(session),
         draft,
@@ -329,13 +332,16 @@ pub(super) fn write_draft_into(app: &mut App, rubric: String) -> Vec<Effect> {
 /// An eval was written.
 pub(super) fn handle_eval_written(
     app: &mut App,
-    written: Result<String, TaskFailure>,
+    written: Result<Box<WrittenReviewEval>, TaskFailure>,
 ) -> Vec<Effect> {
+    app.review.writing = None;
     match written {
-        Ok(text) => {
+        Ok(written) => {
+            report_unkept(app, written.unkept);
+            app.review.undo.push(written.step);
             app.review.view = ReviewView::Modes;
-            app.review.modes.written = Some(text.clone());
-            app.notices.push(app.now, NoticeLevel::Info, text);
+            app.review.modes.written = Some(written.text.clone());
+            app.notices.push(app.now, NoticeLevel::Info, written.text);
             // Draws and labels are new files, which no save announces.
             vec![Effect::RescanFiles]
         }

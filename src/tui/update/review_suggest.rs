@@ -227,7 +227,7 @@ pub(super) fn discard_group(app: &mut App) -> Vec<Effect> {
     let Some(number) = number.map(|group| group.number) else {
         return push_info(app, "no judge suggests a group for the selected note");
     };
-    let undoable = app.review.modes.changes.undoable();
+    let undoable = app.review.undo.len();
     let judged = &mut app.review.judged;
     let Some(answer) = &mut judged.answer else {
         return Vec::new();
@@ -240,7 +240,7 @@ pub(super) fn discard_group(app: &mut App) -> Vec<Effect> {
 
 /// Takes the last discarded group back, if that was the last change. Returns false if it was not.
 pub(super) fn undo_discard(app: &mut App) -> bool {
-    let undoable = app.review.modes.changes.undoable();
+    let undoable = app.review.undo.len();
     let judged = &mut app.review.judged;
     let is_last = |discarded: &mut (usize, usize, _)| discarded.0 >= undoable;
     let Some((_, number, group)) = judged.discarded.pop_if(is_last) else {

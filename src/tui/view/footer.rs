@@ -13,8 +13,12 @@ use crate::tui::state::pane::{Pane, ScreenLayout};
 use crate::tui::state::shown_cell;
 use crate::tui::state::{App, FooterInput};
 use crate::tui::view::Canvas;
+use crate::tui::widget::flow::{self, ScrollState, TextBlock};
 use crate::tui::widget::line_input::LineInput;
 use crate::tui::widget::styled_row::{self, StyledRow};
+
+/// The most rows of a notice.
+const MAX_NOTICE_ROWS: u16 = 4;
 
 /// Draws the row.
 pub(super) fn draw(canvas: &mut Canvas<'_>, layout: &ScreenLayout, app: &App) {
@@ -40,14 +44,19 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, layout: &ScreenLayout, app: &App) {
             NoticeLevel::Warning => " warning: ",
             NoticeLevel::Error => " error: ",
         };
-        // The footer has one row. The log shows the message with its line breaks.
+        // The log shows the message with its line breaks.
         let text: Vec<&str> = notice.text.split('\n').map(str::trim).collect();
         let row = StyledRow::new(mark, role).with(text.join(" "), role);
         let more = match notice.level {
             NoticeLevel::Info => StyledRow::default(),
             _ => StyledRow::new(" L ", Role::Key).with("log ", Role::Muted),
         };
-        styled_row::draw_ends(canvas, area, &row, &more, None);
+        if row.width() + more.width() > usize::from(area.width) {
+            let text = format!("{mark}{}", text.join(" "));
+            draw_long_notice(canvas, area, text, role, &more);
+        } else {
+            styled_row::draw_ends(canvas, area, &row, &more, None);
+        }
         return;
     }
     let area = draw_save_summary(canvas, area, app);
@@ -58,6 +67,40 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, layout: &ScreenLayout, app: &App) {
         area
     };
     draw_hints(canvas, area, app);
+}
+
+/// Draws a notice that does not fit into the row on more rows, over what is above.
+fn draw_long_notice(
+    canvas: &mut Canvas<'_>,
+    area: Rect,
+    text: String,
+    role: Role,
+    more: &StyledRow<'_>,
+) {
+    let tail = u16::try_from(more.width()).unwrap_or(u16::MAX);
+    let width = area.width.saturating_sub(tail);
+    let blocks = vec![TextBlock::new(text, role)];
+    let most = MAX_NOTICE_ROWS.min(area.y / 2 + 1);
+    let rows = flow::count_rows(&blocks, width, most).max(1);
+    let whole = Rect {
+        y: area.y.saturating_sub(rows - 1),
+        height: rows,
+        ..area
+    };
+    canvas.clear(whole);
+    canvas.fill(whole, role);
+    flow::draw(
+        canvas,
+        Rect { width, ..whole },
+        &blocks,
+        &ScrollState::top(),
+    );
+    let end = Rect {
+        x: area.x + width,
+        width: area.width - width,
+        ..area
+    };
+    styled_row::draw_row(canvas, end, more, None);
 }
 
 fn draw_too_small(canvas: &mut Canvas<'_>) {
@@ -98,7 +141,10 @@ fn draw_typing(canvas: &mut Canvas<'_>, area: Rect, app: &App, typing: &FooterIn
         FooterInput::StepEdit { input, problem, .. } => {
             (" edit: ".into(), input, problem.as_deref())
         }
-        FooterInput::Review { input, purpose } => (purpose.label().into(), input, None),
+        FooterInput::Review { input, purpose } => {
+            let label = purpose.label(app.review.message);
+            (label.into_owned(), input, None)
+        }
         FooterInput::Clause { input, cause, .. } => {
             let label = format!(" cause {}; clause, if any: ", cause.as_str());
             (label, input, None)

@@ -3,15 +3,15 @@
 use ratatui::layout::Rect;
 
 use crate::model::{make_visible, pluralize};
-use crate::review::ReviewNote;
+use crate::review::describe_judge_draft;
 use crate::theme::Role;
 use crate::tui::click_target::ClickTarget;
-use crate::tui::content::review::ReviewSource;
+use crate::tui::content::review::{ReviewSource, find_areas, list_below};
 use crate::tui::state::App;
 use crate::tui::state::document::DocumentState;
 use crate::tui::state::review::{ModesSide, ReviewLoading, ReviewScreen, ReviewView};
 use crate::tui::view::Canvas;
-use crate::tui::widget::flow::{self, ScrollState, TextBlock};
+use crate::tui::widget::flow::{self, BlockPosition, ScrollState, TextBlock};
 use crate::tui::widget::styled_row::{self, StyledRow};
 
 /// Draws the screen between header and footer.
@@ -26,8 +26,8 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, app: &App) {
             styled_row::draw_row(canvas, row_of(area, 0), &text, None);
         }
         (_, Some(_)) => match screen.view {
-            ReviewView::Reading | ReviewView::Answers => draw_reading(canvas, area, app),
-            ReviewView::Modes => draw_modes(canvas, area, app),
+            ReviewView::Reading | ReviewView::Answers => draw_reading(canvas, app),
+            ReviewView::Modes => draw_modes(canvas, app),
             ReviewView::Drafts => draw_drafts(canvas, area, app),
         },
     }
@@ -77,7 +77,7 @@ fn draw_progress(canvas: &mut Canvas<'_>, area: Rect, screen: &ReviewScreen, rig
     styled_row::draw_ends(canvas, row_of(area, 0), &left, &right, None);
 }
 
-fn draw_reading(canvas: &mut Canvas<'_>, area: Rect, app: &App) {
+fn draw_reading(canvas: &mut Canvas<'_>, app: &App) {
     let screen = &app.review;
     let plan = screen.current_item().map_or_else(String::new, |item| {
         let p = item
@@ -99,12 +99,9 @@ fn draw_reading(canvas: &mut Canvas<'_>, area: Rect, app: &App) {
     } else {
         plan
     };
-    draw_progress(canvas, area, screen, right);
-    let rest = Rect {
-        y: area.y + 1,
-        height: area.height.saturating_sub(3),
-        ..area
-    };
+    let areas = find_areas(app);
+    draw_progress(canvas, areas.progress, screen, right);
+    let rest = areas.frame;
     let title = title_of(screen);
     let inside = canvas.draw_frame(rest, &title, true, ClickTarget::Nothing);
     match &screen.document {
@@ -125,20 +122,11 @@ fn draw_reading(canvas: &mut Canvas<'_>, area: Rect, app: &App) {
             styled_row::draw_row(canvas, row_of(inside, 0), &text, None);
         }
     }
-    let line = row_of(area, usize::from(area.height.saturating_sub(2)));
-    let second = row_of(area, usize::from(area.height.saturating_sub(1)));
-    if asks {
-        draw_question(canvas, line, second, screen);
-    } else {
-        let note = describe_note(screen.current_note());
-        styled_row::draw_row(canvas, line, &note, None);
-        let hint = format!(
-            " n notes the first failure at message {}; j, k move to another one",
-            screen.message
-        );
-        let hint = StyledRow::new(hint, Role::Muted);
-        styled_row::draw_row(canvas, second, &hint, None);
-    }
+    draw_below(canvas, areas.below, screen);
+}
+
+fn draw_below(canvas: &mut Canvas<'_>, area: Rect, screen: &ReviewScreen) {
+    flow::draw(canvas, area, &list_below(screen), &ScrollState::top());
 }
 
 fn title_of(screen: &ReviewScreen) -> StyledRow<'static> {
@@ -155,49 +143,17 @@ fn title_of(screen: &ReviewScreen) -> StyledRow<'static> {
     StyledRow::new(text, Role::Title)
 }
 
-fn describe_note(note: Option<&ReviewNote>) -> StyledRow<'static> {
-    let Some(note) = note else {
-        return StyledRow::new(
-            " not read yet: p no failure, n note, u unsure, s skip",
-            Role::Muted,
-        );
-    };
-    let text = note.text().map_or_else(String::new, |text| {
-        format!(": {}", make_visible(text, false))
-    });
-    let place = note
-        .message
-        .map_or_else(String::new, |at| format!(" [{at}]"));
-    StyledRow::new(format!(" {}{place}", note.outcome.title()), Role::Key).with(text, Role::Text)
-}
-
-fn draw_question(canvas: &mut Canvas<'_>, line: Rect, second: Rect, screen: &ReviewScreen) {
-    let question = screen.questions.get(screen.question);
-    let mode = question.and_then(|(_, mode)| {
-        let session = screen.session.as_ref()?;
-        session.book.modes.find(mode)
-    });
-    let (name, definition) = mode.map_or((String::new(), String::new()), |mode| {
-        let show = |text: &str| make_visible(text, false).into_owned();
-        (show(&mode.name), show(&mode.definition))
-    });
-    let row = StyledRow::new(" does this mode occur here? ", Role::Text).with(name, Role::Accent);
-    styled_row::draw_row(canvas, line, &row, None);
-    let row = StyledRow::new(format!(" {definition}"), Role::Muted);
-    styled_row::draw_row(canvas, second, &row, None);
-}
-
-fn draw_modes(canvas: &mut Canvas<'_>, area: Rect, app: &App) {
+fn draw_modes(canvas: &mut Canvas<'_>, app: &App) {
     let screen = &app.review;
-    let session = screen.session.as_ref();
-    let open = session.map_or(0, |one| one.book.open_questions().len());
-    let right = format!("{} open, A asks ", pluralize(open as u64, "question"));
-    draw_progress(canvas, area, screen, right);
-    let rest = Rect {
-        y: area.y + 1,
-        height: area.height.saturating_sub(3),
-        ..area
-    };
+    let areas = find_areas(app);
+    let open = pluralize(screen.open_questions as u64, "question");
+    draw_progress(
+        canvas,
+        areas.progress,
+        screen,
+        format!("{open} open, A asks "),
+    );
+    let rest = areas.frame;
     let half = rest.width / 2;
     let left = Rect {
         width: half,
@@ -210,7 +166,7 @@ fn draw_modes(canvas: &mut Canvas<'_>, area: Rect, app: &App) {
     };
     draw_notes(canvas, left, screen);
     draw_mode_list(canvas, right, screen);
-    draw_selected(canvas, area, screen);
+    draw_below(canvas, areas.below, screen);
 }
 
 /// Returns the first visible position of a list.
@@ -311,54 +267,6 @@ fn draw_mode_list(canvas: &mut Canvas<'_>, area: Rect, screen: &ReviewScreen) {
     }
 }
 
-/// Draws the selected note in full below the lists.
-fn draw_selected(canvas: &mut Canvas<'_>, area: Rect, screen: &ReviewScreen) {
-    let notes = screen.listed_notes();
-    let line = row_of(area, usize::from(area.height.saturating_sub(2)));
-    let second = row_of(area, usize::from(area.height.saturating_sub(1)));
-    let text = describe_suggestion(screen);
-    let row = StyledRow::new(text, Role::Muted);
-    styled_row::draw_row(canvas, second, &row, None);
-    let Some(note) = notes.get(screen.modes.selected_note) else {
-        return;
-    };
-    let place = note
-        .message
-        .map_or_else(String::new, |at| format!(" [{at}]"));
-    let head = format!(" {}{place} ", make_visible(&note.transcript, false));
-    let text = make_visible(note.text().unwrap_or_default(), false).into_owned();
-    let row = StyledRow::new(head, Role::Muted).with(text, Role::Text);
-    styled_row::draw_row(canvas, line, &row, None);
-}
-
-/// Returns the progress of a question to a judge, else the suggested group of the selected note.
-fn describe_suggestion(screen: &ReviewScreen) -> String {
-    let show = |text: &str| make_visible(text, false).into_owned();
-    if let Some((judge, progress)) = &screen.judged.asking {
-        return format!(" {}: {}; J stops it", show(judge), show(progress));
-    }
-    if let Some(group) = screen.selected_group() {
-        let (number, name) = (group.number + 1, show(group.name));
-        let notes = pluralize(group.notes.len() as u64, "note");
-        return match group.judge {
-            Some(judge) => {
-                let judge = show(judge);
-                let definition = match group.definition {
-                    "" => String::new(),
-                    text => format!(": {}", show(text)),
-                };
-                format!(" {judge} suggests group {number} (a, D, c): {name} ({notes}){definition}")
-            }
-            None => format!(" suggested group {number}: {name} ({notes}); c names and creates it"),
-        };
-    }
-    if screen.modes.is_grouping {
-        return " grouping similar notes …".to_owned();
-    }
-    let written = screen.modes.written.as_deref();
-    written.map_or_else(String::new, |text| format!(" {}", show(text)))
-}
-
 fn draw_drafts(canvas: &mut Canvas<'_>, area: Rect, app: &App) {
     let screen = &app.review;
     let list = &screen.drafts;
@@ -369,41 +277,73 @@ fn draw_drafts(canvas: &mut Canvas<'_>, area: Rect, app: &App) {
         .map_or_else(String::new, |mode| {
             make_visible(&mode.name, false).into_owned()
         });
+    let areas = find_areas(app);
+    let drafts = pluralize(list.drafts.len() as u64, "draft");
+    draw_progress(canvas, areas.progress, screen, format!("{drafts} "));
+    let frame = Rect {
+        height: area.height.saturating_sub(1),
+        ..areas.frame
+    };
     let title = StyledRow::new(format!("an eval for {name}"), Role::Title);
-    let inside = canvas.draw_frame(area, &title, true, ClickTarget::Nothing);
-    let mut at = 0;
-    for (number, draft) in list.drafts.iter().enumerate() {
-        let over = (number == list.selected).then_some(Role::Selected);
-        let row = StyledRow::new(format!(" {:<18} ", draft.eval_type), Role::Key).with(
-            format!("fails if {}", make_visible(&draft.title, false)),
-            Role::Text,
-        );
-        styled_row::draw_row(canvas, row_of(inside, at), &row, over);
-        let hits = match list.hits.get(number) {
-            Some(Some(Ok(Some(hits)))) => hits.describe(),
-            Some(Some(Ok(None))) => "its hits are known after the first run".to_owned(),
-            Some(Some(Err(why))) => make_visible(why, false).into_owned(),
-            _ => "counting the hits …".to_owned(),
-        };
-        let row = StyledRow::new(format!("   {hits}"), Role::Muted);
-        styled_row::draw_row(canvas, row_of(inside, at + 1), &row, None);
-        at += 2;
-    }
+    let inside = canvas.draw_frame(frame, &title, true, ClickTarget::Nothing);
     let rubrics = app.workspace().into_iter().flat_map(|one| &one.rubrics);
     let names: Vec<String> = rubrics
         .map(|rubric| make_visible(&rubric.id, false).into_owned())
         .collect();
-    for (line, text) in [
-        " enter writes the selected eval, with the yes and no answers as its labels".to_owned(),
+    let mut blocks = Vec::new();
+    let mut first = 0;
+    for (number, draft) in list.drafts.iter().enumerate() {
+        let hits = match list.hits.get(number) {
+            Some(Some(Ok(Some(hits)))) => hits.describe(),
+            Some(Some(Ok(None))) => {
+                describe_judge_draft(app.workspace().map(|workspace| &**workspace))
+            }
+            Some(Some(Err(why))) => make_visible(why, false).into_owned(),
+            _ => "counting the hits …".to_owned(),
+        };
+        let is_selected = number == list.selected;
+        if is_selected {
+            first = blocks.len();
+        }
+        let title = make_visible(&draft.title, false);
+        let role = if is_selected {
+            Role::Selected
+        } else {
+            Role::Text
+        };
+        blocks.push(TextBlock {
+            lead: if is_selected {
+                canvas.glyphs().cursor.into()
+            } else {
+                "".into()
+            },
+            indent: 2,
+            ..TextBlock::new(format!("{}: fails if {title}", draft.eval_type), role)
+        });
+        blocks.push(TextBlock {
+            indent: 4,
+            ..TextBlock::new(hits, Role::Muted)
+        });
+    }
+    for text in [
+        String::new(),
+        "enter writes the selected eval, with the yes and no answers as its labels".to_owned(),
         format!(
-            " the rubrics that exist: {}; another name creates one",
+            "the rubrics that exist: {}; another name creates one",
             names.join(", ")
         ),
-    ]
-    .into_iter()
-    .enumerate()
-    {
-        let row = StyledRow::new(text, Role::Muted);
-        styled_row::draw_row(canvas, row_of(inside, at + 1 + line), &row, None);
+    ] {
+        blocks.push(TextBlock {
+            indent: 1,
+            ..TextBlock::new(text, Role::Muted)
+        });
     }
+    // A small screen follows the selection.
+    let mut scroll = ScrollState::top();
+    let place = BlockPosition {
+        block: first + 1,
+        byte: 0,
+    };
+    scroll.reveal(&blocks, inside.as_size(), place);
+    flow::draw(canvas, inside, &blocks, &scroll);
 }

@@ -11,8 +11,18 @@ use crate::cli::TestDir;
 
 const COUNT: usize = 100;
 
-/// The numbers of notes on the screen at which the program is killed.
-const KILLS: [usize; 4] = [1, 9, 37, 82];
+/// The number of kills before the last one.
+const KILLS: usize = 4;
+
+/// Returns random numbers of typed notes after which the program is killed, smallest first.
+fn choose_kills(seed: u64) -> Vec<usize> {
+    let mut random = fastrand::Rng::with_seed(seed);
+    let mut all: Vec<usize> = (1..COUNT).collect();
+    random.shuffle(&mut all);
+    all.truncate(KILLS);
+    all.sort_unstable();
+    all
+}
 
 fn open(test_dir: &TestDir) -> Pty {
     let mut pty = Pty::small(&["review", "t.jsonl"], |command| {
@@ -55,9 +65,12 @@ fn confirmed_notes_survive_a_kill_at_any_moment() {
         line.to_string() + "\n"
     });
     test_dir.write("t.jsonl", &lines.collect::<String>());
+    let seed = fastrand::u64(..);
+    // The output of a failed test names its seed.
+    println!("seed of the kills: {seed}");
     let mut pty = open(&test_dir);
-    let mut confirmed = 0;
-    for until in KILLS.into_iter().chain([COUNT]) {
+    let mut confirmed: usize = 0;
+    for until in choose_kills(seed).into_iter().chain([COUNT]) {
         for at in confirmed..until {
             match at % 4 {
                 0 => pty.type_in("p"),
@@ -90,6 +103,13 @@ fn confirmed_notes_survive_a_kill_at_any_moment() {
     }
     let notes = read_notes(&test_dir);
     assert_eq!(notes.len(), COUNT);
+    // The undo of the last note survives the kill, too.
+    let mut pty = open(&test_dir);
+    pty.until("the progress", |pty| progress(pty) == Some(COUNT));
+    pty.type_in("U");
+    pty.until("the undo", |pty| progress(pty) == Some(COUNT - 1));
+    let is_removed = |note: &&Value| note["outcome"] == "removed";
+    assert_eq!(read_notes(&test_dir).values().filter(is_removed).count(), 1);
     for note in notes.values() {
         assert_eq!(note["by"], json!("ana"), "{note}");
         assert_eq!(note["sample"]["p"], json!(1.0), "{note}");
@@ -102,5 +122,5 @@ fn confirmed_notes_survive_a_kill_at_any_moment() {
     }
     let failures = notes.values().filter(|note| note["outcome"] == "failure");
     // A kill can interrupt the typing of a note.
-    assert!(failures.count() + KILLS.len() >= COUNT / 4);
+    assert!(failures.count() + KILLS >= COUNT / 4);
 }

@@ -97,6 +97,18 @@ pub(crate) struct TextSearch {
     pub(crate) current_match: Option<TextMatch>,
 }
 
+/// Returns the number of rows of a text at a width; stops counting at `max`.
+pub(crate) fn count_rows(source: &dyn TextSource, width: u16, max: u16) -> u16 {
+    let Some(mut row) = RowWalker::new(source, width, BlockPosition::default()) else {
+        return 0;
+    };
+    let mut rows = 1;
+    while rows < max && row.move_down() {
+        rows += 1;
+    }
+    rows.min(max)
+}
+
 /// A match of a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TextMatch {
