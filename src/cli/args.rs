@@ -557,7 +557,8 @@ pub(super) struct RunArgs {
     #[arg(short = 'o', long = "output", value_name = "[FORMAT=]FILE")]
     pub(super) output: Vec<PathBuf>,
     /// Pause judge traces at these stops and ask what to do: `turn`, `call`, `call:TOOL`, `call:TOOL:TEXT`, `answer`,
-    /// `rejected`, `repaired`, `verdict`, `verdict:fail`, `outcome:timeout`. Needs a terminal
+    /// `rejected`, `repaired`, `verdict`, `verdict:fail`, `outcome:timeout`; `STOP in CELL` stops these cells only. Needs a
+    /// terminal
     #[arg(
         long = "break",
         value_name = "STOP",

@@ -2,17 +2,20 @@
 //!
 //! Responsible for the selection of runs and cells. Does not know the formats: `record`, `report` and `tui` write them.
 
+use std::collections::BTreeSet;
 use std::io::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::CommandCx;
+use indexmap::IndexMap;
+
 use super::error::CommandError;
 use super::export::warn_of_keys;
 use super::output_file::OutputFiles;
-use super::show::{find_judged_cell, select_cells};
+use super::show::select_cells;
 use super::state_args::{ExportArgs, RunFormat};
 use super::states::StateCatalog;
+use super::{CommandCx, judged_cells};
 use crate::event::RunState;
 use crate::model::{CellIx, CellName, Millis, make_visible, pluralize};
 use crate::record::{RecordedRun, RunNeed, RunStore, write_bundle};
@@ -21,8 +24,6 @@ use crate::storage::InputFiles;
 use crate::theme::Theme;
 use crate::tui::{CastOrder, write_cast};
 
-/// The largest number of runs through which dicta follows a reused verdict.
-const MAX_REUSES: usize = 16;
 /// The number of columns and rows of a recorded screen.
 const CAST_SIZE: (u16, u16) = (120, 40);
 
@@ -32,12 +33,10 @@ struct ExportedRun {
     state: RunState,
 }
 
-/// A judged cell, in the run that has its trace.
+/// A judged cell with the name that it has in the exported run.
 struct TracedCell {
     name: String,
-    run: RecordedRun,
-    state: Arc<RunState>,
-    cell: CellIx,
+    judged: judged_cells::JudgedCell,
 }
 
 /// Writes a run, or cells of it, to a file.
@@ -100,27 +99,63 @@ fn write_runs(
     store: &RunStore,
     cx: &CommandCx,
 ) -> Result<String, CommandError> {
-    let chosen: Option<Vec<CellIx>> =
-        cells.map(|cells| cells.iter().map(|(cell, _)| *cell).collect());
-    let reused = store.find_reused_runs(&exported.run, chosen.as_deref())?;
-    for missing in &reused.missing {
+    let (runs, missing): (Vec<crate::record::BundledRun>, Vec<crate::model::RunId>) =
+        if let Some(cells) = cells {
+            select_bundled(exported, cells, store)
+        } else {
+            let reused = store.find_reused_runs(&exported.run)?;
+            let runs = std::iter::once(exported.run.clone()).chain(reused.runs);
+            let whole = |run| crate::record::BundledRun { run, cells: None };
+            (runs.map(whole).collect(), reused.missing)
+        };
+    for missing in &missing {
         cx.streams.print_stderr(&format!(
             "note: run {} is gone, so the bundle lacks the judge traces of its verdicts",
             missing.letters()
         ));
     }
-    let reused_count = reused.runs.len() as u64;
-    let mut runs = vec![exported.run.clone()];
-    runs.extend(reused.runs);
+    let reused_count = runs.len() as u64 - 1;
     let written = write_bundle(out, &runs, args.cell.as_deref());
     written.map_err(|error| write_failed(args, &error))?;
+    let part = match cells {
+        None => "the recording".to_owned(),
+        Some(cells) => pluralize(cells.len() as u64, "cell"),
+    };
     Ok(match reused_count {
-        0 => "the recording".to_owned(),
+        0 => part,
         count => format!(
-            "the recording, and {} whose verdicts it reuses,",
+            "{part}, and {} whose verdicts it reuses,",
             pluralize(count, "run")
         ),
     })
+}
+
+/// Returns the parts of the runs that some cells need, and the runs that are gone.
+fn select_bundled(
+    exported: &ExportedRun,
+    cells: &[(CellIx, String)],
+    store: &RunStore,
+) -> (Vec<crate::record::BundledRun>, Vec<crate::model::RunId>) {
+    let mut judged = judged_cells::JudgedCells::new(store);
+    let mut older: IndexMap<crate::model::RunId, BTreeSet<CellIx>> = IndexMap::new();
+    let mut missing = BTreeSet::new();
+    for (cell, _) in cells {
+        let reused = judged.follow(&exported.state, *cell);
+        missing.extend(reused.missing);
+        for (run, cell) in reused.cells {
+            older.entry(run).or_default().insert(cell);
+        }
+    }
+    let mut runs = vec![crate::record::BundledRun {
+        run: exported.run.clone(),
+        cells: Some(cells.iter().map(|(cell, _)| *cell).collect()),
+    }];
+    runs.extend(older.into_iter().filter_map(|(id, cells)| {
+        let run = judged.run(&id)?.clone();
+        let cells = Some(cells);
+        Some(crate::record::BundledRun { run, cells })
+    }));
+    (runs, missing.into_iter().collect())
 }
 
 fn write_failed(args: &ExportArgs, error: &std::io::Error) -> CommandError {
@@ -138,13 +173,11 @@ fn write_spans(
     let traced = find_traces(exported, cells, store)?;
     let cells: Vec<ExportedCell> = traced
         .into_iter()
-        .filter_map(|traced| {
-            Some(ExportedCell {
-                header: Arc::new((**traced.state.header.as_ref()?).clone()),
-                cell: traced.state.cells.get(traced.cell.index())?.clone(),
-                blobs: traced.run.blobs(),
-                name: traced.name,
-            })
+        .map(|traced| ExportedCell {
+            header: traced.judged.header,
+            cell: traced.judged.trace,
+            blobs: traced.judged.run.blobs(),
+            name: traced.name,
         })
         .collect();
     write_otlp(out, &cells).map_err(|error| write_failed(args, &error))?;
@@ -160,12 +193,15 @@ fn write_screen(
     store: &RunStore,
     cx: &CommandCx,
 ) -> Result<String, CommandError> {
-    let (run, state, cell): (RecordedRun, &RunState, Option<CellName>);
-    let traced;
+    let (run, last, cell): (
+        RecordedRun,
+        Option<crate::event::LastEvent>,
+        Option<CellName>,
+    );
     match cells {
-        None => (run, state, cell) = (exported.run.clone(), &exported.state, None),
+        None => (run, last, cell) = (exported.run.clone(), exported.state.last, None),
         Some(cells) => {
-            traced = find_traces(exported, Some(cells), store)?;
+            let traced = find_traces(exported, Some(cells), store)?;
             let [one] = traced.as_slice() else {
                 let names: Vec<&str> = traced.iter().map(|one| one.name.as_str()).take(5).collect();
                 return Err(CommandError::usage(format!(
@@ -174,12 +210,12 @@ fn write_screen(
                     make_visible(&names.join(", "), false)
                 )));
             };
-            run = one.run.clone();
-            state = &one.state;
-            cell = one.state.cell_name(one.cell);
+            run = one.judged.run.clone();
+            last = one.judged.last;
+            cell = one.judged.name.clone();
         }
     }
-    let length = state.last.map_or(Millis(0), |last| last.at);
+    let length = last.map_or(Millis(0), |last| last.at);
     let theme = Theme::bundled("dark").map_err(|error| CommandError::usage(error.to_string()))?;
     let order = CastOrder {
         run: run.id,
@@ -210,28 +246,31 @@ fn find_traces(
         None => select_cells(&exported.state, "*")?,
     };
     let cells = cells.unwrap_or(&all);
-    let state = Arc::new(exported.state.clone());
+    let state = &exported.state;
+    let header = state.header.as_deref().cloned().map(Arc::new);
+    let mut reused = judged_cells::JudgedCells::new(store);
     let mut found = Vec::new();
     for (cell, name) in cells {
-        let planned = state.cells.get(cell.index()).and_then(|cell| cell.planned);
+        let own = state.cells.get(cell.index());
         // Code decides the other cells.
-        if planned.is_none_or(|planned| planned.key.judge.is_none()) {
+        let own = own.filter(|own| {
+            own.planned
+                .is_some_and(|planned| planned.key.judge.is_some())
+        });
+        let (Some(own), Some(header)) = (own, &header) else {
             continue;
-        }
-        let mut traced = TracedCell {
-            name: name.clone(),
-            run: exported.run.clone(),
-            state: Arc::clone(&state),
-            cell: *cell,
         };
-        for _ in 0..MAX_REUSES {
-            let judged = find_judged_cell(store, &traced.state, traced.cell);
-            let Some((run, state, cell)) = judged else {
-                break;
-            };
-            (traced.run, traced.state, traced.cell) = (run, Arc::new(state), cell);
-        }
-        found.push(traced);
+        let judged = reused
+            .find(state, *cell)
+            .unwrap_or_else(|| judged_cells::JudgedCell {
+                run: exported.run.clone(),
+                header: Arc::clone(header),
+                name: state.cell_name(*cell),
+                trace: own.clone(),
+                last: state.last,
+            });
+        let name = name.clone();
+        found.push(TracedCell { name, judged });
     }
     if found.is_empty() {
         return Err(CommandError::usage(format!(

@@ -39,6 +39,7 @@ mod import;
 mod improve;
 mod improve_report;
 mod init;
+mod judged_cells;
 mod judged_examples;
 mod label_args;
 mod label_drift;

@@ -10,7 +10,8 @@ use super::streams::Streams;
 use super::workspace::open_run_store;
 use super::workspace_args::{WorkbenchArgs, WorkspaceArgs};
 use super::{CommandCx, build_runtime, open};
-use crate::record::{RunNeed, play_events};
+use crate::event::RunEvent;
+use crate::record::{RecordError, RecordedRun, RunNeed, play_events};
 use crate::report::{
     DecisionOrder, EvalPlaces, Narrator, ReportDetail, ReportFormat, ReportRow, RowBuilder,
     TextStyle,
@@ -42,8 +43,12 @@ pub(super) fn replay(
         Some(bundle) => bundle.run.clone(),
         None => open_run_store(place.workspace.as_deref(), cx)?.resolve_for(run, RunNeed::Play)?,
     };
-    let log = run.read_log()?;
-    for warning in &log.warnings {
+    let RecordedEvents {
+        events,
+        warnings,
+        is_interrupted,
+    } = read_events(&run)?;
+    for warning in &warnings {
         cx.streams.print_stderr(&format!("note: {warning}"));
     }
     cx.streams.print_note(&format!(
@@ -70,8 +75,10 @@ pub(super) fn replay(
         &EvalPlaces::new(),
     );
     let reader_gone = CancellationToken::new();
+    let mut failed = None;
+    let events = events.map_while(|event| event.map_err(|error| failed = Some(error)).ok());
     build_runtime()?.block_on(reader_gone.run_until_cancelled(play_events(
-        log.events,
+        events,
         speed,
         &*clock,
         |event| {
@@ -100,9 +107,36 @@ pub(super) fn replay(
             .and_then(|_| writer.finish());
         Streams::keep_output_error(narrated.and(written));
     }
-    if log.interrupted {
+    if let Some(error) = failed {
+        return Err(error.into());
+    }
+    if is_interrupted {
         cx.streams
             .print_stderr("the recording ends here: the run was interrupted");
     }
     Ok(0)
+}
+
+/// The events of a recording, and what its log lacks.
+struct RecordedEvents {
+    events: Box<dyn Iterator<Item = Result<RunEvent, RecordError>>>,
+    warnings: Vec<String>,
+    is_interrupted: bool,
+}
+
+/// Reads the events of a run. Of a large log, memory holds a part at a time.
+fn read_events(run: &RecordedRun) -> Result<RecordedEvents, RecordError> {
+    if let Some(index) = run.open_index() {
+        return Ok(RecordedEvents {
+            warnings: Vec::new(),
+            is_interrupted: !index.has_end(),
+            events: Box::new(index.into_events()),
+        });
+    }
+    let log = run.read_log()?;
+    Ok(RecordedEvents {
+        events: Box::new(log.events.into_iter().map(Ok)),
+        warnings: log.warnings,
+        is_interrupted: log.interrupted,
+    })
 }

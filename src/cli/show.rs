@@ -10,22 +10,20 @@ use super::args::WorkspaceArgs;
 use super::error::CommandError;
 use super::format::Format;
 use super::github_place::collect_eval_places;
+use super::judged_cells::{MAX_REUSES, find_judged_cell};
 use super::states::{StateCatalog, StateSource, finished_state_events, labels_for, read_file};
-use crate::event::{CellKey, EventTag, RunEvent, RunHeader, RunState};
+use crate::event::{EventTag, RunEvent, RunHeader, RunState};
 use crate::model::{
-    CellIx, CellName, CellPattern, CellResult, Digest, Labels, RunId, WallTime, make_visible,
-    pluralize,
+    CellIx, CellName, CellPattern, CellResult, Labels, RunId, WallTime, make_visible, pluralize,
 };
 use crate::record::{
-    FamilyMember, FollowUp, LogEnding, LogIntegrity, LogOrigin, RecordError, RecordedRun, RunStore,
+    FamilyMember, FinalState, FollowUp, LogEnding, LogIntegrity, LogOrigin, RecordError,
+    RecordedRun,
 };
 use crate::report::{
     DecisionOrder, EvalPlaces, ReportDetail, ReportFormat, ReportRow, RerunFailure, ResultRow,
     RowBuilder, TextStyle, describe_outcome, format_judge_trace,
 };
-
-/// The largest number of runs through which dicta follows a reused verdict.
-const MAX_REUSES: usize = 16;
 
 /// The kinds of events that result lines need. The reader skips the others without parsing, which makes large runs
 /// fast.
@@ -112,6 +110,19 @@ impl ShownEvents {
         self.read(tags, &mut visit).map(|_| ())
     }
 
+    /// Returns the state after all events. The judge traces of a large log are absent.
+    fn read_final_state(&self) -> Result<FinalState, RecordError> {
+        if let Some(run) = &self.run {
+            return run.read_final_state();
+        }
+        let mut state = FinalState::default();
+        for event in &self.list {
+            state.state.apply(event);
+        }
+        state.integrity.origin = LogOrigin::Own;
+        Ok(state)
+    }
+
     fn read(
         &self,
         tags: Option<&'static [EventTag]>,
@@ -171,17 +182,18 @@ pub(super) fn show(
     let selected = match cell {
         None => None,
         Some(pattern) => {
-            let mut state = RunState::default();
-            let end = shown.read(None, &mut |event| {
-                state.apply(event);
-                ControlFlow::Continue(())
-            })?;
+            let FinalState {
+                state,
+                integrity,
+                warnings,
+                ..
+            } = shown.read_final_state()?;
             let picked = select_cells(&state, pattern)?;
             // A single cell prints its judge trace. Other formats have no layout for a trace.
             if let ([(at, name)], Format::Human) = (&picked[..], format)
                 && let Some((run, cell)) = find_trace(&catalog, &shown, &state, *at)?
             {
-                note_integrity(&end.integrity, &end.warnings, cx);
+                note_integrity(&integrity, &warnings, cx);
                 let decided = state.cells[at.index()].result.as_deref();
                 print_trace(&catalog, name, (run, cell), decided, cx)?;
                 return Ok(0);
@@ -400,7 +412,7 @@ fn print_trace(
     decided: Option<&CellResult>,
     cx: &CommandCx,
 ) -> Result<(), CommandError> {
-    let mut state = run.read_state()?;
+    let mut state = run.read_cell_state(cell)?;
     for _ in 0..MAX_REUSES {
         let store = catalog.store().ok();
         let Some(judged) = store.and_then(|store| find_judged_cell(store, &state, cell)) else {
@@ -489,63 +501,6 @@ fn format_family(family: &[FamilyMember], shown: &RunId) -> String {
         );
     }
     out
-}
-
-/// Returns the run that a reused verdict came from, with the cell of the same question; `None` if the verdict is not
-/// reused, or that run is gone.
-pub(super) fn find_judged_cell(
-    store: &RunStore,
-    state: &RunState,
-    cell: CellIx,
-) -> Option<(RecordedRun, RunState, CellIx)> {
-    let result = state.cells.get(cell.index())?.result.as_deref()?;
-    let from = result.cached.as_ref()?;
-    let run = store.resolve(&from.0).ok()?;
-    let older = run.read_state().ok()?;
-    let wanted = identify(state, cell)?;
-    let numbers = (0..u32::try_from(older.cells.len()).ok()?).map(CellIx);
-    let mut same: Vec<CellIx> = numbers
-        .filter(|at| identify(&older, *at).as_ref() == Some(&wanted))
-        .collect();
-    // If the same question occurs twice, the name decides.
-    let name: Option<CellName> = state.cell_name(cell);
-    same.sort_by_key(|at| older.cell_name(*at) != name);
-    let at = same.first().copied()?;
-    Some((run, older, at))
-}
-
-/// The identity of the question of a cell.
-#[derive(Debug, PartialEq, Eq)]
-struct CellIdentity {
-    transcript: Digest,
-    eval: Digest,
-    judge: Option<Digest>,
-    message: Option<u32>,
-    repeat: Option<u32>,
-}
-
-fn identify(state: &RunState, cell: CellIx) -> Option<CellIdentity> {
-    let planned = state.cells.get(cell.index())?.planned?;
-    let header = state.header.as_deref()?;
-    let CellKey {
-        eval,
-        message,
-        judge,
-        repeat,
-    } = planned.key;
-    let judge = judge.and_then(|judge| header.judges.get(judge as usize));
-    Some(CellIdentity {
-        transcript: state
-            .transcripts
-            .get(planned.transcript as usize)?
-            .source
-            .digest
-            .clone(),
-        eval: header.evals.get(eval as usize)?.digest.clone(),
-        judge: judge.map(|judge| judge.digest.clone()),
-        message,
-        repeat,
-    })
 }
 
 /// Prints the lines of the log that were left out or changed, and the mark of the run.

@@ -3,13 +3,14 @@
 //! Responsible for finding what a name means, and for its decisions, results and texts. Does not compare or print.
 
 use std::cell::OnceCell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::CommandCx;
 use super::bundles::OpenedBundle;
 use super::error::CommandError;
+use super::judged_cells::JudgedCells;
 use super::workspace::{find_root, note_label_problems, try_open_workspace};
 use crate::compare::{
     FileDiff, StateComparison, compare_recorded_entry, compare_recorded_states,
@@ -17,13 +18,13 @@ use crate::compare::{
 };
 use crate::diag::Diagnostic;
 use crate::event::{BlobSource, EventKind, RunEvent, RunHeader, RunState};
-use crate::model::{CellResult, Digest, Labels, RecordedDraw, RunId};
+use crate::model::{CellIx, CellResult, Digest, Labels, RecordedDraw, RunId};
 use crate::record::{
     DecisionStanding, History, HistoryEntry, NoiseRecords, RecordedCell, RecordedRun, RunStore,
     State, StateDecision,
 };
 use crate::report::html::PageSide;
-use crate::report::{CellSource, ResultFile, read_result_file};
+use crate::report::{CellSource, JudgedTrace, ResultFile, read_result_file};
 use crate::workspace::Workspace;
 use crate::workspace::label_draws::read_draws;
 
@@ -503,6 +504,23 @@ impl CellSource for StateRecordings<'_> {
                 self.catalog.history().ok()?.runs().get(number as usize)
             }
         }
+    }
+
+    fn find_reused_traces(
+        &self,
+        run: &RecordedRun,
+        cells: &HashSet<CellIx>,
+    ) -> HashMap<CellIx, JudgedTrace> {
+        let (Ok(store), Ok(recorded)) = (self.catalog.store(), run.read_final_state()) else {
+            return HashMap::new();
+        };
+        let mut judged = JudgedCells::new(store);
+        let trace = |cell: &CellIx| {
+            let found = judged.find(&recorded.state, *cell)?;
+            let (run, trace) = (found.run, found.trace);
+            Some((*cell, JudgedTrace { run, cell: trace }))
+        };
+        cells.iter().filter_map(trace).collect()
     }
 }
 

@@ -50,7 +50,9 @@ pub use state::{
     FinishedCall, LastEvent, PlanPosition, RunNote, RunState, TranscriptState, TurnState,
     UnparsedVerdict,
 };
-pub use stats::{BudgetStop, CallDurations, JudgeStats, RunStats, ToolStats};
+pub use stats::{
+    BudgetStop, CallDurations, JudgeStats, RunStats, StatsDurations, StatsSnapshot, ToolStats,
+};
 pub use tag::EventTag;
 pub use tool::{FROZEN_RULE, RecordedToolResponse, ToolFact, ToolResponseSource};
 pub use trace_steps::{
@@ -368,6 +370,22 @@ impl EventKind {
             | EventKind::Resumed { cell, .. } => Some(*cell),
             EventKind::Note { cell, .. } | EventKind::BudgetReached { cell, .. } => *cell,
             _ => None,
+        }
+    }
+
+    /// Replaces the number of the cell that the fact is about, if it is about one.
+    pub fn set_cell(&mut self, number: CellIx) {
+        match self {
+            EventKind::CellStarted { cell, .. }
+            | EventKind::CellFinished { cell, .. }
+            | EventKind::Turn { cell, .. }
+            | EventKind::Tool { cell, .. }
+            | EventKind::Paused { cell, .. }
+            | EventKind::Resumed { cell, .. } => *cell = number,
+            EventKind::Note { cell, .. } | EventKind::BudgetReached { cell, .. } => {
+                *cell = cell.map(|_| number);
+            }
+            _ => {}
         }
     }
 

@@ -609,6 +609,11 @@ impl AttemptState {
 }
 
 impl CallState {
+    /// Reports whether a person changed the arguments.
+    pub fn is_edited_by_hand(&self) -> bool {
+        self.changes.iter().any(ArgumentChange::is_by_hand)
+    }
+
     fn apply(&mut self, fact: &ToolFact, at: Millis) {
         match fact {
             ToolFact::Received { id, name, raw } => {

@@ -11,10 +11,15 @@
 //! - Tokens and calls count when their event arrives; cost counts when a cell ends, from its result. Until then the
 //!   cost of its calls is unknown, forever if the run was interrupted.
 
+mod snapshot;
+
 use std::collections::HashMap;
 use std::fmt;
 
 use indexmap::IndexMap;
+use serde::{Deserialize, Serialize};
+
+pub use snapshot::{StatsDurations, StatsSnapshot};
 
 use super::{
     CellKey, EventKind, JudgeSpec, RunEvent, StoredText, ToolFact, ToolResponseSource, TurnFact,
@@ -40,7 +45,7 @@ pub struct RunStats {
 }
 
 /// The statistics of a judge.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct JudgeStats {
     /// The judge's name.
     pub name: String,
@@ -91,7 +96,7 @@ impl JudgeStats {
 }
 
 /// The statistics of a tool.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ToolStats {
     /// The number of calls that models made.
     pub calls: u64,
@@ -116,7 +121,7 @@ pub struct ToolStats {
 }
 
 /// The durations of calls.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CallDurations(Vec<u32>);
 
 impl CallDurations {
@@ -162,7 +167,7 @@ struct OpenCellStats {
 }
 
 /// The position of a tool call in a judge trace.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 struct CallKey {
     turn: TurnIx,
     call: CallIx,
@@ -347,7 +352,10 @@ impl RunStats {
             return;
         };
         match fact {
-            ToolFact::Repaired { changes, .. } => tool.repaired += u64::from(!changes.is_empty()),
+            ToolFact::Repaired { changes, .. } => {
+                // An edit of a person is no repair.
+                tool.repaired += u64::from(changes.iter().any(|change| !change.is_by_hand()));
+            }
             ToolFact::Validated { coerced, .. } => {
                 tool.coerced += u64::from(!coerced.is_empty());
             }

@@ -7,15 +7,18 @@ use std::collections::HashSet;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
 use thiserror::Error;
 use tokio::sync::{mpsc, oneshot};
 
-use super::gate::{Gate, GateAction, GateEdit, GateStop};
+use super::gate::{CellNames, Gate, GateAction, GateEdit, GateStop};
+use super::request_texts::RequestTexts;
 use crate::clock::BoxFuture;
 use crate::event::GatePoint;
-use crate::model::{CellIx, Outcome, RawJson, ToolResponse, Verdict, is_json_object};
+use crate::model::{
+    CellIx, CellName, CellPattern, Outcome, RawJson, ToolResponse, Verdict, is_json_object,
+};
 
 /// A stop at which a trace pauses.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,13 +46,20 @@ pub enum Breakpoint {
     },
     /// `outcome:NAME`: at the end of a trace with this outcome.
     Outcome(Outcome),
+    /// `STOP in CELLS`: a stop of these cells only. CELLS is the beginning of a cell's name, or a glob.
+    In {
+        /// The stop.
+        stop: Box<Breakpoint>,
+        /// The pattern of the names. It contains a `/` or a `*`.
+        cells: String,
+    },
 }
 
 /// The error of a text that is not a breakpoint.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error(
     "`{0}` is not a breakpoint; write turn, call, call:TOOL, call:TOOL:TEXT, answer, rejected, repaired, verdict, verdict:pass, \
-     verdict:fail or outcome:NAME"
+     verdict:fail or outcome:NAME, and after it ` in CELLS` for some cells only (`refund-*/support/tone`)"
 )]
 pub struct BreakpointError(String);
 
@@ -58,6 +68,17 @@ impl FromStr for Breakpoint {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let wrong = || BreakpointError(text.to_owned());
+        // A text in arguments may contain this word, but seldom before a name of a cell.
+        if let Some((stop, cells)) = text.rsplit_once(" in ")
+            && cells.contains(['/', '*'])
+            && !cells.contains(char::is_whitespace)
+        {
+            let stop = stop.trim().parse().map_err(|_| wrong())?;
+            return Ok(Self::In {
+                stop: Box::new(stop),
+                cells: cells.to_owned(),
+            });
+        }
         let (word, rest) = match text.split_once(':') {
             Some((word, rest)) if !rest.is_empty() => (word, Some(rest)),
             Some(_) => return Err(wrong()),
@@ -112,13 +133,14 @@ impl fmt::Display for Breakpoint {
                 passed: Some(false),
             } => f.write_str("verdict:fail"),
             Self::Outcome(outcome) => write!(f, "outcome:{}", outcome.as_str()),
+            Self::In { stop, cells } => write!(f, "{stop} in {cells}"),
         }
     }
 }
 
 impl Breakpoint {
-    /// Returns true if a trace pauses at this stop.
-    pub fn matches(&self, stop: &GateStop<'_>) -> bool {
+    /// Returns true if a trace pauses at this stop. A breakpoint of some cells needs the name of the cell.
+    pub fn matches(&self, stop: &GateStop<'_>, name: Option<&CellName>) -> bool {
         match (self, stop) {
             (Self::Turn, GateStop::BeforeTurn(_))
             | (Self::Answer, GateStop::Answered(_))
@@ -134,6 +156,10 @@ impl Breakpoint {
                 passed.is_none() || verdict.passed == *passed
             }
             (Self::Outcome(outcome), GateStop::Ended(result)) => result.outcome == *outcome,
+            (Self::In { stop: of, cells }, _) => {
+                name.is_some_and(|name| CellPattern::new(cells).matches(name))
+                    && of.matches(stop, name)
+            }
             _ => false,
         }
     }
@@ -195,7 +221,11 @@ impl PausedAt {
     /// Returns the text that a person can edit; `None` at the end of a trace.
     pub fn editable_text(&self) -> Option<String> {
         match self {
-            Self::Turn(text) | Self::Rejected(text) | Self::Answered(text) => Some(text.clone()),
+            // The texts of a request are easier to edit than its JSON.
+            Self::Turn(body) => Some(
+                RequestTexts::find(body).map_or_else(|| body.clone(), |texts| texts.to_document()),
+            ),
+            Self::Rejected(text) | Self::Answered(text) => Some(text.clone()),
             Self::Call { arguments, .. } => Some(arguments.clone()),
             Self::Verdict(verdict) => serde_json::to_string_pretty(verdict).ok(),
             Self::Ended(_) => None,
@@ -206,11 +236,19 @@ impl PausedAt {
     pub fn edit(&self, text: &str) -> Result<GateAction, PauseEditError> {
         let malformed = |expected, why: String| PauseEditError::Malformed { expected, why };
         Ok(match self {
-            Self::Turn(_) => {
-                if !is_json_object(text) {
+            Self::Turn(body) => {
+                // Without headings, the text is the whole request.
+                let texts = RequestTexts::find(body).filter(|_| !is_json_object(text));
+                let edited = match texts {
+                    Some(texts) => texts
+                        .apply(text)
+                        .map_err(|why| malformed("the texts of the request", why))?,
+                    None => text.to_owned(),
+                };
+                if !is_json_object(&edited) {
                     return Err(malformed("a JSON object", "a request is one".to_owned()));
                 }
-                GateAction::ContinueWith(GateEdit::Body(text.to_owned()))
+                GateAction::ContinueWith(GateEdit::Body(edited))
             }
             Self::Call { .. } => {
                 let json = RawJson::parse(text);
@@ -307,9 +345,9 @@ impl BreakpointSet {
         self.version.fetch_add(1, Ordering::SeqCst);
     }
 
-    fn matches(&self, stop: &GateStop<'_>) -> bool {
+    fn matches(&self, stop: &GateStop<'_>, name: Option<&CellName>) -> bool {
         let points = self.points.read().unwrap_or_else(PoisonError::into_inner);
-        points.iter().any(|point| point.matches(stop))
+        points.iter().any(|point| point.matches(stop, name))
     }
 }
 
@@ -325,6 +363,8 @@ pub struct BreakpointGate {
     stepping: Mutex<HashSet<CellIx>>,
     /// The version of the breakpoints at which a person opened the gate.
     opened_at: AtomicU64,
+    /// The names of the run's cells, once the run is prepared.
+    names: OnceLock<Arc<dyn CellNames>>,
 }
 
 impl BreakpointGate {
@@ -347,6 +387,7 @@ impl BreakpointGate {
             paused,
             stepping: Mutex::default(),
             opened_at: AtomicU64::new(CLOSED),
+            names: OnceLock::new(),
         };
         (gate, receiver)
     }
@@ -357,7 +398,8 @@ impl BreakpointGate {
             return false;
         }
         let mut stepping = self.stepping.lock().unwrap_or_else(PoisonError::into_inner);
-        stepping.remove(&cell) || self.breakpoints.matches(stop)
+        let name = self.names.get().and_then(|names| names.find_name(cell));
+        stepping.remove(&cell) || self.breakpoints.matches(stop, name.as_ref())
     }
 
     async fn ask(&self, cell: CellIx, stop: GateStop<'_>) -> GateAction {
@@ -401,6 +443,11 @@ impl Gate for BreakpointGate {
             Box::pin(std::future::ready(GateAction::Continue))
         }
     }
+
+    fn set_names(&self, names: Arc<dyn CellNames>) {
+        // A gate belongs to one run, so the first names are the only ones.
+        _ = self.names.set(names);
+    }
 }
 
 #[cfg(test)]
@@ -424,6 +471,9 @@ mod tests {
             "verdict",
             "verdict:fail",
             "outcome:timeout",
+            "call:fetch_url in refund-*/support/tone",
+            "verdict:fail in refund-02/",
+            "call:search:flights in Rome",
         ] {
             let point = good.parse::<Breakpoint>().expect(good);
             assert_eq!(point.to_string(), good);
@@ -436,6 +486,8 @@ mod tests {
             "outcome",
             "outcome:odd",
             "turn:2",
+            "calls in a/*",
+            "turn in a",
         ] {
             let error = bad.parse::<Breakpoint>().expect_err(bad).to_string();
             assert!(error.contains("is not a breakpoint; write turn"), "{error}");
@@ -444,6 +496,40 @@ mod tests {
         let text = Some("https://a.example".to_owned());
         let tool = Some("fetch_url".to_owned());
         assert_eq!(point, Breakpoint::Call { tool, text });
+    }
+
+    #[derive(Debug)]
+    struct OneName(CellName);
+
+    impl CellNames for OneName {
+        fn find_name(&self, cell: CellIx) -> Option<CellName> {
+            (cell == CellIx(0)).then(|| self.0.clone())
+        }
+    }
+
+    #[tokio::test]
+    async fn breakpoint_of_some_cells_pauses_no_other_cell() {
+        let name: CellName = "refund-02/support/tone~house#2".parse().expect("a name");
+        let end = CellResult::new(Outcome::Pass, "");
+        let is_paused = |cells: &str, cell: u32| {
+            let point = format!("outcome:pass in {cells}").parse().expect("valid");
+            let (gate, _paused) = BreakpointGate::new(vec![point]);
+            gate.set_names(Arc::new(OneName(name.clone())));
+            gate.pauses(CellIx(cell), &GateStop::Ended(&end))
+        };
+        for cells in [
+            "refund-02/",
+            "refund-02/support/tone",
+            "*/tone",
+            "refund-0?/*",
+            "*~house*",
+        ] {
+            assert!(is_paused(cells, 0), "{cells}");
+            assert!(!is_paused(cells, 1), "a cell without a name: {cells}");
+        }
+        for cells in ["refund-03/", "support/tone", "*/ton", "*~other*"] {
+            assert!(!is_paused(cells, 0), "{cells}");
+        }
     }
 
     /// Judges with these breakpoints and decisions; returns the pauses and the facts.

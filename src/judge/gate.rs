@@ -1,8 +1,12 @@
 //! The gate: the stops of a judge trace where a person can pause, edit or end it.
 
+use std::sync::Arc;
+
 use crate::clock::BoxFuture;
 use crate::event::GatePoint;
-use crate::model::{CellIx, CellResult, Outcome, RawJson, Rejection, ToolResponse, Verdict};
+use crate::model::{
+    CellIx, CellName, CellResult, Outcome, RawJson, Rejection, ToolResponse, Verdict,
+};
 use crate::provider::RequestBody;
 use crate::tools::ValidatedCall;
 
@@ -11,6 +15,17 @@ pub trait Gate: Send + Sync {
     /// Waits for a decision, or decides at once. A trace that waits here doesn't hold a permit, and its deadline is
     /// paused.
     fn pass<'a>(&'a self, cell: CellIx, stop: GateStop<'a>) -> BoxFuture<'a, GateAction>;
+
+    /// Takes over the names of the run's cells, before the first stop.
+    fn set_names(&self, names: Arc<dyn CellNames>) {
+        drop(names);
+    }
+}
+
+/// The names of the cells that judges work on.
+pub trait CellNames: Send + Sync + std::fmt::Debug {
+    /// Returns the name of a live cell.
+    fn find_name(&self, cell: CellIx) -> Option<CellName>;
 }
 
 /// A stop, with the thing that a person can inspect there.

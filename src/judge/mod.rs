@@ -36,6 +36,7 @@ mod prompt;
 mod prompt_sections;
 mod prompt_shots;
 mod reply_frame;
+mod request_texts;
 pub mod rules;
 mod seen;
 mod similarity;
@@ -73,7 +74,7 @@ pub use evidence::{
     EvidenceKey, EvidenceLookup, EvidenceMissPolicy, EvidenceStore, LiveEvidence, NoEvidence,
     ReplayedEvidence,
 };
-pub use gate::{Gate, GateAction, GateEdit, GateStop, OpenGate};
+pub use gate::{CellNames, Gate, GateAction, GateEdit, GateStop, OpenGate};
 pub use message_parts::collect_judged_messages;
 pub use parts::PartsFormat;
 pub use prompt::{JudgePrompt, PromptFrame, render_prompt};

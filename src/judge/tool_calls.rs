@@ -356,10 +356,7 @@ impl ToolCallRunner<'_> {
     ) -> Result<ValidatedCall, Rejection> {
         // The same checks as for the model's arguments: a person can make mistakes too.
         let edited = tools::prepare_call_catching_panics(self.tools, tool, args.get(), self.seen);
-        let mut changes = vec![ArgumentChange {
-            path: String::new(),
-            what: "edited by hand".to_owned(),
-        }];
+        let mut changes = vec![ArgumentChange::by_hand()];
         changes.extend(edited.changes);
         let canonical = edited.canonical.unwrap_or(args);
         self.cx

@@ -221,6 +221,20 @@ impl CellPattern {
         }
     }
 
+    /// Reports whether a cell matches: its name, or its name without judge and repeat.
+    pub fn matches(&self, name: &CellName) -> bool {
+        let full = name.to_string();
+        let Some(glob) = &self.glob else {
+            return full.starts_with(&self.text);
+        };
+        let decision = CellName {
+            judge: None,
+            repeat: None,
+            ..name.clone()
+        };
+        glob.is_match(&full) || glob.is_match(decision.to_string())
+    }
+
     /// Returns the selected cells: the exact name alone if it exists, else all matches of the glob or prefix.
     pub fn select<'n>(&self, names: &'n [String]) -> Vec<&'n String> {
         // An exact name can also be the beginning of others, such as `#1` of `#10`.

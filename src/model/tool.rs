@@ -51,6 +51,24 @@ pub struct ArgumentChange {
     pub what: String,
 }
 
+impl ArgumentChange {
+    /// The words of a change that a person made.
+    const BY_HAND: &str = "edited by hand";
+
+    /// Returns the change of arguments that a person wrote.
+    pub fn by_hand() -> Self {
+        Self {
+            path: String::new(),
+            what: Self::BY_HAND.to_owned(),
+        }
+    }
+
+    /// Reports whether a person made the change. All others are repairs or coercions.
+    pub fn is_by_hand(&self) -> bool {
+        self.what == Self::BY_HAND
+    }
+}
+
 /// The response of a tool, as the model sees it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolResponse {

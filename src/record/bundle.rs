@@ -9,7 +9,7 @@
 //! Responsible for writing and unpacking it. Does not choose runs. A bundle comes from elsewhere, so every name in it is
 //! checked before a file is created.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::follow_ups::FOLLOW_UPS_FILE;
+use super::partial_log::{PartialLog, read_partial_log};
 use super::{EVENTS_FILE, RecordedRun, RunStore};
 use crate::event::RunState;
 use crate::model::{CellIx, RunId};
@@ -84,23 +85,18 @@ pub struct ReusedRuns {
 }
 
 impl RunStore {
-    /// Finds the runs whose verdicts a run reuses, directly or through another run. `cells` limits the search in the run
-    /// itself; `None` means all.
-    pub fn find_reused_runs(
-        &self,
-        run: &RecordedRun,
-        cells: Option<&[CellIx]>,
-    ) -> Result<ReusedRuns, super::RecordError> {
+    /// Finds the runs whose verdicts a run reuses, directly or through another run.
+    pub fn find_reused_runs(&self, run: &RecordedRun) -> Result<ReusedRuns, super::RecordError> {
         let mut found = ReusedRuns::default();
         let mut known: HashSet<RunId> = HashSet::from([run.id.clone()]);
-        let mut waiting: Vec<RunId> = list_reused(&run.read_state()?, cells);
+        let mut waiting: Vec<RunId> = list_reused(&run.read_final_state()?.state);
         while let Some(id) = waiting.pop() {
             if !known.insert(id.clone()) {
                 continue;
             }
             match self.resolve(&id.0) {
                 Ok(older) => {
-                    waiting.extend(list_reused(&older.read_state()?, None));
+                    waiting.extend(list_reused(&older.read_final_state()?.state));
                     found.runs.push(older);
                 }
                 Err(_) => found.missing.push(id),
@@ -110,21 +106,29 @@ impl RunStore {
     }
 }
 
-fn list_reused(state: &RunState, cells: Option<&[CellIx]>) -> Vec<RunId> {
-    let all = (0..).map(CellIx).zip(&state.cells);
-    let chosen = all.filter(|(at, _)| cells.is_none_or(|cells| cells.contains(at)));
-    let mut runs: Vec<RunId> = chosen
-        .filter_map(|(_, cell)| cell.result.as_ref()?.cached.clone())
+fn list_reused(state: &RunState) -> Vec<RunId> {
+    let cells = state.cells.iter();
+    let mut runs: Vec<RunId> = cells
+        .filter_map(|cell| cell.result.as_ref()?.cached.clone())
         .collect();
     runs.sort();
     runs.dedup();
     runs
 }
 
+/// A run of a bundle.
+#[derive(Debug, Clone)]
+pub struct BundledRun {
+    /// The run.
+    pub run: RecordedRun,
+    /// The cells that the bundle contains; `None` for all.
+    pub cells: Option<BTreeSet<CellIx>>,
+}
+
 /// Writes a bundle. `runs[0]` is the exported run.
 pub fn write_bundle(
     out: &mut dyn Write,
-    runs: &[RecordedRun],
+    runs: &[BundledRun],
     cell: Option<&str>,
 ) -> io::Result<()> {
     let Some(first) = runs.first() else {
@@ -133,19 +137,32 @@ pub fn write_bundle(
     let manifest = BundleManifest {
         bundle: VERSION,
         dicta: env!("CARGO_PKG_VERSION").to_owned(),
-        run: first.id.clone(),
+        run: first.run.id.clone(),
         cell: cell.map(str::to_owned),
-        runs: runs.iter().map(|run| run.id.clone()).collect(),
+        runs: runs.iter().map(|one| one.run.id.clone()).collect(),
     };
     let text = serde_json::to_vec_pretty(&manifest)?;
     write_entry(out, MANIFEST, text.len() as u64, &mut text.as_slice())?;
-    for run in runs {
+    for BundledRun { run, cells } in runs {
         let folder = format!("{RUNS}/{}", run.id);
-        let log = run.dir.join(EVENTS_FILE);
-        write_file(out, &format!("{folder}/{EVENTS_FILE}"), &log)?;
-        let follow_ups = run.dir.join(FOLLOW_UPS_FILE);
-        if follow_ups.is_file() {
-            write_file(out, &format!("{folder}/{FOLLOW_UPS_FILE}"), &follow_ups)?;
+        let part = match cells {
+            None => None,
+            Some(cells) => Some(read_partial_log(run, cells).map_err(io::Error::other)?),
+        };
+        if let Some(part) = &part {
+            let name = format!("{folder}/{EVENTS_FILE}");
+            write_text(out, &name, &part.lines)?;
+            let follow_ups = renumber_follow_ups(run, part)?;
+            if !follow_ups.is_empty() {
+                write_text(out, &format!("{folder}/{FOLLOW_UPS_FILE}"), &follow_ups)?;
+            }
+        } else {
+            let log = run.dir.join(EVENTS_FILE);
+            write_file(out, &format!("{folder}/{EVENTS_FILE}"), &log)?;
+            let follow_ups = run.dir.join(FOLLOW_UPS_FILE);
+            if follow_ups.is_file() {
+                write_file(out, &format!("{folder}/{FOLLOW_UPS_FILE}"), &follow_ups)?;
+            }
         }
         let mut blobs: Vec<PathBuf> = std::fs::read_dir(run.dir.join("blobs"))
             // A run with short texts has no blobs.
@@ -157,13 +174,34 @@ pub fn write_bundle(
         blobs.sort();
         for blob in blobs {
             let name = blob.file_name().and_then(|name| name.to_str());
-            if let Some(name) = name.filter(|name| is_blob_name(name)) {
+            let is_needed = |name: &str| {
+                is_blob_name(name) && part.as_ref().is_none_or(|part| part.blobs.contains(name))
+            };
+            if let Some(name) = name.filter(|name| is_needed(name)) {
                 write_file(out, &format!("{folder}/blobs/{name}"), &blob)?;
             }
         }
     }
     // Two empty blocks end an archive.
     out.write_all(&[0; BLOCK * 2])
+}
+
+fn write_text(out: &mut dyn Write, name: &str, text: &[u8]) -> io::Result<()> {
+    let mut content = text;
+    write_entry(out, name, text.len() as u64, &mut content)
+}
+
+/// Returns the lines of the follow-up questions about the cells of a part, with their numbers in the part.
+fn renumber_follow_ups(run: &RecordedRun, part: &PartialLog) -> io::Result<Vec<u8>> {
+    let mut lines = Vec::new();
+    for (whole, number) in &part.cells {
+        for mut follow_up in run.read_follow_ups(*whole) {
+            follow_up.cell = *number;
+            serde_json::to_writer(&mut lines, &follow_up)?;
+            lines.push(b'\n');
+        }
+    }
+    Ok(lines)
 }
 
 fn write_file(out: &mut dyn Write, name: &str, path: &Path) -> io::Result<()> {
@@ -366,7 +404,7 @@ fn read_manifest(text: &[u8]) -> Result<BundleManifest, String> {
 mod tests {
     use super::*;
 
-    fn run_in(dir: &Path, id: &str, blob: Option<&str>) -> RecordedRun {
+    fn run_in(dir: &Path, id: &str, blob: Option<&str>) -> BundledRun {
         let dir = dir.join(id);
         std::fs::create_dir_all(dir.join("blobs")).expect("made");
         std::fs::write(dir.join(EVENTS_FILE), format!("{{\"of\":\"{id}\"}}\n")).expect("written");
@@ -374,11 +412,12 @@ mod tests {
             let name = "ab".repeat(32);
             std::fs::write(dir.join("blobs").join(name), text).expect("written");
         }
-        RecordedRun {
+        let run = RecordedRun {
             id: RunId(id.to_owned()),
             dir,
             key: None,
-        }
+        };
+        BundledRun { run, cells: None }
     }
 
     fn bundle(dir: &Path, long: &str) -> (PathBuf, Vec<u8>) {

@@ -9,6 +9,7 @@
 //! <time>-<4 letters>/        0700; the letters alone name the run
 //!   events.jsonl             0600; {"seq":N,"at":M,"kind":{...},"mac":"…","crc":"…"} a line, the header first
 //!   blobs/<BLAKE3 in hex>    texts over 4 KB, each once
+//!   events.index             0600; the index of a large log, which dicta builds again if it is absent or stale
 //!   lock                     flock while recorded; holds the process id
 //!   pinned                   present if the user pinned the run; `dicta runs prune` keeps it then
 //! ```
@@ -29,8 +30,10 @@ mod history;
 mod index;
 mod lines;
 mod lock;
+mod log_index;
 mod newest_verdicts;
 mod noise;
+mod partial_log;
 mod player;
 mod prune;
 mod reader;
@@ -55,7 +58,9 @@ use crate::event::RunEvent;
 use crate::model::RunId;
 
 pub use blobs::{FolderBlobs, MAX_BLOB_BYTES};
-pub use bundle::{BundleError, BundleManifest, ReusedRuns, is_bundle, unpack_bundle, write_bundle};
+pub use bundle::{
+    BundleError, BundleManifest, BundledRun, ReusedRuns, is_bundle, unpack_bundle, write_bundle,
+};
 pub use family::FamilyMember;
 pub use follow_ups::FollowUp;
 #[cfg(test)]
@@ -66,9 +71,10 @@ pub use history::{
     StateTranscript, find_edits, pair_replaced_evals,
 };
 pub use index::{CacheEntry, CacheIndex, EvidenceUsed, RecordedToolCall};
+pub use log_index::{FinalState, LogIndex, OutlineEvent, StateAt};
 pub use newest_verdicts::{NewestVerdicts, RecordedResult, decide_under};
 pub use noise::{NoiseRecords, RepeatedQuestion, RepeatedVerdicts};
-pub use player::{Playback, PlaybackSpeed, Player, SeekResult, StepUnit, play_events};
+pub use player::{Playback, PlaybackSpeed, Player, RecordedLog, SeekResult, StepUnit, play_events};
 pub use prune::{KeepReason, PrunePlan, PruneRules, StoredRun};
 pub use reader::{EventReader, LogEnding, parse_log};
 pub use recorded_plan::{PlannedCell, PlannedRange, RecordedPlan};

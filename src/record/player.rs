@@ -5,10 +5,12 @@
 //! reports when the state must restart. [`play_events`] sleeps on a clock.
 
 use std::borrow::Borrow;
+use std::ops::Range;
 use std::sync::Arc;
 
+use super::log_index::{LogIndex, OutlineEvent};
 use crate::clock::Clock;
-use crate::event::{EventKind, RunEvent, TurnFact};
+use crate::event::{EventKind, RunEvent, RunHeader, TurnFact};
 use crate::model::Millis;
 
 /// The speed of a replay, as a factor of the recorded speed.
@@ -81,44 +83,156 @@ pub enum StepUnit {
     Cell,
 }
 
-/// The events to apply after a jump.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum SeekResult<'p> {
+/// The positions of the events to apply after a jump.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SeekResult {
     /// Apply these events to the current state.
-    Forward(&'p [RunEvent]),
+    Forward(Range<usize>),
     /// Apply these events to an empty state.
-    Restart(&'p [RunEvent]),
+    Restart(Range<usize>),
 }
 
-/// A recording with a position. It shares the events without copying them, because a log may be large.
+/// The events of a recording: all of them, or the index of a log that is too large for memory.
+#[derive(Debug, Clone)]
+pub enum RecordedLog {
+    /// All events.
+    Events(Arc<Vec<RunEvent>>),
+    /// The index of the log.
+    Indexed(Arc<LogIndex>),
+}
+
+impl From<Vec<RunEvent>> for RecordedLog {
+    fn from(events: Vec<RunEvent>) -> Self {
+        Self::Events(Arc::new(events))
+    }
+}
+
+impl From<Arc<Vec<RunEvent>>> for RecordedLog {
+    fn from(events: Arc<Vec<RunEvent>>) -> Self {
+        Self::Events(events)
+    }
+}
+
+impl PartialEq for RecordedLog {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Events(a), Self::Events(b)) => a == b,
+            (Self::Indexed(a), Self::Indexed(b)) => Arc::ptr_eq(a, b),
+            _ => false,
+        }
+    }
+}
+
+impl RecordedLog {
+    /// Returns the number of events.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Events(events) => events.len(),
+            Self::Indexed(index) => index.len(),
+        }
+    }
+
+    /// Reports whether there are no events.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Returns the time of an event.
+    pub fn at(&self, position: usize) -> Option<Millis> {
+        match self {
+            Self::Events(events) => events.get(position).map(|event| event.at),
+            Self::Indexed(index) => index.at(position),
+        }
+    }
+
+    /// Returns the header.
+    pub fn header(&self) -> Option<&RunHeader> {
+        match &self.outline().first()?.kind {
+            EventKind::RunStarted(header) => Some(header),
+            _ => None,
+        }
+    }
+
+    /// Reports whether the log contains the end of the run.
+    pub fn has_end(&self) -> bool {
+        match self {
+            Self::Events(events) => matches!(
+                events.last().map(|event| &event.kind),
+                Some(EventKind::RunFinished(_))
+            ),
+            Self::Indexed(index) => index.has_end(),
+        }
+    }
+
+    /// Returns the events that plan, start and end cells, in order; of a log without index, all events.
+    pub fn outline(&self) -> &[RunEvent] {
+        match self {
+            Self::Events(events) => events,
+            Self::Indexed(index) => index.outline(),
+        }
+    }
+
+    /// Returns the events of [`RecordedLog::outline`] from a position on, with their positions.
+    pub fn outline_from(&self, from: usize) -> Box<dyn Iterator<Item = OutlineEvent<'_>> + '_> {
+        match self {
+            Self::Events(events) => {
+                let rest = events.iter().enumerate().skip(from);
+                Box::new(rest.map(|(position, event)| OutlineEvent { position, event }))
+            }
+            Self::Indexed(index) => Box::new(index.outline_from(from)),
+        }
+    }
+
+    fn position_at(&self, at: Millis) -> usize {
+        match self {
+            // The recorder's times never decrease.
+            Self::Events(events) => events.partition_point(|event| event.at <= at),
+            Self::Indexed(index) => index.position_at(at),
+        }
+    }
+
+    fn ends(&self, position: usize, unit: StepUnit) -> bool {
+        match (self, unit) {
+            (_, StepUnit::Event) => true,
+            (Self::Events(events), StepUnit::Turn) => ends_turn(&events[position].kind),
+            (Self::Events(events), StepUnit::Cell) => ends_cell(&events[position].kind),
+            (Self::Indexed(index), StepUnit::Turn) => index.ends_turn(position),
+            (Self::Indexed(index), StepUnit::Cell) => index.ends_cell(position),
+        }
+    }
+}
+
+/// A recording with a position. It shares the events without copying them, because a log may be large. Methods that move
+/// it return the positions of the events to apply.
 #[derive(Debug, Clone)]
 pub struct Player {
-    events: Arc<Vec<RunEvent>>,
+    log: RecordedLog,
     next: usize,
     playback: Playback,
 }
 
 impl Player {
     /// Creates a player at the beginning, paused.
-    pub fn new(events: impl Into<Arc<Vec<RunEvent>>>) -> Self {
-        let events = events.into();
-        let at = events.first().map_or(Millis(0), |event| event.at);
+    pub fn new(log: impl Into<RecordedLog>) -> Self {
+        let log = log.into();
+        let at = log.at(0).unwrap_or(Millis(0));
         Self {
-            events,
+            log,
             next: 0,
             playback: Playback::Paused { at },
         }
     }
 
-    /// Returns all events of the recording.
-    pub fn events(&self) -> &Arc<Vec<RunEvent>> {
-        &self.events
+    /// Returns the recording.
+    pub fn log(&self) -> &RecordedLog {
+        &self.log
     }
 
     /// Returns the times of the first and the last event.
     pub fn span(&self) -> (Millis, Millis) {
-        let at = |event: Option<&RunEvent>| event.map_or(Millis(0), |event| event.at);
-        (at(self.events.first()), at(self.events.last()))
+        let last = self.len().checked_sub(1).and_then(|last| self.log.at(last));
+        let or_zero = |at: Option<Millis>| at.unwrap_or(Millis(0));
+        (or_zero(self.log.at(0)), or_zero(last))
     }
 
     /// Returns whether time passes, and the speed.
@@ -133,17 +247,17 @@ impl Player {
 
     /// Returns the number of events.
     pub fn len(&self) -> usize {
-        self.events.len()
+        self.log.len()
     }
 
     /// Reports whether there are no events.
     pub fn is_empty(&self) -> bool {
-        self.events.is_empty()
+        self.log.is_empty()
     }
 
     /// Reports whether all events were returned.
     pub fn is_finished(&self) -> bool {
-        self.next == self.events.len()
+        self.next == self.len()
     }
 
     /// Returns the time of the recording when the clock shows `now`.
@@ -171,92 +285,79 @@ impl Player {
     }
 
     /// Returns the events that are due when the clock shows `now`, each once.
-    pub fn take_due(&mut self, now: Millis) -> &[RunEvent] {
+    pub fn take_due(&mut self, now: Millis) -> Range<usize> {
         let from = self.next;
         // Several events may have the same time, or a slow frame may have missed some.
         while self.time_to_next(now) == Some(Millis(0)) {
             self.next += 1;
         }
-        &self.events[from..self.next]
+        from..self.next
     }
 
     /// Returns the time until the next event; `None` while paused and at the end.
     pub fn time_to_next(&self, now: Millis) -> Option<Millis> {
-        let event = self.events.get(self.next)?;
+        let next_at = self.log.at(self.next)?;
         match self.playback {
             Playback::Paused { .. } => None,
             Playback::Playing { at, since, speed } => {
-                Some((since + speed.to_clock_time(event.at - at)) - now)
+                Some((since + speed.to_clock_time(next_at - at)) - now)
             }
         }
     }
 
     /// Moves forward by one event, turn or cell, and pauses there.
-    pub fn step(&mut self, unit: StepUnit) -> &[RunEvent] {
+    pub fn step(&mut self, unit: StepUnit) -> Range<usize> {
         let from = self.next;
-        let rest = &self.events[from..];
-        let end = match unit {
-            StepUnit::Event => Some(0),
-            StepUnit::Turn => rest.iter().position(|event| ends_turn(&event.kind)),
-            StepUnit::Cell => rest.iter().position(|event| ends_cell(&event.kind)),
-        };
-        self.next = end.map_or(self.events.len(), |end| {
-            // Without any more events, `Event` finds position 0 and stays at the end.
-            (from + end + 1).min(self.events.len())
-        });
+        let len = self.len();
+        let end = (from..len).find(|position| self.log.ends(*position, unit));
+        self.next = end.map_or(len, |end| end + 1);
         self.pause_at_position();
-        &self.events[from..self.next]
+        from..self.next
     }
 
     /// Moves to the position after `position` events, and pauses there.
-    pub fn seek(&mut self, position: usize) -> SeekResult<'_> {
+    pub fn seek(&mut self, position: usize) -> SeekResult {
         let from = self.next;
-        self.next = position.min(self.events.len());
+        self.next = position.min(self.len());
         self.pause_at_position();
-        if self.next >= from {
-            SeekResult::Forward(&self.events[from..self.next])
-        } else {
-            // The state has no undo, so a move back applies all events again.
-            SeekResult::Restart(&self.events[..self.next])
-        }
+        self.describe_move(from)
     }
 
     /// Moves to a time of the recording and pauses there, also between two events. So small moves can cross a long
     /// gap.
-    pub fn seek_to_time(&mut self, at: Millis) -> SeekResult<'_> {
+    pub fn seek_to_time(&mut self, at: Millis) -> SeekResult {
         let (first, last) = self.span();
         let at = at.clamp(first, last.max(first));
         let from = self.next;
         self.next = self.position_at(at);
         self.playback = Playback::Paused { at };
-        if self.next >= from {
-            SeekResult::Forward(&self.events[from..self.next])
-        } else {
-            SeekResult::Restart(&self.events[..self.next])
-        }
+        self.describe_move(from)
     }
 
     /// Returns the position at a time of the recording.
     pub fn position_at(&self, at: Millis) -> usize {
-        // The recorder's times never decrease.
-        self.events.partition_point(|event| event.at <= at)
+        self.log.position_at(at)
+    }
+
+    fn describe_move(&self, from: usize) -> SeekResult {
+        if self.next >= from {
+            SeekResult::Forward(from..self.next)
+        } else {
+            // The state has no undo, so a move back applies all events again.
+            SeekResult::Restart(0..self.next)
+        }
     }
 
     /// Returns the current time of the recording, at most its end. Later playing must not skip events that are
     /// appended there.
     fn clamped_recording_time(&self, now: Millis) -> Millis {
-        let end = self.events.last().map_or(Millis(0), |event| event.at);
+        let (_, end) = self.span();
         self.recording_time(now).min(end)
     }
 
     fn pause_at_position(&mut self) {
-        let last = self
-            .next
-            .checked_sub(1)
-            .and_then(|last| self.events.get(last));
-        let at = last
-            .or(self.events.first())
-            .map_or(Millis(0), |event| event.at);
+        let last = self.next.checked_sub(1).and_then(|last| self.log.at(last));
+        let at = last.or(self.log.at(0)).unwrap_or(Millis(0));
         self.playback = Playback::Paused { at };
     }
 }

@@ -35,6 +35,9 @@ pub struct EventReader {
     path: PathBuf,
     line: Vec<u8>,
     line_number: u64,
+    /// The offset of the line, and of the byte after its line break.
+    line_start: u64,
+    line_end: u64,
     /// The reader parses only these kinds; all kinds if empty.
     wanted_tags: &'static [EventTag],
     /// The expected number of the next event, if it is known.
@@ -155,6 +158,8 @@ impl EventReader {
             path,
             line: Vec::new(),
             line_number: 0,
+            line_start: 0,
+            line_end: 0,
             wanted_tags,
             next_seq: Some(0),
             gap_reported: false,
@@ -273,18 +278,17 @@ impl EventReader {
         self.next_seq = seq.checked_add(1);
     }
 
-    /// Parses the line, if it is an event with a wanted tag.
-    /// Replaces the default ids of an earlier dicta, so that its runs match today's transcripts.
-    fn upgrade_ids(&mut self, kind: &mut EventKind) {
-        match kind {
-            EventKind::RunStarted(header) => self.has_earlier_ids = header.has_earlier_ids(),
-            EventKind::CellsPlanned { transcript, .. } if self.has_earlier_ids => {
-                transcript.upgrade_default_id();
-            }
-            _ => {}
-        }
+    /// Returns the last line that was read, without its line break.
+    pub(super) fn line(&self) -> &[u8] {
+        &self.line
     }
 
+    /// Returns the offset of that line. Valid up to the first line that is too long.
+    pub(super) fn line_start(&self) -> u64 {
+        self.line_start
+    }
+
+    /// Parses the line, if it is an event with a wanted tag.
     fn parse_line(&mut self, kind: LogLineKind) -> Result<Option<RunEvent>, RecordError> {
         if self.line.iter().all(u8::is_ascii_whitespace) {
             return Ok(None);
@@ -443,6 +447,8 @@ impl Iterator for EventReader {
                 Ok(None) => self.at_end = true,
                 Ok(Some(kind)) => {
                     self.line_number += 1;
+                    self.line_start = self.line_end;
+                    self.line_end += self.line.len() as u64 + 1;
                     match self.parse_line(kind) {
                         Err(error) => {
                             self.at_end = true;
@@ -450,7 +456,7 @@ impl Iterator for EventReader {
                         }
                         Ok(None) => {}
                         Ok(Some(mut event)) => {
-                            self.upgrade_ids(&mut event.kind);
+                            upgrade_ids(&mut self.has_earlier_ids, &mut event.kind);
                             if self.read == 0 && !matches!(event.kind, EventKind::RunStarted(_)) {
                                 self.warn("the log does not begin with its header");
                             }
@@ -463,6 +469,18 @@ impl Iterator for EventReader {
             }
         }
         None
+    }
+}
+
+/// Replaces the default ids of an earlier dicta, so that its runs match today's transcripts. `has_earlier_ids` follows
+/// from the header.
+pub(super) fn upgrade_ids(has_earlier_ids: &mut bool, kind: &mut EventKind) {
+    match kind {
+        EventKind::RunStarted(header) => *has_earlier_ids = header.has_earlier_ids(),
+        EventKind::CellsPlanned { transcript, .. } if *has_earlier_ids => {
+            transcript.upgrade_default_id();
+        }
+        _ => {}
     }
 }
 

@@ -36,6 +36,13 @@ impl RecordKey {
             secret,
         ))
     }
+
+    /// Returns the keyed digest of an index of a log.
+    pub(super) fn hash_index(&self, index: &[u8]) -> [u8; 32] {
+        // Another key than that of the lines, so that no line can serve as an index.
+        let key = blake3::derive_key("dicta 2026-11 index of a log", &self.0);
+        *blake3::keyed_hash(&key, index).as_bytes()
+    }
 }
 
 impl fmt::Debug for RecordKey {

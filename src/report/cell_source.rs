@@ -15,6 +15,25 @@ pub trait CellSource {
 
     /// Returns the run with this number, see [`RecordedCell::run`]; `None` for cells without a recording.
     fn find_run(&self, number: u32) -> Option<&RecordedRun>;
+
+    /// Returns the traces of those cells of a run whose verdicts it reused, from the runs that judged them.
+    fn find_reused_traces(
+        &self,
+        run: &RecordedRun,
+        cells: &HashSet<CellIx>,
+    ) -> HashMap<CellIx, JudgedTrace> {
+        let _nothing_is_reused = (run, cells);
+        HashMap::new()
+    }
+}
+
+/// A judge trace, and the run that has it.
+#[derive(Debug)]
+pub struct JudgedTrace {
+    /// The run.
+    pub run: RecordedRun,
+    /// The cell with its trace.
+    pub cell: CellState,
 }
 
 impl CellSource for History {
@@ -32,7 +51,8 @@ impl CellSource for History {
 pub(super) fn read_cells(
     run: &RecordedRun,
     wanted: &HashSet<CellIx>,
-) -> HashMap<CellIx, CellState> {
+    source: &dyn CellSource,
+) -> HashMap<CellIx, JudgedTrace> {
     let mut state = RunState::default();
     let read = run.for_each_event(|event| {
         let is_wanted = match &event.kind {
@@ -48,9 +68,23 @@ pub(super) fn read_cells(
     });
     // The part before a damaged place is still worth reading, so an error only ends the reading.
     drop(read);
+    let is_reused = |number: &CellIx| {
+        let cell = state.cells.get(number.index());
+        let result = cell.and_then(|cell| cell.result.as_deref());
+        result.is_some_and(|result| result.cached.is_some())
+    };
+    let reused: HashSet<CellIx> = wanted.iter().copied().filter(is_reused).collect();
+    let mut traces = if reused.is_empty() {
+        HashMap::new()
+    } else {
+        source.find_reused_traces(run, &reused)
+    };
     let cells = state.cells.into_iter().zip(0..);
-    cells
-        .map(|(cell, number)| (CellIx(number), cell))
-        .filter(|(number, _)| wanted.contains(number))
-        .collect()
+    for (cell, number) in cells.map(|(cell, number)| (cell, CellIx(number))) {
+        if wanted.contains(&number) {
+            let run = run.clone();
+            traces.entry(number).or_insert(JudgedTrace { run, cell });
+        }
+    }
+    traces
 }

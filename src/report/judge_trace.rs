@@ -246,8 +246,12 @@ fn write_call(out: &mut TraceText, call: &CallState, blobs: &dyn BlobSource) {
         let _infallible = writeln!(out, "canonical: {}", canonical.get());
     }
     // Repairs correct the syntax, coercions the types of values.
-    for (what, changes) in [("changed", &call.changes), ("coerced", &call.coerced)] {
+    for (what, changes) in [("repaired", &call.changes), ("coerced", &call.coerced)] {
         for change in changes {
+            if change.is_by_hand() {
+                let _infallible = writeln!(out, "{}", change.what);
+                continue;
+            }
             let gap = if change.path.is_empty() { "" } else { " " };
             let _infallible = writeln!(out, "{what}{gap}{}: {}", change.path, change.what);
         }
@@ -256,7 +260,7 @@ fn write_call(out: &mut TraceText, call: &CallState, blobs: &dyn BlobSource) {
     // The verdict is printed with its own heading, so its values are left out.
     let values = call.values.as_ref().filter(|_| call.name != SUBMIT_VERDICT);
     if let Some(values) = values.filter(|values| values.get() != written) {
-        let _infallible = writeln!(out, "called with: {}", values.get());
+        let _infallible = writeln!(out, "validated: {}", values.get());
     }
     if let Some(CallRejection { rule, text }) = &call.rejected {
         let what = if call.evidence_missed {

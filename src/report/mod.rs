@@ -43,7 +43,7 @@ mod wrap;
 use std::io;
 use std::path::Path;
 
-pub use cell_source::CellSource;
+pub use cell_source::{CellSource, JudgedTrace};
 pub use csv::{CsvReportWriter, format_csv};
 pub use decision_csv::write_decision_csv;
 pub use edit_words::{describe_edit, describe_edit_briefly, describe_entry_edits};

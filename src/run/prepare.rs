@@ -324,6 +324,7 @@ impl RunDraft {
         let budget = Arc::new(Budget::new(limits, Arc::clone(clock)));
         // Step: build the judges.
         let names = Arc::new(LiveCellNames::default());
+        options.gate.set_names(Arc::clone(&names) as _);
         let build_cx = JudgeBuildCx {
             env,
             clock,

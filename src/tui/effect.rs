@@ -16,13 +16,14 @@ use super::state::follow_ups::{FollowUpKey, FollowUpOrder};
 use super::state::judge_trace::CellRef;
 use super::state::pauses::EditTarget;
 use super::state::readable_request::RequestKey;
+use super::state::replay::ReplayRequest;
 use super::state::runs::RunTicket;
 use super::state::variants::VariantListing;
 use crate::compare::{QueueEval, StratumProperty};
 use crate::event::RecordedRequest;
 use crate::judge::{Breakpoint, PauseDecision};
 use crate::model::{Blob, CellIx, CellName, JudgeConfig, RunId, TranscriptRef};
-use crate::record::RecordedCell;
+use crate::record::{LogIndex, RecordedCell};
 use crate::review::{
     EvalDraft, ModeList, ReviewFiles, ReviewNote, ReviewPlace, ReviewSession, SuggestionOrder,
     UndoStep,
@@ -223,6 +224,12 @@ pub(crate) enum Effect {
         workspace: Option<Arc<Workspace>>,
         dir: Option<PathBuf>,
     },
+    /// Read a part of the indexed log of a replay.
+    ReadReplayPart {
+        ticket: RunTicket,
+        index: Shared<LogIndex>,
+        request: ReplayRequest,
+    },
     /// Read the history of the workspace.
     ReadHistory {
         number: u64,
@@ -309,6 +316,8 @@ pub(crate) enum Effect {
         listing: Shared<VariantListing>,
         position: usize,
     },
+    /// Cancel the runs of variants.
+    CancelVariants,
     /// Read a review. `more` extends its sample.
     OpenReview {
         number: u64,

@@ -23,6 +23,7 @@ use super::state::labelling::ScreenFigures;
 use super::state::overlay::AvailableJudge;
 use super::state::pauses::EditTarget;
 use super::state::readable_request::{ReadableRequest, RequestKey};
+use super::state::replay::ReplayPart;
 use super::state::runs::RunTicket;
 use super::state::transcript_source::TranscriptSourceText;
 use super::state::variants::VariantListing;
@@ -34,7 +35,7 @@ use crate::handlers::TranscriptSpan;
 use crate::judge::PausedAt;
 use crate::model::{Blob, CellIx, RecordedDraw, RunId, TranscriptRef, WallTime};
 use crate::record::{
-    FollowUp, LogIntegrity, NewestVerdicts, NoiseRecords, RecordedCell as HistoryCell,
+    FollowUp, LogIntegrity, NewestVerdicts, NoiseRecords, RecordedCell as HistoryCell, RecordedLog,
 };
 use crate::review::{
     DraftHits, JudgeSuggestions, NoteGroup, ReviewSession, SuggestionOrder, UndoStep,
@@ -278,9 +279,14 @@ pub(crate) enum Msg {
     ReplayRead {
         run: RunId,
         dir: PathBuf,
-        log: Result<Arc<Vec<RunEvent>>, TaskFailure>,
+        log: Result<RecordedLog, TaskFailure>,
         warnings: Vec<String>,
         integrity: LogIntegrity,
+    },
+    /// A part of the indexed log of a replay was read.
+    ReplayPartRead {
+        ticket: RunTicket,
+        part: Result<ReplayPart, TaskFailure>,
     },
     /// The history was read.
     HistoryRead {

@@ -9,7 +9,7 @@ mod record;
 mod renames;
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::content::HiddenTextRequest;
 use super::state::cells::hash_digest;
@@ -23,7 +23,7 @@ use crate::event::{
 };
 use crate::handlers::{CompileCx, CompiledEval, EvalTypeRegistry, Subject, TranscriptSpan};
 use crate::model::{Blob, CellIx, TranscriptRef};
-use crate::record::{FolderBlobs, RecordedRun};
+use crate::record::{FolderBlobs, LogIndex, RecordedRun};
 use crate::theme::{Role, StyledSpan};
 use crate::tools::find_hidden_ranges;
 use crate::transcript::{FieldMapping, RecordSpan, TranscriptFile, parse_native};
@@ -36,13 +36,66 @@ pub(crate) use renames::follow_renames;
 /// The number of events between two checks for cancellation.
 const EVENTS_PER_CHECK: usize = 512;
 
+/// The index of the large log that was read last, so that the next cell of the same run opens at once.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct LastIndex(Arc<Mutex<Option<Arc<LogIndex>>>>);
+
+impl LastIndex {
+    /// Returns the index of a run's log; `None` if the log is read as a whole.
+    pub(crate) fn open(&self, run: &RecordedRun) -> Option<Arc<LogIndex>> {
+        // A panic during another read leaves a valid index.
+        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = last.as_ref()
+            && known.run().dir == run.dir
+            && known.is_current()
+        {
+            return Some(Arc::clone(known));
+        }
+        let index = Arc::new(run.open_index()?);
+        *last = Some(Arc::clone(&index));
+        Some(index)
+    }
+}
+
 /// Reads one cell of a recording. Returns None if the request was cancelled first.
 pub(crate) fn read_recorded_cell(
     run: &RecordedRun,
     which: &CellRef,
+    last_index: &LastIndex,
     outdated: &dyn Fn() -> bool,
 ) -> Option<Result<RecordedCell, TaskFailure>> {
-    search_recorded_cell(run, which, outdated).transpose()
+    let read = match last_index.open(run) {
+        Some(index) => read_indexed_cell(&index, which).map(Some),
+        None => search_recorded_cell(run, which, outdated),
+    };
+    read.transpose()
+}
+
+/// Reads one cell through the index of a large log.
+fn read_indexed_cell(index: &LogIndex, which: &CellRef) -> Result<RecordedCell, TaskFailure> {
+    let mut fold = RecordedCellFold::default();
+    let header = index.outline().first().map(|event| &event.kind);
+    let header = match header {
+        Some(EventKind::RunStarted(header)) => Some(&**header),
+        _ => None,
+    };
+    let number = index.outline().iter().find_map(|event| match &event.kind {
+        EventKind::CellsPlanned {
+            transcript,
+            first,
+            keys,
+        } => {
+            let at = find_requested(header, transcript, *first, keys, which)?;
+            Some(CellIx(first.0 + at))
+        }
+        _ => None,
+    });
+    if let Some(number) = number {
+        for event in index.read_cell_log(number).map_err(TaskFailure::new)? {
+            fold.apply(event, which);
+        }
+    }
+    fold.complete(index.run(), which, index.integrity().explain())
 }
 
 fn search_recorded_cell(
@@ -50,17 +103,34 @@ fn search_recorded_cell(
     which: &CellRef,
     outdated: &dyn Fn() -> bool,
 ) -> Result<Option<RecordedCell>, TaskFailure> {
-    // The cell is folded as cell 0 of a state of its own, so memory does not grow with the run's other cells.
-    let mut state = RunState::default();
-    let mut found: Option<(CellIx, TranscriptRef)> = None;
+    let mut fold = RecordedCellFold::default();
     let mut events = run.events().map_err(TaskFailure::new)?;
     for (at, event) in (&mut events).enumerate() {
         // The check takes an atomic load, but not for each event of a long log.
         if at % EVENTS_PER_CHECK == EVENTS_PER_CHECK - 1 && outdated() {
             return Ok(None);
         }
-        let event = event.map_err(TaskFailure::new)?;
-        let kind = match (&event.kind, &found) {
+        fold.apply(event.map_err(TaskFailure::new)?, which);
+        // A cell has no events after its result, so the rest of a long log need not be read.
+        if fold.has_result() {
+            break;
+        }
+    }
+    fold.complete(run, which, events.integrity().explain())
+        .map(Some)
+}
+
+/// The fold of one cell, as cell 0 of a state of its own, so that memory does not grow with the run's other cells.
+#[derive(Debug, Default)]
+struct RecordedCellFold {
+    state: RunState,
+    found: Option<(CellIx, TranscriptRef)>,
+}
+
+impl RecordedCellFold {
+    /// Applies an event of the log, if it is about the cell.
+    fn apply(&mut self, event: RunEvent, which: &CellRef) {
+        let kind = match (&event.kind, &self.found) {
             (EventKind::RunStarted(_), _) => event.kind,
             (
                 EventKind::CellsPlanned {
@@ -70,13 +140,13 @@ fn search_recorded_cell(
                 },
                 None,
             ) => {
-                let header = state.header.as_deref();
+                let header = self.state.header.as_deref();
                 // The cell belongs to a later transcript.
                 let Some(at) = find_requested(header, transcript, *first, keys, which) else {
-                    continue;
+                    return;
                 };
                 let (number, key) = (CellIx(first.0 + at), &keys[at as usize]);
-                found = Some((number, transcript.clone()));
+                self.found = Some((number, transcript.clone()));
                 EventKind::CellsPlanned {
                     transcript: transcript.clone(),
                     first: CellIx(0),
@@ -90,49 +160,56 @@ fn search_recorded_cell(
                         CellIx(0),
                         settled.result.clone(),
                     )]),
-                    None => continue,
+                    None => return,
                 }
             }
             (kind, Some((number, _))) if kind.cell() == Some(*number) => {
-                renumber_to_cell_zero(event.kind)
+                let mut kind = event.kind;
+                kind.set_cell(CellIx(0));
+                kind
             }
             // Events of other cells, and run events that no trace shows.
-            _ => continue,
+            _ => return,
         };
-        state.apply(&RunEvent { kind, ..event });
-        // A cell has no events after its result, so the rest of a long log need not be read.
-        if state
-            .cells
-            .first()
-            .is_some_and(|cell| cell.result.is_some())
-        {
-            break;
-        }
+        self.state.apply(&RunEvent { kind, ..event });
     }
-    let letters = run.id.letters();
-    let (cell, transcript) = found.ok_or_else(|| match which {
-        CellRef::Ix(number) => {
-            TaskFailure::new(format!("run {letters} has no cell number {}", number.0))
-        }
-        CellRef::Named(named) => {
-            TaskFailure::new(format!("run {letters} has no cell {}", named.name))
-        }
-    })?;
-    let header = *state
-        .header
-        .ok_or_else(|| TaskFailure::new(format!("the log of run {letters} has no header")))?;
-    let notes = state.notes.into_iter().map(|note| note.text);
-    Ok(Some(RecordedCell {
-        run: run.id.clone(),
-        cell,
-        // The header exists, because a cell is found only after it.
-        header,
-        state: state.cells.pop().unwrap_or_default(),
+
+    fn has_result(&self) -> bool {
+        let cell = self.state.cells.first();
+        cell.is_some_and(|cell| cell.result.is_some())
+    }
+
+    fn complete(
+        mut self,
+        run: &RecordedRun,
+        which: &CellRef,
+        integrity: Option<String>,
+    ) -> Result<RecordedCell, TaskFailure> {
+        let letters = run.id.letters();
+        let (cell, transcript) = self.found.ok_or_else(|| match which {
+            CellRef::Ix(number) => {
+                TaskFailure::new(format!("run {letters} has no cell number {}", number.0))
+            }
+            CellRef::Named(named) => {
+                TaskFailure::new(format!("run {letters} has no cell {}", named.name))
+            }
+        })?;
+        let header = *self
+            .state
+            .header
+            .ok_or_else(|| TaskFailure::new(format!("the log of run {letters} has no header")))?;
         // The state contains only this cell, so all of its notes belong to it.
-        transcript,
-        notes: notes.chain(events.integrity().explain()).collect(),
-        dir: run.dir.clone(),
-    }))
+        let notes = self.state.notes.into_iter().map(|note| note.text);
+        Ok(RecordedCell {
+            run: run.id.clone(),
+            cell,
+            header,
+            state: self.state.cells.pop().unwrap_or_default(),
+            transcript,
+            notes: notes.chain(integrity).collect(),
+            dir: run.dir.clone(),
+        })
+    }
 }
 
 /// Finds a cell among those planned for a transcript. A row of this session knows the cell's number. A row of a past run
@@ -179,21 +256,6 @@ fn find_requested(
         .position(has_name)
         .or_else(|| keys.iter().position(asks_the_same))?;
     u32::try_from(at).ok()
-}
-
-/// Returns the same fact with its cell number replaced by 0.
-fn renumber_to_cell_zero(mut kind: EventKind) -> EventKind {
-    match &mut kind {
-        EventKind::CellStarted { cell, .. }
-        | EventKind::CellFinished { cell, .. }
-        | EventKind::Turn { cell, .. }
-        | EventKind::Tool { cell, .. }
-        | EventKind::Paused { cell, .. }
-        | EventKind::Resumed { cell, .. } => *cell = CellIx(0),
-        EventKind::Note { cell, .. } => *cell = Some(CellIx(0)),
-        _ => {}
-    }
-    kind
 }
 
 /// Reads the text of a blob. Replaces invalid UTF-8 in text of another encoding, and prints binary data as a hex

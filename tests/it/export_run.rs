@@ -146,6 +146,71 @@ fn bundle_opens_anywhere_with_the_runs_whose_verdicts_it_reuses() {
 }
 
 #[test]
+fn bundle_of_one_cell_has_nothing_of_the_others() {
+    let test_dir = judged();
+    // A second transcript, whose secret must not leave with the first one.
+    let transcripts = test_dir.path().join("t.jsonl");
+    let mut lines = std::fs::read_to_string(&transcripts).expect("read");
+    let other = json!({"id": "two", "messages": [{"role": "user", "content": "My code is 4711-private."},
+        {"role": "assistant", "content": "Noted."}]});
+    lines.push_str(&format!("{other}\n"));
+    std::fs::write(&transcripts, lines).expect("written");
+    let run = test_dir.dicta(&["run", "-q", "--yes"]);
+    assert_eq!(run.status.code(), Some(0), "{}", text(&run.stderr));
+    let run = runs(&test_dir).remove(0);
+    let args = [
+        &run,
+        "one/r/grounded",
+        "--format",
+        "bundle",
+        "-o",
+        "b.dicta",
+    ];
+    let note = export(&test_dir, &args);
+    assert!(note.contains("1 cell, and 1 run"), "{note}");
+    let bytes = std::fs::read(test_dir.path().join("b.dicta")).expect("a bundle");
+    let content = String::from_utf8_lossy(&bytes);
+    assert!(
+        !content.contains("4711-private"),
+        "the other transcript is in it"
+    );
+    assert!(
+        !content.contains("\"two\""),
+        "the other transcript is named in it"
+    );
+    let elsewhere = TestDir::new();
+    std::fs::rename(
+        test_dir.path().join("b.dicta"),
+        elsewhere.path().join("b.dicta"),
+    )
+    .expect("moved");
+    let shown = elsewhere.dicta(&["show", "b.dicta", "one/r/grounded"]);
+    let out = text(&shown.stdout);
+    assert_eq!(shown.status.code(), Some(0), "{}", text(&shown.stderr));
+    for part in ["190.25", "order", "As <b>on file</b>.", "prompt, turn 2"] {
+        assert!(out.contains(part), "{part}: {out}");
+    }
+    let replayed = elsewhere.dicta(&["replay", "b.dicta", "--print", "--speed", "0"]);
+    assert_eq!(
+        replayed.status.code(),
+        Some(0),
+        "{}",
+        text(&replayed.stderr)
+    );
+}
+
+#[test]
+fn page_of_a_run_that_reuses_a_verdict_has_the_trace_of_the_judging_run() {
+    let test_dir = judged();
+    let run = reusing_run(&test_dir);
+    export(&test_dir, &[&run, "one/r/grounded", "-o", "trace.html"]);
+    let page = std::fs::read_to_string(test_dir.path().join("trace.html")).expect("a page");
+    for part in ["prompt, turn 1", "TF-4107", "prompt, turn 2"] {
+        assert!(page.contains(part), "{part}");
+    }
+}
+
+#[test]
 fn damaged_bundle_is_refused_with_a_sentence() {
     let test_dir = judged();
     export(&test_dir, &["@", "-o", "b.dicta"]);
@@ -299,7 +364,7 @@ fn spans_are_accepted_by_the_official_decoder() {
         // Printed, so that a person sees that the official decoder did not run.
         eprintln!(
             "skipped: no python3 with opentelemetry-proto; `pip install opentelemetry-proto` in a venv, and set \
-             DICTA_TEST_PYTHON to its python"
+             DICTA_TEST_PYTHON to its python, as .ci/run does"
         );
         return;
     };

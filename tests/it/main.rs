@@ -35,6 +35,7 @@ mod pauses;
 #[cfg(all(unix, feature = "postgres"))]
 mod postgres;
 mod provider_wire;
+mod recordings;
 mod results;
 mod review;
 mod rubrics;

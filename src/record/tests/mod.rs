@@ -5,5 +5,5 @@ mod faults;
 mod history;
 mod laws;
 mod reader;
-mod samples;
+pub(super) mod samples;
 mod writer;

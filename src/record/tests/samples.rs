@@ -15,12 +15,12 @@ use crate::model::{
 use crate::record::{RecordKey, RecordedRun, Recorder};
 
 /// The key of the installation that records these runs.
-pub(super) fn key() -> RecordKey {
+pub(in crate::record) fn key() -> RecordKey {
     RecordKey::derive(&[5; 32])
 }
 
 /// A header with one rubric `r`, a check `plain` (eval 0), a judged `asked` (eval 1), and a judge `j` with a tool.
-pub(super) fn header(run: &str) -> RunHeader {
+pub(in crate::record) fn header(run: &str) -> RunHeader {
     let eval = |id: &str, judged| EvalSpec {
         judged,
         ..EvalSpec::new(0, id, "contains", Digest::hash_bytes(id.as_bytes()))
@@ -49,7 +49,7 @@ pub(super) fn header(run: &str) -> RunHeader {
 
 /// Returns the event that plans the two cells of transcript `t`, numbered from `first`: `t/r/plain` and
 /// `t/r/asked~j`.
-pub(super) fn planned(t: &str, first: u32) -> EventKind {
+pub(in crate::record) fn planned(t: &str, first: u32) -> EventKind {
     let key = |eval, judge| CellKey {
         eval,
         message: None,
@@ -70,28 +70,28 @@ pub(super) fn planned(t: &str, first: u32) -> EventKind {
     }
 }
 
-pub(super) fn settled(cell: u32, outcome: Outcome) -> EventKind {
+pub(in crate::record) fn settled(cell: u32, outcome: Outcome) -> EventKind {
     EventKind::CellsSettled(vec![SettledCell::new(
         CellIx(cell),
         CellResult::new(outcome, "because"),
     )])
 }
 
-pub(super) fn started(cell: u32, key: &str) -> EventKind {
+pub(in crate::record) fn started(cell: u32, key: &str) -> EventKind {
     EventKind::CellStarted {
         cell: CellIx(cell),
         key: Some(Digest::hash_bytes(key.as_bytes())),
     }
 }
 
-pub(super) fn ended(cell: u32, outcome: Outcome) -> EventKind {
+pub(in crate::record) fn ended(cell: u32, outcome: Outcome) -> EventKind {
     EventKind::CellFinished {
         cell: CellIx(cell),
         result: Box::new(CellResult::new(outcome, "said the judge")),
     }
 }
 
-pub(super) fn tool(cell: u32, nth: u16, fact: ToolFact) -> EventKind {
+pub(in crate::record) fn tool(cell: u32, nth: u16, fact: ToolFact) -> EventKind {
     EventKind::Tool {
         cell: CellIx(cell),
         turn: TurnIx(0),
@@ -101,7 +101,7 @@ pub(super) fn tool(cell: u32, nth: u16, fact: ToolFact) -> EventKind {
 }
 
 /// Returns the events of a tool call that failed.
-pub(super) fn failed(cell: u32, nth: u16, source: ToolResponseSource) -> Vec<EventKind> {
+pub(in crate::record) fn failed(cell: u32, nth: u16, source: ToolResponseSource) -> Vec<EventKind> {
     let mut kinds = called(cell, nth, "{}", "Error: cannot connect", source);
     for kind in &mut kinds {
         if let EventKind::Tool {
@@ -116,7 +116,7 @@ pub(super) fn failed(cell: u32, nth: u16, source: ToolResponseSource) -> Vec<Eve
 }
 
 /// Returns the events of a tool call that dicta rejected by a rule.
-pub(super) fn rejected(cell: u32, nth: u16, rule: &str) -> Vec<EventKind> {
+pub(in crate::record) fn rejected(cell: u32, nth: u16, rule: &str) -> Vec<EventKind> {
     let mut kinds = called(cell, nth, "{}", "", ToolResponseSource::Live);
     kinds.truncate(1);
     let fact = ToolFact::Rejected {
@@ -128,7 +128,7 @@ pub(super) fn rejected(cell: u32, nth: u16, rule: &str) -> Vec<EventKind> {
 }
 
 /// Returns the events of an answered tool call.
-pub(super) fn called(
+pub(in crate::record) fn called(
     cell: u32,
     nth: u16,
     raw: &str,
@@ -161,12 +161,12 @@ pub(super) fn called(
     facts.map(|fact| tool(cell, nth, fact)).into()
 }
 
-pub(super) fn end() -> EventKind {
+pub(in crate::record) fn end() -> EventKind {
     EventKind::RunFinished(Box::<RunTotals>::default())
 }
 
 /// Records `kinds` after a header as the run `id`. Returns the run and the events that were passed on.
-pub(super) async fn record(
+pub(in crate::record) async fn record(
     runs: &Path,
     id: &str,
     kinds: Vec<EventKind>,
@@ -196,6 +196,6 @@ pub(super) async fn record(
 }
 
 /// Returns a redactor that knows one secret.
-pub(super) fn knows(secret: &str) -> Arc<Redactor> {
+pub(in crate::record) fn knows(secret: &str) -> Arc<Redactor> {
     Arc::new(Redactor::new([secret]))
 }

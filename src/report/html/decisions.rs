@@ -16,10 +16,9 @@ use super::plots::{ScoreHistogram, write_histogram};
 use super::traces::write_trace;
 use super::writer::HtmlWriter;
 use crate::compare::count_agreement;
-use crate::event::CellState;
 use crate::model::{CellIx, CellResult, Labels, Outcome, ScoreBounds, pluralize};
 use crate::record::{RecordedCell, State, StateDecision};
-use crate::report::cell_source::{CellSource, read_cells};
+use crate::report::cell_source::{CellSource, JudgedTrace, read_cells};
 use crate::report::describe_outcome;
 
 /// The largest table of transcripts × evals. A larger state has a list.
@@ -436,7 +435,7 @@ impl<'s> ShownDecisions<'s> {
             let traces = read_traces(self.state, &list, source);
             let results = source.read_results(cells);
             for one in &list {
-                self.write_detail(html, one, &results, &traces, source)?;
+                self.write_detail(html, one, &results, &traces)?;
             }
         }
         html.close()
@@ -447,8 +446,7 @@ impl<'s> ShownDecisions<'s> {
         html: &mut HtmlWriter<'_>,
         one: &RankedDecision<'_>,
         results: &HashMap<RecordedCell, CellResult>,
-        traces: &HashMap<RecordedCell, CellState>,
-        source: &dyn CellSource,
+        traces: &HashMap<RecordedCell, JudgedTrace>,
     ) -> io::Result<()> {
         let (state, decision) = (self.state, one.decision);
         html.open("details", &[("id", &format!("d{}", one.number))])?;
@@ -497,19 +495,18 @@ impl<'s> ShownDecisions<'s> {
             {
                 let _infallible = write!(title, ": {}", result.outcome.symbol());
             }
-            let run = source.find_run(cell.run);
-            match (traces.get(cell), run) {
-                (Some(trace), Some(run)) if html.bytes() < MAX_PAGE_BYTES => {
-                    write_trace(html, &title, trace, &*run.blobs())?;
+            match traces.get(cell) {
+                Some(trace) if html.bytes() < MAX_PAGE_BYTES => {
+                    write_trace(html, &title, &trace.cell, &*trace.run.blobs())?;
                 }
-                (Some(_), _) => {
+                Some(_) => {
                     let size = MAX_PAGE_BYTES >> 20;
                     let bound = format!(
                         "{title}: left out, because the page has {size} MiB; `dicta show STATE CELL` prints it."
                     );
                     html.element("p", &[("class", "dim")], &bound)?;
                 }
-                _ => {
+                None => {
                     let text = format!("{title}: not recorded here.");
                     html.element("p", &[("class", "dim")], &text)?;
                 }
@@ -524,7 +521,7 @@ fn read_traces(
     state: &State,
     list: &[RankedDecision<'_>],
     source: &dyn CellSource,
-) -> HashMap<RecordedCell, CellState> {
+) -> HashMap<RecordedCell, JudgedTrace> {
     let mut wanted: IndexMap<u32, HashSet<CellIx>> = IndexMap::new();
     for one in list {
         let cells = one.decision.cells.iter().zip(&one.decision.slots);
@@ -539,7 +536,7 @@ fn read_traces(
         let Some(run) = source.find_run(number) else {
             continue;
         };
-        let read = read_cells(run, &cells).into_iter();
+        let read = read_cells(run, &cells, source).into_iter();
         traces.extend(read.map(|(cell, state)| {
             let at = RecordedCell { run: number, cell };
             (at, state)

@@ -5,6 +5,7 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
+use crate::judge::CellNames;
 use crate::model::{CellIx, CellName};
 
 /// The names of the live cells of this run. A request contains only the number of its cell.
@@ -28,5 +29,11 @@ impl LiveCellNames {
     pub(in crate::run) fn get(&self, cell: CellIx) -> Option<CellName> {
         let names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         names.get(&cell).cloned()
+    }
+}
+
+impl CellNames for LiveCellNames {
+    fn find_name(&self, cell: CellIx) -> Option<CellName> {
+        self.get(cell)
     }
 }

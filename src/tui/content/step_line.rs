@@ -1,6 +1,6 @@
 //! The name of a step of a judge trace in one line: its part, its tool, and its result.
 
-use super::outcome_mark;
+use super::{EDITED_BY_HAND, outcome_mark};
 use crate::event::{CallState, StepPart, StepProgress, ToolResponseSource, TraceStep, find_call};
 use crate::model::Outcome;
 use crate::report::{describe_outcome, format_bytes};
@@ -51,6 +51,8 @@ pub(super) fn describe_step(
             if let Some(call) = call {
                 if call.rejected.is_some() {
                     out.push((format!(" {} rejected", glyphs.error), Role::Error));
+                } else if call.is_edited_by_hand() {
+                    out.push((format!(" {EDITED_BY_HAND}"), Role::Warning));
                 } else if !call.changes.is_empty() {
                     out.push((" repaired".to_owned(), Role::Warning));
                 }

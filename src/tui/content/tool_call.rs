@@ -7,7 +7,8 @@ use std::borrow::Cow;
 
 use super::argument_diff::ArgumentDiff;
 use super::{
-    ContentCx, empty_row, explain_no_cell, format_size, heading, overlay_spans, styled_line,
+    ContentCx, EDITED_BY_HAND, empty_row, explain_no_cell, format_size, heading, overlay_spans,
+    styled_line,
 };
 use crate::event::{
     AttemptState, CallRejection, CallState, FinishedCall, ToolResponseSource, TurnState,
@@ -219,6 +220,10 @@ fn push_arguments<'a>(
 /// Adds one line for each change: `repaired: quoted a key at /url`.
 fn push_changes<'a>(what: &str, changes: &'a [ArgumentChange], out: &mut Vec<TextBlock<'a>>) {
     for change in changes {
+        if change.is_by_hand() {
+            out.push(TextBlock::new(EDITED_BY_HAND, Role::Warning));
+            continue;
+        }
         let place = if change.path.is_empty() { "" } else { " at " };
         out.push(styled_line([
             (format!("{what}: ").as_str(), Role::Warning),

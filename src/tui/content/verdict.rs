@@ -19,6 +19,8 @@ use crate::tui::state::judge_trace::RecordedCellState;
 use crate::tui::state::phase_text::{count_attempts, describe_phase_in_full};
 use crate::tui::state::replay::format_recorded_at;
 use crate::tui::state::shown_cell::{ShownCell, TraceAvailability, resolve_shown_cell};
+use crate::tui::state::trace_screen::FoundClaims;
+use crate::tui::state::verdict_claims::{ClaimFinding, ClaimPlace};
 use crate::tui::widget::flow::{TextBlock, TextSource};
 
 /// Returns the text of the pane.
@@ -502,10 +504,11 @@ fn citation_block<'a>(
     citation: &'a Citation,
     is_selected: bool,
 ) -> TextBlock<'a> {
-    let (found, role) = if citation.found {
-        ("found", Role::Found)
-    } else {
-        ("NOT FOUND", Role::Missing)
+    let elsewhere = find_elsewhere(cx, citation);
+    let (found, role) = match &elsewhere {
+        _ if citation.found => ("found", Role::Found),
+        Some(places) => (places.as_str(), Role::Warning),
+        None => ("NOT FOUND", Role::Missing),
     };
     let quote = if is_selected { Role::Match } else { Role::Text };
     TextBlock {
@@ -517,6 +520,23 @@ fn citation_block<'a>(
             (found, role),
         ])
     }
+}
+
+/// Returns where a quote occurs that its source lacks: `not there, found in message 6`. `None` if it occurs nowhere, or if
+/// dicta has not searched.
+fn find_elsewhere(cx: &ContentCx<'_>, citation: &Citation) -> Option<String> {
+    let session = cx.app.session();
+    let FoundClaims { key, claims, .. } = &session.trace_screen.claims;
+    // The claims may be those of the cell before.
+    let is_current = key.as_ref()?.slot.row == session.trace_panes.row?;
+    let claim = claims.iter().find(|claim| {
+        claim.finding == ClaimFinding::FoundElsewhere
+            && claim.text == citation.quote
+            && claim.cited.as_ref() == Some(&citation.source)
+    });
+    let claim = claim.filter(|_| is_current)?;
+    let places: Vec<String> = claim.places.iter().map(ClaimPlace::describe).collect();
+    Some(format!("not there, found in {}", places.join(", ")))
 }
 
 /// Returns usage, cost and origin of the verdict.

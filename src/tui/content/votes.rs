@@ -119,6 +119,8 @@ pub(super) fn vote_blocks<'a>(cx: &ContentCx<'a>, shown: &ShownCell<'a>) -> Vec<
             "  failed re-run: doesn't count"
         } else if nth >= shown.row.slots.len() && slot.repeat.is_some() {
             "  repeat: doesn't count"
+        } else if nth >= shown.row.slots.len() && slot.by_human {
+            "  edited by hand: doesn't count"
         } else if nth >= shown.row.slots.len() {
             "  second opinion: doesn't count"
         } else {

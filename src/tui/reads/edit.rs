@@ -8,7 +8,7 @@ use crate::clock::Clock;
 use crate::compare::{StateChange, StateComparison, compare_with_earlier, unified_diff};
 use crate::event::{EventKind, RunHeader};
 use crate::handlers::EvalTypeRegistry;
-use crate::model::{CellResult, Digest, Outcome, ScoreBounds, pluralize};
+use crate::model::{CellName, CellResult, Digest, Outcome, ScoreBounds, pluralize};
 use crate::record::{
     DecisionStanding, EvalEditKind, History, HistoryEntry, RecordedCell, RunStore, State,
     StateDecision,
@@ -16,8 +16,8 @@ use crate::record::{
 use crate::run;
 use crate::tui::state::cells::FlipSide;
 use crate::tui::state::edit_report::{
-    EditReport, EditedFile, EvalName, EvalRename, FileChange, RecordedEdit, RecordedFlip,
-    RemovedDecision,
+    DecisionBefore, EditReport, EditedFile, EvalName, EvalRename, FileChange, RecordedEdit,
+    RecordedFlip, RemovedDecision,
 };
 use crate::workspace::{Env, Workspace};
 
@@ -156,7 +156,31 @@ fn describe_entry(
         },
         flips: flips.collect(),
         first_verdicts: added.collect(),
+        cells_before: list_cells_before(history, &base.state, &newest.state),
     }
+}
+
+/// Lists the recorded cells of the judged decisions whose question the edit changed.
+fn list_cells_before(history: &History, base: &State, newest: &State) -> Vec<DecisionBefore> {
+    let is_judged =
+        |state: &State, one: &StateDecision| state.eval(one).judged && !one.cells.is_empty();
+    let then: HashMap<CellName, &StateDecision> = base
+        .decisions()
+        .filter(|one| is_judged(base, one))
+        .map(|one| (base.name(one), one))
+        .collect();
+    let now = newest.decisions().filter(|one| is_judged(newest, one));
+    now.filter_map(|one| {
+        let name = newest.name(one);
+        let before = then.get(&name)?;
+        let is_edited = base.eval(before).digest != newest.eval(one).digest;
+        let run_cell = |cell: &RecordedCell| (history.run_of(*cell).id.clone(), cell.cell);
+        is_edited.then(|| DecisionBefore {
+            name,
+            cells: before.cells.iter().map(run_cell).collect(),
+        })
+    })
+    .collect()
 }
 
 /// Describes an edit of the files that no run has recorded.
@@ -186,6 +210,7 @@ fn describe_outside_edit(
         },
         flips: Vec::new(),
         first_verdicts: Vec::new(),
+        cells_before: Vec::new(),
     })
 }
 

@@ -11,7 +11,7 @@ use crate::record::{FollowUp, RecordedRun};
 use crate::report::format_judge_trace;
 use crate::run::{JudgeInquiry, PaidCalls, find_record_key, render_follow_up};
 use crate::tui::msg::Msg;
-use crate::tui::reads;
+use crate::tui::reads::{self, LastIndex};
 use crate::tui::state::follow_ups::{FollowUpKey, FollowUpOrder};
 use crate::tui::state::judge_trace::CellRef;
 use crate::tui::task_failure::TaskFailure;
@@ -84,7 +84,8 @@ fn ask(deps: &RuntimeDeps, order: FollowUpOrder) -> Result<Asked, String> {
         is_confirmed,
     } = &order;
     let run = find_run(deps, key);
-    let recorded = reads::read_recorded_cell(&run, &CellRef::Ix(key.cell), &|| false)
+    let which = CellRef::Ix(key.cell);
+    let recorded = reads::read_recorded_cell(&run, &which, &LastIndex::default(), &|| false)
         .ok_or_else(|| "the trace could not be read".to_owned())?
         .map_err(|error| error.to_string())?;
     let trace = format_judge_trace(name, &recorded.state, &*run.blobs());

@@ -165,8 +165,12 @@ pub(crate) struct Runtime {
     examples_cancel: CancellationToken,
     /// Cancels the question to a judge about groups of notes.
     suggestions_cancel: CancellationToken,
+    /// Cancels the runs of variants.
+    variants_cancel: CancellationToken,
     /// Cancelled when the examples that code decides are checked. Runs wait for it.
     examples_tried: CancellationToken,
+    /// The index of the large log that was read last.
+    last_index: reads::LastIndex,
     trace_reads: NewestFirstQueue,
     document_reads: NewestFirstQueue,
     mark_searches: NewestFirstQueue,
@@ -208,8 +212,10 @@ impl Runtime {
             warnings_cancel: CancellationToken::new(),
             examples_cancel: CancellationToken::new(),
             suggestions_cancel: CancellationToken::new(),
+            variants_cancel: CancellationToken::new(),
             // No example check runs yet, so the first run must not wait.
             examples_tried: examples::cancelled_token(),
+            last_index: reads::LastIndex::default(),
             trace_reads: NewestFirstQueue::new(MAX_PENDING_READS),
             document_reads: NewestFirstQueue::new(MAX_PENDING_READS),
             mark_searches: NewestFirstQueue::new(MAX_PENDING_READS),
@@ -324,13 +330,16 @@ impl Runtime {
                 dir,
             } => {
                 let env = self.deps.env.clone();
+                let last_index = self.last_index.clone();
                 self.trace_reads.submit(
                     &self.outbox,
                     // The job runs again if it gave way to a newer one, so it clones what it sends.
                     move |outdated| {
                         let found = find_run(&run, workspace.as_deref(), dir.clone(), &env);
                         let recorded = match found {
-                            Ok(run) => reads::read_recorded_cell(&run, &cell, outdated)?,
+                            Ok(run) => {
+                                reads::read_recorded_cell(&run, &cell, &last_index, outdated)?
+                            }
                             Err(why) => Err(why),
                         };
                         Some(Msg::TraceRead {
@@ -497,6 +506,11 @@ impl Runtime {
                 workspace,
                 dir,
             } => self.read_replay(run, workspace, dir),
+            Effect::ReadReplayPart {
+                ticket,
+                index,
+                request,
+            } => self.read_replay_part(ticket, index, request),
             Effect::ReadHistory { number, workspace } => self.read_history(number, workspace),
             Effect::CountHistory {
                 number,
@@ -550,6 +564,7 @@ impl Runtime {
                 listing,
                 position,
             } => self.judge_variant(number, &listing, position),
+            Effect::CancelVariants => self.cancel_variants(),
             Effect::OpenReview {
                 number,
                 place,
@@ -619,6 +634,7 @@ impl Runtime {
         self.warnings_cancel.cancel();
         self.examples_cancel.cancel();
         self.suggestions_cancel.cancel();
+        self.variants_cancel.cancel();
         self.history_cancel.cancel();
         self.watched = None;
         // Closing the queue ends the writer after it wrote the labels in it.

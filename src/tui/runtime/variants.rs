@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tokio::runtime::Handle;
+use tokio_util::sync::CancellationToken;
 
 use super::{Runtime, RuntimeDeps};
 use crate::compare::{
@@ -55,15 +56,28 @@ impl Runtime {
         let (deps, out) = (Arc::clone(&self.deps), self.outbox.clone());
         let (prepared, name) = (one.prepared.clone(), one.figures.name.clone());
         let working = out.tasks.start_task();
+        let cancel = self.variants_cancel.clone();
         self.run_tasks.spawn(async move {
-            let done = judge(deps, prepared).await.map_err(TaskFailure::new);
+            let done = judge(deps, prepared, cancel)
+                .await
+                .map_err(TaskFailure::new);
             out.send_answer(Msg::VariantJudged { number, name, done });
             drop(working);
         });
     }
+
+    /// Cancels the runs of variants. Their verdicts so far stay recorded.
+    pub(super) fn cancel_variants(&mut self) {
+        self.variants_cancel.cancel();
+        self.variants_cancel = CancellationToken::new();
+    }
 }
 
-async fn judge(deps: Arc<RuntimeDeps>, prepared: PreparedVariant) -> Result<(), String> {
+async fn judge(
+    deps: Arc<RuntimeDeps>,
+    prepared: PreparedVariant,
+    cancel: CancellationToken,
+) -> Result<(), String> {
     // Compiling reads past runs, so it needs a thread that may block.
     let started = tokio::task::spawn_blocking(move || {
         let starting = run::start_run(
@@ -80,8 +94,20 @@ async fn judge(deps: Arc<RuntimeDeps>, prepared: PreparedVariant) -> Result<(), 
         .map_err(|error| super::describe_join_error(&error))?;
     let mut handle = started.map_err(|error| error.to_string())?;
     // The recording has the events; the figures are read from it.
-    while handle.events.recv().await.is_some() {}
+    let mut is_cancelled = false;
+    loop {
+        tokio::select! {
+            () = cancel.cancelled(), if !is_cancelled => {
+                handle.cancel.cancel();
+                is_cancelled = true;
+            }
+            events = handle.events.recv() => if events.is_none() {
+                break;
+            },
+        }
+    }
     match handle.join.await {
+        Ok(Ok(_totals)) if is_cancelled => Err("its run was cancelled".to_owned()),
         Ok(Ok(_totals)) => Ok(()),
         Ok(Err(error)) => Err(error.to_string()),
         Err(error) => Err(super::describe_join_error(&error)),

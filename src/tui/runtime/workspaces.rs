@@ -7,13 +7,16 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Runtime, WatchedFolder, find_run, run_store_for};
 use crate::model::{Label, RunId};
-use crate::record::{LogIntegrity, NewestVerdicts};
+use crate::record::{LogIndex, LogIntegrity, NewestVerdicts, RecordedLog, RecordedRun};
 use crate::run;
 use crate::tui::label_write::MovedLabels;
 use crate::tui::msg::{MadeWorkspace, Msg};
+use crate::tui::reads::LastIndex;
 use crate::tui::run_order::RunOrder;
 use crate::tui::state::cells::RowId;
 use crate::tui::state::edit_report::EvalRename;
+use crate::tui::state::replay::{EventWindow, ReplayPart, ReplayRequest};
+use crate::tui::state::runs::RunTicket;
 use crate::tui::task_failure::TaskFailure;
 use crate::tui::{available_judges, listing, reads};
 use crate::workspace::label_edit::{
@@ -179,6 +182,7 @@ impl Runtime {
         // The messages of a failure name the run, so its data is copied before the work takes it.
         let failed = (run.clone(), dir.clone().unwrap_or_default());
         let env = self.deps.env.clone();
+        let last_index = self.last_index.clone();
         self.spawn_blocking(
             move || match find_run(&run, workspace.as_deref(), dir, &env) {
                 Err(why) => Msg::ReplayRead {
@@ -189,13 +193,7 @@ impl Runtime {
                     integrity: LogIntegrity::default(),
                 },
                 Ok(found) => {
-                    let (log, warnings, integrity) = match found.read_log() {
-                        Ok(log) => (Ok(Arc::new(log.events)), log.warnings, log.integrity),
-                        Err(error) => {
-                            let why = Err(TaskFailure::new(error));
-                            (why, Vec::new(), LogIntegrity::default())
-                        }
-                    };
+                    let (log, warnings, integrity) = read_recorded_log(&found, &last_index);
                     Msg::ReplayRead {
                         run: found.id,
                         dir: found.dir,
@@ -211,6 +209,37 @@ impl Runtime {
                 log: Err(why),
                 warnings: Vec::new(),
                 integrity: LogIntegrity::default(),
+            },
+        );
+    }
+
+    /// Reads a part of an indexed log.
+    pub(super) fn read_replay_part(
+        &self,
+        ticket: RunTicket,
+        index: crate::tui::history_view::Shared<LogIndex>,
+        request: ReplayRequest,
+    ) {
+        self.spawn_blocking(
+            move || {
+                let part = match request {
+                    ReplayRequest::State(position) => index
+                        .read_state_at(position)
+                        .map(|state| ReplayPart::State(state.into())),
+                    ReplayRequest::Events(positions) => {
+                        let first = positions.start;
+                        index.read_events(positions).map(|events| {
+                            let events = events.into();
+                            ReplayPart::Events(EventWindow { first, events })
+                        })
+                    }
+                };
+                let part = part.map_err(TaskFailure::new);
+                Msg::ReplayPartRead { ticket, part }
+            },
+            move |why| Msg::ReplayPartRead {
+                ticket,
+                part: Err(why),
             },
         );
     }
@@ -274,6 +303,26 @@ impl Runtime {
             },
             |why| Msg::WorkspaceMade(Err(why)),
         );
+    }
+}
+
+/// Reads a log: through its index if it is large.
+fn read_recorded_log(
+    run: &RecordedRun,
+    last_index: &LastIndex,
+) -> (Result<RecordedLog, TaskFailure>, Vec<String>, LogIntegrity) {
+    if let Some(index) = last_index.open(run) {
+        // A log with warnings has no index.
+        let integrity = index.integrity();
+        return (Ok(RecordedLog::Indexed(index)), Vec::new(), integrity);
+    }
+    match run.read_log() {
+        Ok(log) => (Ok(log.events.into()), log.warnings, log.integrity),
+        Err(error) => (
+            Err(TaskFailure::new(error)),
+            Vec::new(),
+            LogIntegrity::default(),
+        ),
     }
 }
 

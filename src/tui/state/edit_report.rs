@@ -14,7 +14,9 @@ use indexmap::IndexMap;
 use super::cells::{CellsState, RowFlip, RowId};
 use super::runs::RunTicket;
 use crate::diag::LoadedFile;
-use crate::model::{CellName, Label, Millis, Outcome, ScoreBounds, make_visible, pluralize};
+use crate::model::{
+    CellIx, CellName, Label, Millis, Outcome, RunId, ScoreBounds, make_visible, pluralize,
+};
 use crate::rubric::Rubric;
 use crate::theme::Glyphs;
 use crate::workspace::Workspace;
@@ -165,6 +167,16 @@ pub(crate) struct RecordedEdit {
     pub(crate) flips: Vec<RecordedFlip>,
     /// The decisions without a verdict before the edit.
     pub(crate) first_verdicts: Vec<(CellName, Outcome)>,
+    /// The recorded cells of each decision from before the edit of its question.
+    pub(crate) cells_before: Vec<DecisionBefore>,
+}
+
+/// The recorded cells of a decision from before an edit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct DecisionBefore {
+    pub(crate) name: CellName,
+    /// The run and the number of each cell, in the order of judges and repeats.
+    pub(crate) cells: Vec<(RunId, CellIx)>,
 }
 
 /// A flip as the history has it.

@@ -134,6 +134,8 @@ pub(crate) struct App {
     pub(crate) last_ticket: u64,
     /// The stops at which judge traces pause.
     pub(crate) breakpoints: Vec<Breakpoint>,
+    /// The number of runs of variants, which the session does not list.
+    pub(crate) judged_variants: usize,
     /// Orders that wait for their preview.
     pub(crate) awaiting_preview: Vec<RunOrder>,
     /// True to judge a workspace without a recorded run when it opens; see [`FirstJudging`].
@@ -295,6 +297,7 @@ impl App {
             },
             last_ticket: 0,
             breakpoints: Vec::new(),
+            judged_variants: 0,
             awaiting_preview: Vec::new(),
             judges_on_open: false,
             first_judging: None,

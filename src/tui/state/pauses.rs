@@ -7,9 +7,9 @@ use super::cells::{RowId, SlotId};
 use super::runs::{RunTicket, TracePause};
 use super::shown_cell::resolve_shown_cell;
 use super::step_list::StepList;
-use crate::event::{CellPhase, StepId, find_call};
+use crate::event::{CellPhase, StepId, StepPart, find_call};
 use crate::judge::Breakpoint;
-use crate::model::{CellIx, RunId, SUBMIT_VERDICT};
+use crate::model::{CallIx, CellIx, RunId, SUBMIT_VERDICT};
 
 /// The breakpoints that the list always offers, with their meaning.
 const OFFERED: &[&str] = &[
@@ -84,6 +84,7 @@ pub(crate) fn explain_breakpoint(breakpoint: &Breakpoint) -> &'static str {
             passed: Some(false),
         } => "after a verdict that fails",
         Breakpoint::Outcome(_) => "at the end of a trace with this outcome",
+        Breakpoint::In { .. } => "of these cells only",
     }
 }
 
@@ -182,17 +183,36 @@ impl App {
             .collect()
     }
 
-    /// Returns the tool of the selected step on the trace screen.
+    /// Returns the tool of the last call up to the selected step on the trace screen.
     fn selected_tool(&self) -> Option<String> {
         if !self.shows_trace_screen() {
             return None;
         }
+        let step = self.last_call_step(StepPart::Call)?;
+        let call = find_call(resolve_shown_cell(self)?.trace?, step)?;
+        Some(call.name.clone())
+    }
+
+    /// Returns the part of the last tool call up to the selected step of the trace, without the call that submits the
+    /// verdict.
+    pub(crate) fn last_call_step(&self, part: impl Fn(CallIx) -> StepPart) -> Option<StepId> {
         let shown = resolve_shown_cell(self)?;
         let screen = &self.session().trace_screen;
         let list = StepList::new(screen, &shown);
-        let step = list.steps.get(screen.find_selected(&list.steps)?)?;
-        let call = find_call(shown.trace?, step.id)?;
-        (call.name != SUBMIT_VERDICT).then(|| call.name.clone())
+        let selected = screen.find_selected(&list.steps)?;
+        let before = list.steps.get(..=selected)?.iter().rev();
+        before
+            .filter_map(|step| match step.id.part {
+                StepPart::Call(call) | StepPart::Response(call) => Some(StepId {
+                    part: part(call),
+                    ..step.id
+                }),
+                _ => None,
+            })
+            .find(|step| {
+                let call = shown.trace.and_then(|trace| find_call(trace, *step));
+                call.is_some_and(|call| call.name != SUBMIT_VERDICT)
+            })
     }
 }
 

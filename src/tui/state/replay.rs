@@ -12,9 +12,10 @@ use super::cells::{CellsState, RowId, SlotId};
 use super::replay_marks::ReplayMarks;
 use super::runs::{RunStage, RunTicket, TrackedRun};
 use super::session_view::SessionView;
-use crate::event::{CellKey, EventKind, RunEvent};
+use crate::event::{CellKey, EventKind, RunEvent, RunHeader};
 use crate::model::{CellIx, CellName, Labels, Millis, RunId, make_visible};
-use crate::record::{Playback, PlaybackSpeed, Player};
+use crate::record::{Playback, PlaybackSpeed, Player, RecordedLog, StateAt};
+use crate::tui::history_view::Shared;
 use crate::workspace::Workspace;
 
 /// A replay.
@@ -42,6 +43,10 @@ pub(crate) struct ReplayState {
     pub(crate) has_end: bool,
     /// The number of events in the visible session.
     pub(crate) shown_events: usize,
+    /// The part of an indexed log that was read last.
+    pub(crate) window: Option<EventWindow>,
+    /// True while a part of an indexed log is being read.
+    pub(crate) is_reading: bool,
     /// The session that will replace the visible one.
     pub(crate) pending_session: Option<Box<PendingSession>>,
     /// The cells before the first event: all planned cells, pending.
@@ -60,6 +65,41 @@ pub(crate) struct PendingSession {
     pub(crate) session: SessionView,
     /// The number of events fed so far.
     pub(crate) fed_events: usize,
+    /// The state to build, if the log has an index.
+    pub(crate) target: Option<Shared<StateAt>>,
+}
+
+/// Events of an indexed log that were read.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct EventWindow {
+    /// The position of the first event.
+    pub(crate) first: usize,
+    pub(crate) events: Shared<Vec<RunEvent>>,
+}
+
+impl EventWindow {
+    /// Returns true if it contains the event at a position.
+    pub(crate) fn contains(&self, position: usize) -> bool {
+        (self.first..self.first + self.events.len()).contains(&position)
+    }
+}
+
+/// A part of an indexed log that a replay asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum ReplayRequest {
+    /// The events at these positions.
+    Events(std::ops::Range<usize>),
+    /// The state after this number of events.
+    State(usize),
+}
+
+/// A part of an indexed log.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum ReplayPart {
+    /// Some events.
+    Events(EventWindow),
+    /// A state.
+    State(Shared<StateAt>),
 }
 
 /// The position of a failed cell in a log.
@@ -129,24 +169,20 @@ impl ReplayState {
     pub(crate) fn new(
         run: RunId,
         dir: PathBuf,
-        log: Arc<Vec<RunEvent>>,
+        log: impl Into<RecordedLog>,
         ticket: RunTicket,
         quits_on_leave: bool,
         workspace: Option<&Workspace>,
     ) -> Self {
+        let log = log.into();
         let mut initial_cells = CellsState::default();
-        initial_cells.replace_labels(find_labels(&log, workspace));
-        let places = add_planned_cells(&mut initial_cells, &log);
+        initial_cells.replace_labels(find_labels(log.header(), workspace));
+        let places = add_planned_cells(&mut initial_cells, log.outline());
         // The header is the first event of each log.
-        let recorded_at = log
-            .first()
-            .map_or(String::new(), |event| match &event.kind {
-                EventKind::RunStarted(header) => format_recorded_at(&header.started.0),
-                _ => String::new(),
-            });
-        let has_end = log
-            .last()
-            .is_some_and(|event| matches!(event.kind, EventKind::RunFinished(_)));
+        let recorded_at = log.header().map_or(String::new(), |header| {
+            format_recorded_at(&header.started.0)
+        });
+        let has_end = log.has_end();
         let marks = ReplayMarks::from_log(&log);
         let mut replay = Self {
             run,
@@ -162,6 +198,8 @@ impl ReplayState {
             recorded_at,
             has_end,
             shown_events: 0,
+            window: None,
+            is_reading: false,
             pending_session: None,
             initial_cells,
             cell_slots: places,
@@ -188,6 +226,7 @@ impl ReplayState {
             id: Some(self.run.clone()),
             dir: Some(self.dir.clone()),
             stage: RunStage::Running,
+            traces_on_disk: matches!(self.player.log(), RecordedLog::Indexed(_)),
             ..TrackedRun::default()
         };
         session.runs.by_ticket.insert(self.ticket, run);
@@ -207,7 +246,8 @@ impl ReplayState {
     /// Returns the time at which it continues by itself; `None` until the next key.
     pub(crate) fn next_wake(&self, now: Millis) -> Option<Millis> {
         if self.is_seeking() {
-            return Some(now);
+            // The answer of the read wakes it.
+            return (!self.is_reading).then_some(now);
         }
         if !self.is_playing() {
             return None;
@@ -227,12 +267,10 @@ impl ReplayState {
 }
 
 /// Returns the labels if the recording belongs to the workspace.
-fn find_labels(log: &[RunEvent], workspace: Option<&Workspace>) -> Labels {
-    match (log.first().map(|event| &event.kind), workspace) {
+fn find_labels(header: Option<&RunHeader>, workspace: Option<&Workspace>) -> Labels {
+    match (header, workspace) {
         // Labels of another workspace could belong to other evals with the same names.
-        (Some(EventKind::RunStarted(header)), Some(workspace))
-            if header.workspace == workspace.root =>
-        {
+        (Some(header), Some(workspace)) if header.workspace == workspace.root => {
             workspace.index_labels()
         }
         _ => Labels::default(),

@@ -3,8 +3,9 @@
 //! Computed once per recording. The time is divided into a fixed number of parts, so a recording of any length costs
 //! the same to draw.
 
-use crate::event::{EventKind, RunEvent, ToolFact, TurnFact};
-use crate::model::Outcome;
+use crate::event::{EventKind, ToolFact, TurnFact};
+use crate::model::{Millis, Outcome};
+use crate::record::RecordedLog;
 
 /// The number of parts of the time. No bar is wider.
 const PARTS: u64 = 512;
@@ -28,20 +29,36 @@ pub(crate) struct ReplayMarks(Vec<Option<ReplayMark>>);
 
 impl ReplayMarks {
     /// Finds the marks of a log.
-    pub(crate) fn from_log(log: &[RunEvent]) -> Self {
-        let (Some(first), Some(last)) = (log.first(), log.last()) else {
+    pub(crate) fn from_log(log: &RecordedLog) -> Self {
+        let last = log.len().checked_sub(1).and_then(|last| log.at(last));
+        let (Some(first), Some(last)) = (log.at(0), last) else {
             return Self::default();
         };
-        let length = last.at.since(first.at).0.max(1);
+        let length = last.since(first).0.max(1);
         let mut parts = vec![None; usize::try_from(PARTS).unwrap_or(0)];
-        for event in log {
-            let Some(mark) = find_mark(&event.kind) else {
-                continue;
-            };
-            let at = event.at.since(first.at).0.min(length);
+        let mut add = |at: Millis, mark: ReplayMark| {
+            let at = at.since(first).0.min(length);
             let part = usize::try_from(at * (PARTS - 1) / length).unwrap_or(0);
             if let Some(known) = parts.get_mut(part) {
                 *known = (*known).max(Some(mark));
+            }
+        };
+        for event in log.outline() {
+            if let Some(mark) = find_mark(&event.kind) {
+                add(event.at, mark);
+            }
+        }
+        if let RecordedLog::Indexed(index) = log {
+            // The outline of an index has no calls and no attempts.
+            for position in 0..index.len() {
+                let mark = match () {
+                    () if index.is_tool_call(position) => ReplayMark::Call,
+                    () if index.is_retry(position) => ReplayMark::Retry,
+                    () => continue,
+                };
+                if let Some(at) = index.at(position) {
+                    add(at, mark);
+                }
             }
         }
         Self(parts)
@@ -83,7 +100,7 @@ fn find_mark(kind: &EventKind) -> Option<ReplayMark> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Millis;
+    use crate::event::RunEvent;
     use crate::model::{CallIx, CellIx, CellResult, TurnIx};
 
     fn note(at: u64) -> RunEvent {
@@ -127,7 +144,7 @@ mod tests {
             event(760, call(crate::model::SUBMIT_VERDICT)),
             event(1000, ended(Outcome::Pass)),
         ];
-        let marks = ReplayMarks::from_log(&log);
+        let marks = ReplayMarks::from_log(&log.to_vec().into());
         let columns: Vec<Option<ReplayMark>> = (0..4).map(|at| marks.in_column(at, 4)).collect();
         assert_eq!(columns[0], None);
         assert!(columns[1] == Some(ReplayMark::Call) || columns[2] == Some(ReplayMark::Failure));
@@ -137,8 +154,11 @@ mod tests {
 
     #[test]
     fn empty_recording_has_no_marks() {
-        let marks = ReplayMarks::from_log(&[]);
+        let marks = ReplayMarks::from_log(&Vec::new().into());
         assert_eq!(marks.in_column(0, 40), None);
-        assert_eq!(ReplayMarks::from_log(&[note(5)]).in_column(39, 40), None);
+        assert_eq!(
+            ReplayMarks::from_log(&vec![note(5)].into()).in_column(39, 40),
+            None
+        );
     }
 }

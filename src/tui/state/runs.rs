@@ -29,6 +29,8 @@ pub(crate) struct TrackedRun {
     pub(crate) id: Option<RunId>,
     /// The run's folder, which contains its blobs.
     pub(crate) dir: Option<PathBuf>,
+    /// True if the traces of finished cells are not in memory, because the recording is large.
+    pub(crate) traces_on_disk: bool,
     /// The state: the fold of the events.
     pub(crate) state: RunState,
     /// The header's indexes, mapped to those of the cells.

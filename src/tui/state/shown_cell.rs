@@ -72,7 +72,8 @@ pub(crate) fn locate_trace(session: &SessionView, row: RowId, slot: u16) -> Trac
             // A cached result has no turns in this run; the first run has them.
             let cached = cached
                 .filter(|_| state.judge_trace.is_empty())
-                .and_then(named);
+                .and_then(named)
+                .or_else(|| find_trace_on_disk(session, run, number));
             TraceLocation::Memory { number, cached }
         }
         None => match cell.cached_from.as_ref().and_then(named) {
@@ -83,6 +84,21 @@ pub(crate) fn locate_trace(session: &SessionView, row: RowId, slot: u16) -> Trac
             }),
         },
     }
+}
+
+/// Returns the recorded cell of a replay that keeps the traces of finished cells on disk.
+fn find_trace_on_disk(
+    session: &SessionView,
+    run: &RunId,
+    number: CellIx,
+) -> Option<RecordedCellRef> {
+    let tracked = session.runs.find(run).filter(|run| run.traces_on_disk)?;
+    let state = tracked.state.cells.get(number.index())?;
+    let is_judged = state.started.is_some() && state.phase == CellPhase::Done;
+    (is_judged && state.judge_trace.is_empty()).then(|| RecordedCellRef {
+        run: run.clone(),
+        cell: CellRef::Ix(number),
+    })
 }
 
 /// Returns the recording of a cell of a revision's state. The cells of a state come from several runs, where they may have

@@ -533,3 +533,20 @@ fn tour_steps_complete_automatically() {
     app.keys("v").settle();
     assert_eq!(done(&app).map(|done| done[4]), Some(true));
 }
+
+#[test]
+fn quit_during_the_run_of_a_variant_asks_and_ctrl_c_cancels_it() {
+    let mut app = TestWorkbench::watched(80, 24);
+    app.settle();
+    app.event_loop.app.judged_variants = 1;
+    app.keys("q");
+    assert!(matches!(
+        app.event_loop.app.overlays.last(),
+        Some(Overlay::QuitWhileRunning)
+    ));
+    app.keys("n");
+    assert_eq!(app.event_loop.app.exit_code, None);
+    app.keys("ctrl-c");
+    assert_eq!(app.event_loop.app.judged_variants, 0);
+    assert!(app.screen().contains("cancelling the run of the variant"));
+}

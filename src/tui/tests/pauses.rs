@@ -394,9 +394,19 @@ fn what_if_key_branches_with_edited_arguments_in_three_keys() {
         .as_ref()
         .map_or(call.raw.as_str(), RawJson::get);
     assert!(used.contains("127.0.0.1:9/ab"), "{call:?}");
-    // The verdict has nothing to edit.
-    app.keys("G w");
-    assert!(last_notice(&app).contains("select a tool call"));
+    // On the verdict, the keys edit the last call and its response.
+    app.keys("G W");
+    let line = app.event_loop.app.ui.footer_input.as_mut();
+    let line = line.map(|line| line.input_mut().text.clone());
+    assert_eq!(line.as_deref(), Some("{\"url\":\"http://127.0.0.1:9/ab\"}"));
+    app.keys("esc");
+    let key = Msg::Key("w".parse().expect("a key"));
+    let effects = crate::tui::update::update(&mut app.event_loop.app, key);
+    let opened = effects
+        .iter()
+        .any(|effect| matches!(effect, Effect::EditText { text, .. } if text.contains("Error")));
+    let is_short = app.event_loop.app.ui.footer_input.is_some();
+    assert!(opened || is_short, "{effects:?} {}", last_notice(&app));
 }
 
 #[test]

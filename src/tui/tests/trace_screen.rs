@@ -262,6 +262,21 @@ fn trace_is_compared_with_the_one_before_the_edit() {
     app.keys("esc esc r").settle();
     app.keys("1 enter d").settle();
     assert!(app.screen().contains("before the edit"), "{}", app.screen());
+    // The next session has the pair from the history.
+    let env = app.env();
+    let registry = crate::handlers::EvalTypeRegistry::builtin();
+    let workspace = crate::workspace::load(&app.root, &env, &registry).expect("it loads");
+    let place = crate::tui::state::OpenedItem::Workspace(std::sync::Arc::new(workspace));
+    let again = tempfile::tempdir().expect("a folder");
+    let size = ratatui::layout::Size::new(120, 40);
+    let place_of_next = (env, again, app.root.clone());
+    let mut next = TestWorkbench::on(place, size, None, place_of_next, Vec::new());
+    next.settle();
+    point(&mut next, "t/r/tone");
+    next.keys("1 enter d").settle();
+    let screen = next.screen();
+    assert!(screen.contains("before the edit wire ✗"), "{screen}");
+    assert!(screen.contains("answer 0"), "{screen}");
 }
 
 /// Selects the last step of a tool call with an answer.

@@ -126,6 +126,7 @@ fn dispatch_command(app: &mut App, command: UiCommand) -> Vec<Effect> {
         | UiCommand::TraceCompare
         | UiCommand::TraceAsk
         | UiCommand::TraceWhatIf
+        | UiCommand::TraceWhatIfArguments
         | UiCommand::TraceBranch => trace_screen::run_command(app, command),
         UiCommand::Breakpoints => pauses::open_breakpoints(app),
         UiCommand::PauseStep

@@ -470,6 +470,11 @@ pub(super) fn restore_edit(app: &mut App) {
             arithmetic: flip.arithmetic.clone(),
         });
     }
+    for before in &edit.cells_before {
+        if let Some(row) = cells.find_row(&before.name) {
+            cells.restore_cells_before_edit(row, &before.cells);
+        }
+    }
     for (name, outcome) in &edit.first_verdicts {
         if let Some(row) = cells.find_row(name) {
             report.first_verdicts.insert(row, *outcome);

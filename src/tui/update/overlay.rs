@@ -87,6 +87,14 @@ pub(super) fn open_judges(app: &mut App) -> Vec<Effect> {
     vec![Effect::FindJudges { row, order }]
 }
 
+/// Returns the name of the judge that decides a row.
+fn find_own_judge(app: &App, row: RowId) -> Option<String> {
+    let cells = &app.session().cells;
+    let judge = cells.row(row)?.slots.first()?.judge?;
+    let judge = cells.judges.get(judge as usize)?;
+    Some(judge.name.clone())
+}
+
 /// Adds the available judges to the overlay that waits for them.
 pub(super) fn handle_judges_found(
     app: &mut App,
@@ -105,16 +113,24 @@ pub(super) fn handle_judges_found(
             return Vec::new();
         }
     };
+    // A second opinion of the eval's own judge is less wanted than that of another one.
+    let own = find_own_judge(app, row);
+    let other = judges.iter().position(|found| {
+        let config = found.judge.as_ref();
+        config.is_some_and(|config| Some(&config.name) != own.as_ref())
+    });
     for overlay in &mut app.overlays {
         // The user may have closed the overlay and opened it for another cell.
         if let Overlay::Judges {
             row: overlay_row,
             judges: found,
+            selected,
             ..
         } = overlay
             && *overlay_row == row
             && found.is_none()
         {
+            *selected = other.unwrap_or(0);
             *found = Some(judges);
             break;
         }

@@ -20,6 +20,7 @@ use crate::tui::state::overlay::{self, Overlay};
 use crate::tui::state::queue_options::QUEUE_SIZES;
 use crate::tui::state::transcript_source::SourceOverlay;
 use crate::tui::state::{App, statistics};
+use crate::tui::widget::line_input::LineInput;
 
 /// Handles a key for the topmost overlay.
 pub(super) fn handle_key(app: &mut App, chord: KeyChord) -> Vec<Effect> {
@@ -82,6 +83,12 @@ pub(super) fn handle_key(app: &mut App, chord: KeyChord) -> Vec<Effect> {
             let selected = *selected;
             app.overlays.push(top);
             return pauses::toggle_breakpoint(app, "", selected).unwrap_or_default();
+        }
+        // Tab limits the typed or selected breakpoint to the focused cell.
+        Overlay::Breakpoints { input, selected } if key == "tab" => {
+            if let Some(text) = pauses::limit_to_focused_cell(app, &input.text, *selected) {
+                *input = LineInput::new(text);
+            }
         }
         Overlay::Help { search, selected } => {
             // The key that opened the help also closes it.

@@ -84,6 +84,23 @@ pub(super) fn toggle_breakpoint(
     Ok(vec![Effect::SetBreakpoints(app.breakpoints.clone())])
 }
 
+/// `tab` in the list: returns the typed or selected breakpoint, limited to the focused decision.
+pub(super) fn limit_to_focused_cell(app: &App, typed: &str, selected: usize) -> Option<String> {
+    let session = app.session();
+    let name = session.cells.decision_name(session.cells.selected_row()?)?;
+    let point = match typed.trim() {
+        "" => app.list_breakpoints().into_iter().nth(selected)?.breakpoint,
+        typed => typed.parse().ok()?,
+    };
+    let stop = match point {
+        // A second press replaces the cells.
+        Breakpoint::In { stop, .. } => stop,
+        stop => Box::new(stop),
+    };
+    let cells = name.to_string();
+    Some(Breakpoint::In { stop, cells }.to_string())
+}
+
 /// Runs a command about the shown paused trace.
 pub(super) fn run_command(app: &mut App, command: UiCommand) -> Vec<Effect> {
     match command {

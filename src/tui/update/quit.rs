@@ -22,7 +22,8 @@ pub(super) fn quit(app: &mut App) -> Vec<Effect> {
     }
     // A run may cost money, so its end needs an answer. The run on opening is free, and no one ordered it.
     let is_ordered = |run: &TrackedRun| !run.started_on_open;
-    if app.live_session.runs.live().any(|(_, run)| is_ordered(run)) {
+    let is_live = app.live_session.runs.live().any(|(_, run)| is_ordered(run));
+    if is_live || app.judged_variants > 0 {
         app.overlays.push(Overlay::QuitWhileRunning);
         return Vec::new();
     }
@@ -51,6 +52,13 @@ pub(super) fn cancel_or_quit(app: &mut App) -> Vec<Effect> {
         .any(|(_, run)| run.stage != RunStage::Cancelling);
     if runs {
         return runs::cancel_all(app);
+    }
+    if std::mem::take(&mut app.judged_variants) > 0 {
+        push_info(
+            app,
+            "cancelling the run of the variant; what is judged stays",
+        );
+        return vec![Effect::CancelVariants];
     }
     if waits {
         return push_info(app, "cancelled: what the save touched is not judged again");

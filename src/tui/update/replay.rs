@@ -2,36 +2,33 @@
 //!
 //! It uses no network and starts no runs. Flips of a recording appear only in its own session.
 
+mod feed;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use self::feed::{FeedFn, feed_indexed, feed_session};
 use super::runs;
-use crate::event::{EventKind, RunEvent};
+use crate::event::EventKind;
 use crate::model::{CellIx, Millis, Outcome, RunId, make_visible};
-use crate::record::{LogIntegrity, LogOrigin, PlaybackSpeed, StepUnit};
+use crate::record::{LogIntegrity, LogOrigin, OutlineEvent, PlaybackSpeed, RecordedLog, StepUnit};
 use crate::tui::command::UiCommand;
 use crate::tui::effect::Effect;
 use crate::tui::history_view::ReadState;
-use crate::tui::state::cells::{CellsEntry, DecisionChanges, SlotId};
+use crate::tui::state::cells::{CellsEntry, SlotId};
 use crate::tui::state::notices::NoticeLevel;
 use crate::tui::state::overlay::Overlay;
 use crate::tui::state::pane::Pane;
 use crate::tui::state::replay::{
-    FailurePosition, PendingSession, ReplayPosition, ReplayStart, ReplayState,
+    FailurePosition, PendingSession, ReplayPart, ReplayPosition, ReplayStart, ReplayState,
 };
 use crate::tui::state::runs::{RunStage, RunTicket};
-use crate::tui::state::session_view::SessionView;
 use crate::tui::state::{App, OpenedItem, UiState};
 use crate::tui::task_failure::TaskFailure;
 use crate::tui::widget::line_input::LineInput;
 
-/// The maximum number of events per wake, with the cells that they plan or complete. That takes a few milliseconds.
-const MAX_EVENTS_PER_WAKE: usize = 5_000;
 const MIN_SPEED: f64 = 0.25;
 const MAX_SPEED: f64 = 64.0;
-
-/// The function that feeds events, the same as for live events. Tests use another one.
-type FeedFn = fn(&mut SessionView, RunTicket, &[RunEvent]) -> DecisionChanges;
 
 /// Opens the run of the focused cell and plays it from the start of the cell's judge.
 pub(super) fn open_focused_run(app: &mut App) -> Vec<Effect> {
@@ -77,7 +74,7 @@ pub(super) fn handle_replay_read(
     app: &mut App,
     run: RunId,
     dir: PathBuf,
-    log: Result<Arc<Vec<RunEvent>>, TaskFailure>,
+    log: Result<RecordedLog, TaskFailure>,
     warnings: Vec<String>,
     integrity: LogIntegrity,
 ) -> Vec<Effect> {
@@ -112,6 +109,7 @@ pub(super) fn handle_replay_read(
         app.notices.push(app.now, NoticeLevel::Info, label);
     }
     if !log
+        .outline()
         .iter()
         .any(|event| matches!(event.kind, EventKind::CellStarted { .. }))
     {
@@ -147,8 +145,7 @@ pub(super) fn handle_replay_read(
     app.replay = Some(replay);
     // An open input belongs to the live session.
     reset_input(&mut app.ui);
-    advance(app, runs::feed_events);
-    Vec::new()
+    advance(app, runs::feed_events)
 }
 
 /// Shows the state of a revision: a replay at its end, without a time line.
@@ -192,14 +189,12 @@ pub(super) fn handle_state_read(
     }
     app.replay = Some(replay);
     reset_input(&mut app.ui);
-    advance(app, runs::feed_events);
-    Vec::new()
+    advance(app, runs::feed_events)
 }
 
 /// Shows the events that are due.
 pub(super) fn handle_time_passed(app: &mut App) -> Vec<Effect> {
-    advance(app, runs::feed_events);
-    Vec::new()
+    advance(app, runs::feed_events)
 }
 
 /// Leaves the replay: returns to the live session, or ends the program if there is none.
@@ -248,8 +243,7 @@ fn dispatch_command(app: &mut App, command: UiCommand, feed: FeedFn) -> Vec<Effe
     if let Some(notice) = notice {
         app.notices.push(now, NoticeLevel::Info, notice);
     }
-    advance(app, feed);
-    Vec::new()
+    advance(app, feed)
 }
 
 /// Jumps to a part of the recording, from 0 to 1. A click on the bar selects it.
@@ -262,8 +256,7 @@ pub(super) fn seek_fraction(app: &mut App, part: f64) -> Vec<Effect> {
             scale_length(replay.position_and_length(now).1, part),
         );
     }
-    advance(app, runs::feed_events);
-    Vec::new()
+    advance(app, runs::feed_events)
 }
 
 /// Jumps to a typed position: `1:05`, `12.5`, `40%`. The error is a sentence.
@@ -273,20 +266,66 @@ pub(super) fn seek_to_typed(app: &mut App, typed: &str) -> Result<Vec<Effect>, S
         let moment = parse_moment(typed, replay.position_and_length(now).1)?;
         seek_to(replay, now, moment);
     }
-    advance(app, runs::feed_events);
-    Ok(Vec::new())
+    Ok(advance(app, runs::feed_events))
+}
+
+/// Takes over a part of an indexed log.
+pub(super) fn handle_part_read(
+    app: &mut App,
+    ticket: RunTicket,
+    part: Result<ReplayPart, TaskFailure>,
+) -> Vec<Effect> {
+    // The user may have left the replay since.
+    let Some(replay) = app.replay.as_mut().filter(|replay| replay.ticket == ticket) else {
+        return Vec::new();
+    };
+    replay.is_reading = false;
+    match part {
+        Ok(ReplayPart::Events(window)) => replay.window = Some(window),
+        Ok(ReplayPart::State(target)) => {
+            replay.pending_session = Some(Box::new(PendingSession {
+                session: replay.new_session(),
+                fed_events: 0,
+                target: Some(target),
+            }));
+        }
+        Err(why) => {
+            // The replay stays where it is, because it would fail again at once.
+            let _unreachable = replay.player.seek(replay.shown_events);
+            let why = format!("this part of the recording cannot be read: {why}");
+            app.notices.push(app.now, NoticeLevel::Error, why);
+            return Vec::new();
+        }
+    }
+    advance(app, runs::feed_events)
 }
 
 /// Feeds the due events, up to the limit of a wake, and announces the end of the recording.
-fn advance(app: &mut App, feed: FeedFn) {
+fn advance(app: &mut App, feed: FeedFn) -> Vec<Effect> {
+    let now = app.now;
+    let Some(replay) = &mut app.replay else {
+        return Vec::new();
+    };
+    let _handed_on_below = replay.player.take_due(now).len();
+    let effects = match replay.player.log().clone() {
+        RecordedLog::Events(events) => {
+            feed_session(replay, now, feed, &events);
+            Vec::new()
+        }
+        RecordedLog::Indexed(index) => feed_indexed(replay, now, feed, index),
+    };
+    announce_end(app);
+    effects
+}
+
+/// Announces the end of the recording, once the session has reached it.
+fn announce_end(app: &mut App) {
     let now = app.now;
     let Some(replay) = &mut app.replay else {
         return;
     };
-    let _handed_on_below = replay.player.take_due(now).len();
-    let is_current = feed_session(replay, now, feed);
     // The session may still be behind the player.
-    if !is_current || !replay.player.is_finished() {
+    if replay.is_seeking() || !replay.player.is_finished() {
         return;
     }
     let was_playing = replay.is_playing();
@@ -321,77 +360,6 @@ fn advance(app: &mut App, feed: FeedFn) {
 const UNFINISHED: &str =
     "the recording stops here without an end: the run was interrupted, or is still being recorded";
 
-/// Feeds one batch; returns true if the session is at the player's position.
-fn feed_session(replay: &mut ReplayState, now: Millis, feed: FeedFn) -> bool {
-    let goal = replay.player.position();
-    if goal >= replay.shown_events {
-        // The visible session is not beyond the target, so the session in the background is not needed.
-        replay.pending_session = None;
-    } else if replay
-        .pending_session
-        .as_ref()
-        .is_none_or(|pending| pending.fed_events > goal)
-    {
-        replay.pending_session = Some(Box::new(PendingSession {
-            session: replay.new_session(),
-            fed_events: 0,
-        }));
-    }
-    let events = Arc::clone(replay.player.events());
-    let ticket = replay.ticket;
-    if let Some(pending) = &mut replay.pending_session {
-        let from = pending.fed_events;
-        let batch = &events[from..find_batch_end(&events, from, goal)];
-        // Flips of a recording are part of it and are not reported.
-        let _flips = feed(&mut pending.session, ticket, batch);
-        pending.session.follow.track_live_cells(ticket, batch);
-        pending.fed_events += batch.len();
-        if pending.fed_events < goal {
-            return false;
-        }
-        if let Some(built) = replay.pending_session.take() {
-            let PendingSession {
-                mut session,
-                fed_events,
-            } = *built;
-            session.copy_view_from(&mut replay.session);
-            session.cells.update_shown();
-            replay.session = session;
-            replay.shown_events = fed_events;
-        }
-        return true;
-    }
-    let batch = &events[replay.shown_events..find_batch_end(&events, replay.shown_events, goal)];
-    // An empty batch must not outdate the order of the cells.
-    if !batch.is_empty() {
-        let _flips = feed(&mut replay.session, ticket, batch);
-        replay.shown_events += batch.len();
-        replay.session.cells.update_shown_if_due(now);
-    }
-    // Follow mode runs also without events: a cell that ended stays for a moment.
-    replay.session.follow_events(now, ticket, batch);
-    replay.shown_events == goal
-}
-
-/// Returns the end of a batch of at least one event.
-fn find_batch_end(events: &[RunEvent], from: usize, goal: usize) -> usize {
-    let mut left = MAX_EVENTS_PER_WAKE;
-    // The goal may be before the start after a jump back.
-    let rest = events.get(from..goal).unwrap_or_default();
-    let takes = |event: &RunEvent| match &event.kind {
-        EventKind::CellsSettled(all) => 1 + all.len(),
-        EventKind::CellsPlanned { keys, .. } => 1 + keys.len(),
-        _ => 1,
-    };
-    // The first event always fits, so each wake makes progress.
-    let fits = rest.iter().take_while(|event| {
-        let fits = left > 0;
-        left = left.saturating_sub(takes(event));
-        fits
-    });
-    from + fits.count()
-}
-
 fn play_or_pause(replay: &mut ReplayState, now: Millis) -> Option<String> {
     if replay.is_playing() {
         replay.player.pause(now);
@@ -420,9 +388,10 @@ fn step_by_unit(replay: &mut ReplayState, unit: StepUnit) -> Option<String> {
 /// `C`: goes to the end of the next cell and shows that cell.
 fn step_to_cell_end(replay: &mut ReplayState) -> Option<String> {
     let notice = step_by_unit(replay, StepUnit::Cell);
-    let shown = replay.player.position();
-    let ended = replay.player.events().get(..shown)?.last()?;
-    let cell = match &ended.kind {
+    let last = replay.player.position().checked_sub(1)?;
+    let ended = replay.player.log().outline_from(last).next();
+    let ended = ended.filter(|ended| ended.position == last)?;
+    let cell = match &ended.event.kind {
         EventKind::CellFinished { cell, .. } => Some(*cell),
         // One event settles all checks of a transcript; the first one is shown.
         EventKind::CellsSettled(all) => all.first().map(|settled| settled.cell),
@@ -481,33 +450,37 @@ fn go_to_next_failure(replay: &mut ReplayState) -> Option<String> {
         Some(last) if last.event + 1 == position => (last.event, last.result + 1),
         _ => (position, 0),
     };
-    let found = find_failure(replay.player.events(), event, skip);
-    let Some((event, result, cell)) = found else {
+    let found = find_failure(replay.player.log(), event, skip);
+    let Some((failure, cell)) = found else {
         return Some("no cell fails or ends in an error from here on".to_owned());
     };
-    replay.last_failure = Some(FailurePosition { event, result });
+    replay.last_failure = Some(failure);
     // The event is included, so that the failure is visible.
-    let _due_in_advance = replay.player.seek(event + 1);
+    let _due_in_advance = replay.player.seek(failure.event + 1);
     if let Some(SlotId { row, slot }) = replay.cell_slots.get(cell.index()).copied().flatten() {
         replay.session.focus_decision(CellsEntry::Row(row), slot);
     }
     None
 }
 
-fn find_failure(events: &[RunEvent], from: usize, skip: usize) -> Option<(usize, usize, CellIx)> {
+fn find_failure(log: &RecordedLog, from: usize, skip: usize) -> Option<(FailurePosition, CellIx)> {
     let bad = |outcome: Outcome| outcome == Outcome::Fail || outcome.is_error();
-    for (at, event) in events.iter().enumerate().skip(from) {
+    for OutlineEvent { position, event } in log.outline_from(from) {
         // Only the event of the last failure has results to skip.
-        let skip = if at == from { skip } else { 0 };
+        let skip = if position == from { skip } else { 0 };
+        let at = |result| FailurePosition {
+            event: position,
+            result,
+        };
         match &event.kind {
             EventKind::CellFinished { cell, result } if skip == 0 && bad(result.outcome) => {
-                return Some((at, 0, *cell));
+                return Some((at(0), *cell));
             }
             EventKind::CellsSettled(all) => {
                 let mut rest = all.iter().enumerate().skip(skip);
                 if let Some((nth, settled)) = rest.find(|(_, settled)| bad(settled.result.outcome))
                 {
-                    return Some((at, nth, settled.cell));
+                    return Some((at(nth), settled.cell));
                 }
             }
             _ => {}
@@ -523,7 +496,8 @@ fn select_and_find_start(replay: &mut ReplayState, name: &crate::model::CellName
     };
     replay.session.focus_decision(CellsEntry::Row(row), 0);
     let places = &replay.cell_slots;
-    let begins = replay.player.events().iter().position(|event| {
+    let mut events = replay.player.log().outline_from(0);
+    let begins = events.find(|OutlineEvent { event, .. }| {
         let EventKind::CellStarted { cell, .. } = &event.kind else {
             return false;
         };
@@ -531,17 +505,13 @@ fn select_and_find_start(replay: &mut ReplayState, name: &crate::model::CellName
         // Any judge of the decision counts, so the first one to start is the beginning.
         place.is_some_and(|place| place.row == row)
     });
-    begins.unwrap_or(0)
+    begins.map_or(0, |begins| begins.position)
 }
 
 /// Returns the label of the recording, such as `recorded against a scripted server`.
-fn recording_label(log: &[RunEvent]) -> Option<String> {
-    match &log.first()?.kind {
-        EventKind::RunStarted(header) if !header.label.is_empty() => {
-            Some(make_visible(&header.label, false).into_owned())
-        }
-        _ => None,
-    }
+fn recording_label(log: &RecordedLog) -> Option<String> {
+    let label = &log.header()?.label;
+    (!label.is_empty()).then(|| make_visible(label, false).into_owned())
 }
 
 /// Resets the open line and a drag, because they belong to the session before.

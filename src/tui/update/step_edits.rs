@@ -55,24 +55,26 @@ pub(super) fn edit_pause(app: &mut App) -> Vec<Effect> {
     open(app, EditTarget::Pause(at), text)
 }
 
-/// `w`: edits the response or the arguments of the selected tool call, for a branch with the new text.
+/// `w`: edits the selected arguments, response, or the criteria of the first prompt, for a branch with the new text.
 pub(super) fn edit_for_branch(app: &mut App, step: StepId) -> Vec<Effect> {
-    const ELSEWHERE: &str =
-        "select a tool call or its response: a branch continues with your text in its place";
+    const ELSEWHERE: &str = "select a tool call, its response, or the first prompt: a branch continues with your text in its place";
     let Some((shown, row)) = resolve_shown_cell(app).zip(app.session().trace_panes.row) else {
         return Vec::new();
     };
     let call = shown.trace.and_then(|trace| find_call(trace, step));
-    let Some(call) = call.filter(|call| call.name != SUBMIT_VERDICT) else {
-        return push_info(app, ELSEWHERE);
-    };
-    let (part, text) = match step.part {
-        StepPart::Response(_) => match loaded_response(app, call) {
+    let call = call.filter(|call| call.name != SUBMIT_VERDICT);
+    let (part, text) = match (step.part, call) {
+        (StepPart::Prompt, _) if step.turn.0 == 0 => match shown_criteria(app) {
+            Some(Some(text)) => ("criteria", text),
+            Some(None) => return push_info(app, ELSEWHERE),
+            None => return push_info(app, "the prompt is still being read"),
+        },
+        (StepPart::Response(_), Some(call)) => match loaded_response(app, call) {
             Some(Ok(text)) => ("answer", text.to_owned()),
             Some(Err(())) => return push_info(app, "the response is still being read"),
             None => return push_info(app, ELSEWHERE),
         },
-        StepPart::Call(_) => {
+        (StepPart::Call(_), Some(call)) => {
             let canonical = call.canonical.as_ref().map(RawJson::get);
             ("arguments", canonical.unwrap_or(&call.raw).to_owned())
         }
@@ -92,6 +94,15 @@ pub(super) fn edit_for_branch(app: &mut App, step: StepId) -> Vec<Effect> {
         costs: judge.is_none_or(|judge| !judge.config.is_free()),
     };
     open(app, EditTarget::Branch(Box::new(target)), text)
+}
+
+/// Returns the criteria of the first prompt, if the prompt has some; `None` while it is read.
+fn shown_criteria(app: &App) -> Option<Option<String>> {
+    let request = app.session().trace_screen.request(0)?;
+    let mut sections = request.rubric_sections();
+    let criteria = sections.find(|section| section.name.as_deref() == Some("criteria"));
+    let text = criteria.and_then(|section| request.text.get(section.range.clone()));
+    Some(text.map(|text| text.trim().to_owned()))
 }
 
 /// Continues with the text that was typed in the footer. A text that dicta can't use stays in the line.

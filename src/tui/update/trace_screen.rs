@@ -84,8 +84,22 @@ pub(super) fn run_command(app: &mut App, command: UiCommand) -> Vec<Effect> {
         UiCommand::TraceBranch => branch_from_step(app),
         UiCommand::TraceAsk => follow_ups::open_question(app),
         UiCommand::TraceWhatIf => {
+            // On the verdict, the last response is what a user wants to change.
             let step = find_steps(app).map(|(list, at)| list.steps[at].id);
+            let step = match step {
+                Some(step) if step.part == StepPart::Verdict => {
+                    app.last_call_step(StepPart::Response).or(Some(step))
+                }
+                other => other,
+            };
             step.map_or_else(Vec::new, |step| step_edits::edit_for_branch(app, step))
+        }
+        UiCommand::TraceWhatIfArguments => {
+            let step = app.last_call_step(StepPart::Call);
+            match step {
+                Some(step) => step_edits::edit_for_branch(app, step),
+                None => push_info(app, "the judge called no tool before this step"),
+            }
         }
         _ => Vec::new(),
     }
@@ -296,6 +310,13 @@ fn compare_next(app: &mut App) -> Vec<Effect> {
 /// `b`: continues the trace from the selected step. From a tool call, the tool is called again.
 fn branch_from_step(app: &mut App) -> Vec<Effect> {
     let found = find_steps(app).map(|(list, at)| list.steps[at].id);
+    // On the verdict, a failed call is what a user wants to try again.
+    let found = found.map(|step| {
+        let failed = app
+            .last_call_step(StepPart::Response)
+            .filter(|call| step.part == StepPart::Verdict && has_failed(app, *call));
+        failed.unwrap_or(step)
+    });
     let (Some(step), Some(row)) = (found, app.session().trace_panes.row) else {
         return Vec::new();
     };
@@ -323,6 +344,16 @@ fn branch_from_step(app: &mut App) -> Vec<Effect> {
         model: None,
     }));
     runs::start_or_ask(app, order, costs, &[row])
+}
+
+/// Returns true if a tool call has an error response, or dicta rejected it.
+fn has_failed(app: &App, step: StepId) -> bool {
+    let shown = resolve_shown_cell(app);
+    let call = shown.and_then(|shown| find_call(shown.trace?, step));
+    call.is_some_and(|call| {
+        let finished = call.finished.as_ref();
+        call.rejected.is_some() || finished.is_some_and(|done| done.response.is_error)
+    })
 }
 
 fn stop_comparing(app: &mut App) {

@@ -51,6 +51,7 @@ pub(super) fn handle_judged(
     name: &str,
     done: Result<(), TaskFailure>,
 ) -> Vec<Effect> {
+    app.judged_variants = app.judged_variants.saturating_sub(1);
     match done {
         Ok(()) => {
             push_info(app, format!("variant {name}: judged"));
@@ -161,6 +162,7 @@ fn judge(app: &mut App, screen: &mut VariantsScreen) -> Vec<Effect> {
         return Vec::new();
     };
     screen.is_judging = true;
+    app.judged_variants += 1;
     vec![Effect::JudgeVariant {
         number: screen.number,
         listing: listing.clone(),

@@ -257,6 +257,31 @@ impl CellsState {
         }
     }
 
+    /// Restores the cells from before the last edit, which the history has. A run of this session knows its own.
+    pub(crate) fn restore_cells_before_edit(&mut self, row: RowId, cells: &[(RunId, CellIx)]) {
+        // Rank 0 is that of runs before this session.
+        let run_cells: Vec<RunCellIx> = cells
+            .iter()
+            .map(|(run, cell)| RunCellIx {
+                run: self.find_or_add_run(run, 0),
+                cell: *cell,
+            })
+            .collect();
+        self.update_row(row, |row| {
+            let is_known = row.bookkeeping.run_rank > 0 || !row.before_edit.is_empty();
+            if !is_known && run_cells.len() == row.slots.len() {
+                let slots = row.slots.iter().zip(&run_cells);
+                row.before_edit = slots
+                    .map(|(slot, run_cell)| RowSlot {
+                        run_cell: Some(*run_cell),
+                        cached_from: None,
+                        ..slot.clone()
+                    })
+                    .collect();
+            }
+        });
+    }
+
     /// Restores the planned but undecided cells of a run that ended.
     pub(crate) fn abandon_cells(&mut self, run: &RunId, places: &[Option<SlotId>]) {
         let Some(run) = self.find_run_ix(run) else {

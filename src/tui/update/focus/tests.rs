@@ -11,7 +11,7 @@ use crate::model::{CallIx, CellIx, CellName, Digest, TurnIx};
 use crate::record::RecordedRun;
 use crate::theme::Theme;
 use crate::tui::msg::Msg;
-use crate::tui::reads;
+use crate::tui::reads::{self, LastIndex};
 use crate::tui::state::OpenedItem;
 use crate::tui::state::cells::hash_digest;
 use crate::tui::state::judge_trace::{CallPosition, NamedCell, ResponseQuote};
@@ -141,9 +141,14 @@ impl TestApp {
                 self.send_msg(Msg::Highlighted { key, spans });
             }
             Effect::ReadTrace { row, run, cell, .. } => {
-                let recorded = reads::read_recorded_cell(&sample(&run.0), &cell, &|| false)
-                    .expect("nothing newer")
-                    .map(Arc::new);
+                let recorded = reads::read_recorded_cell(
+                    &sample(&run.0),
+                    &cell,
+                    &LastIndex::default(),
+                    &|| false,
+                )
+                .expect("nothing newer")
+                .map(Arc::new);
                 self.send_msg(Msg::TraceRead { row, recorded });
             }
             _ => {}
@@ -499,7 +504,7 @@ fn recorded_cell_is_read_by_number_and_by_name() {
             judge: None,
         }));
         for which in [CellRef::Ix(number), named, renamed] {
-            let read = reads::read_recorded_cell(&run, &which, &|| false)
+            let read = reads::read_recorded_cell(&run, &which, &LastIndex::default(), &|| false)
                 .expect("nothing newer")
                 .expect("it is there");
             assert_eq!(read.cell, number);
@@ -509,8 +514,13 @@ fn recorded_cell_is_read_by_number_and_by_name() {
             );
         }
     }
-    let nowhere = reads::read_recorded_cell(&run, &CellRef::Ix(CellIx(99)), &|| false)
-        .expect("nothing newer");
+    let nowhere = reads::read_recorded_cell(
+        &run,
+        &CellRef::Ix(CellIx(99)),
+        &LastIndex::default(),
+        &|| false,
+    )
+    .expect("nothing newer");
     assert_eq!(
         nowhere.expect_err("no such cell").as_str(),
         "run page has no cell number 99"

@@ -15,7 +15,7 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, app: &App, input: &LineInput, select
     let screen = canvas.buffer.area;
     let width = usize::from(screen.width.saturating_sub(4)).min(76);
     let rows = usize::from(screen.height.saturating_sub(4)).min(offers.len() + 2);
-    let keys = "enter sets or removes  space also, and stays  esc closes";
+    let keys = "enter sets or removes  space also, and stays  tab this cell only  esc";
     let inside = draw_frame(canvas, width, rows, "breakpoints", keys);
     let label = StyledRow::new(" add: ", Role::Key);
     let used = styled_row::draw_row(canvas, nth_row(inside, 0), &label, None);
@@ -23,7 +23,7 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, app: &App, input: &LineInput, select
     field.x += used;
     field.width = field.width.saturating_sub(used);
     if input.text.is_empty() {
-        let example = StyledRow::new("call:TOOL, call:TOOL:TEXT, outcome:NAME", Role::Muted);
+        let example = StyledRow::new("call:TOOL:TEXT, outcome:NAME, STOP in CELL", Role::Muted);
         styled_row::draw_row(canvas, field, &example, None);
     } else {
         input.draw(canvas, field, Role::Text);
