@@ -241,6 +241,9 @@ fn check_workspace(
     } else {
         UnjudgedExamples::default()
     };
+    // Step: the shots, which a run refuses, too.
+    let shots = run::check_shots(workspace);
+    report.diagnose(&shots);
     // Step: the labels and the lints.
     let strays = workspace::find_stray_labels(workspace, &kept_ids);
     report.diagnose(&strays);
@@ -308,7 +311,7 @@ fn check_workspace(
     let warnings =
         workspace.warnings.len() + warnings_of_files.count() + lints.len() + tried.problems.len();
     let warnings = warnings + unselected.len() + review.stale.len();
-    let errors = strays.len() + broken_files.len() + review.problems.len();
+    let errors = strays.len() + broken_files.len() + review.problems.len() + shots.len();
     if errors == 0 {
         out.push_str(&format_conclusion(warnings, unusable));
     } else {

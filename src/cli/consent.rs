@@ -65,6 +65,22 @@ pub(super) fn find_consent(
     }
 }
 
+/// As [`confirm_paid_calls`], and prints the calls and their cost first if no question states them. A command with several
+/// runs states them once for all of them.
+pub(super) fn announce_paid_calls(
+    calls: &PaidCalls,
+    noun: &str,
+    limit_usd: f64,
+    args: &ConsentArgs,
+    cx: &CommandCx,
+) -> Result<(), CommandError> {
+    let is_given = args.is_given() || (can_ask(cx) && !calls.needs_confirmation(limit_usd));
+    if is_given && !calls.is_empty() {
+        cx.streams.print_note(&calls.describe(noun));
+    }
+    confirm_paid_calls(calls, noun, limit_usd, args, cx)
+}
+
 /// Returns an error unless the user allows the calls. It names the options that allow them.
 pub(super) fn confirm_paid_calls(
     calls: &PaidCalls,

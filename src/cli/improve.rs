@@ -6,21 +6,18 @@
 //! train only. Nothing is written into a rubric without `--take`.
 
 use std::collections::{BTreeSet, HashMap};
-use std::fmt::Write as _;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
-use super::consent::{confirm_paid_calls, describe_calls};
 use super::error::CommandError;
-use super::format::Format;
 use super::improve_report::{ImproveReport, ShownProposal, find_refusal};
+use super::improve_take::take_proposal;
 use super::state_args::ImproveArgs;
 use super::trust::confirm_after;
 use super::variant_report::VariantReport;
-use super::variant_runs::{confirm_variant, list_ids, preview_variant, run_variant};
-use super::variants::take_variant;
+use super::variant_runs::{list_ids, preview_variant, run_variant};
 use super::workspace::load_workspace;
 use super::{BoundedRuntime, CommandCx, build_runtime};
 use crate::compare::{
@@ -33,14 +30,12 @@ use crate::judge::{ModelAnswer, ModelQuestion};
 use crate::model::{Digest, JudgeConfig, SplitPart, format_usd, pluralize};
 use crate::rubric::Rubric;
 use crate::run::{
-    AskJudgeError, CachePolicy, ConnectionError, JudgeInquiry, MAX_PROPOSAL_PROMPT_BYTES,
-    PaidCalls, PartLabel, PreparedVariant, Proposal, ProposalCase, ProposalPrompt,
-    collect_case_messages, count_earlier_variants, is_built_in, list_part_labels, parse_proposals,
-    prepare_variant, preview_question, render_proposal_prompt, variant_key, visit_transcripts,
+    AskJudgeError, ConnectionError, JudgeInquiry, PartLabel, PreparedVariant, Proposal,
+    ProposalCase, ProposalPrompt, collect_case_messages, count_earlier_variants, is_built_in,
+    list_part_labels, parse_proposals, prepare_variant, preview_question, render_proposal_prompt,
+    variant_key, visit_transcripts,
 };
-use crate::workspace::proposal_log::{
-    LoggedProposal, ProposalCall, add_call, proposals_file_path, read_last_call,
-};
+use crate::workspace::proposal_log::{LoggedProposal, ProposalCall, add_call, proposals_file_path};
 use crate::workspace::variant_file::{Variant, VariantFile};
 use crate::workspace::{Workspace, data_dir, load_or_create_installation_secret};
 
@@ -50,14 +45,14 @@ const NO_PROPOSAL: u8 = 3;
 const QUESTION_KEYS: [&str; 3] = ["criteria", "scoring_guide", "shots"];
 
 /// The inputs and the state that all steps share.
-struct ImproveCx<'a> {
-    args: &'a ImproveArgs,
-    cx: &'a CommandCx,
-    workspace: &'a Arc<Workspace>,
+pub(super) struct ImproveCx<'a> {
+    pub(super) args: &'a ImproveArgs,
+    pub(super) cx: &'a CommandCx,
+    pub(super) workspace: &'a Arc<Workspace>,
     registry: EvalTypeRegistry,
-    runtime: BoundedRuntime,
+    pub(super) runtime: BoundedRuntime,
     file: VariantFile,
-    base: Variant,
+    pub(super) base: Variant,
     /// The rest of the limit in USD; `None` without a limit.
     left_usd: Option<f64>,
 }
@@ -128,7 +123,7 @@ impl ImproveCx<'_> {
         )?)
     }
 
-    fn prepare(
+    pub(super) fn prepare(
         &self,
         variant: &Variant,
         labels: &[PartLabel],
@@ -137,92 +132,6 @@ impl ImproveCx<'_> {
             prepare_variant(&self.file, variant, labels, self.workspace, &self.registry)?;
         prepared.options.max_cost_usd = self.left_usd;
         Ok(prepared)
-    }
-
-    /// Prices all calls, and asks about them. Returns an exit code after a dry run.
-    fn ask_for_consent(
-        &self,
-        judge: &JudgeConfig,
-        train: &[PartLabel],
-        dev: &[PartLabel],
-    ) -> Result<Option<u8>, CommandError> {
-        let (args, cx) = (self.args, self.cx);
-        let on_train = self.prepare(&self.base, train)?;
-        let on_dev = self.prepare(&self.base, dev)?;
-        // No verdict of a proposal is recorded, so each costs what the present text costs without the cache.
-        let mut afresh = on_dev.clone();
-        afresh.options.cache = CachePolicy::Off;
-        let preview = |variant: &PreparedVariant| {
-            preview_variant(variant, &self.runtime, cx)
-                .map_err(|error| CommandError::usage(error.to_string()))
-        };
-        let (train_calls, dev_calls, proposal_calls) =
-            (preview(&on_train)?, preview(&on_dev)?, preview(&afresh)?);
-        let question = preview_question(judge, MAX_PROPOSAL_PROMPT_BYTES);
-        let proposals = (0..args.proposals).flat_map(|_| &proposal_calls.judges);
-        let judged = train_calls
-            .judges
-            .iter()
-            .chain(&dev_calls.judges)
-            .chain(proposals);
-        let judged = judged.map(|(name, one)| (name.as_str(), one));
-        let asked = (judge.name.as_str(), &question);
-        let calls = PaidCalls::of_judges(judged.chain([asked]));
-        if args.calls.dry_run {
-            args.format.require(&[Format::Human], "a dry run")?;
-            let mut out = String::new();
-            let asked = PaidCalls::of_judges([asked]);
-            let rows = [
-                (
-                    format!(
-                        "the present text on {}",
-                        pluralize(train.len() as u64, "train label")
-                    ),
-                    describe_calls(&PaidCalls::of_run(&train_calls), "cell"),
-                ),
-                (
-                    "the question for proposals".to_owned(),
-                    describe_calls(&asked, "question"),
-                ),
-                (
-                    format!(
-                        "the present text on {}",
-                        pluralize(dev.len() as u64, "dev label")
-                    ),
-                    describe_calls(&PaidCalls::of_run(&dev_calls), "cell"),
-                ),
-                (
-                    "each proposal on them".to_owned(),
-                    describe_calls(&PaidCalls::of_run(&proposal_calls), "cell"),
-                ),
-                (
-                    format!(
-                        "together, with up to {}",
-                        pluralize(u64::from(args.proposals), "proposal")
-                    ),
-                    describe_calls(&calls, "call"),
-                ),
-            ];
-            for (what, cost) in rows {
-                let _infallible = writeln!(out, "{what}: {cost}");
-            }
-            out.push_str("nothing was run\n");
-            cx.streams.print(&out);
-            return Ok(Some(0));
-        }
-        if args.calls.consent.max_cost.is_some() && !judge.is_free() && judge.pricing().is_none() {
-            return Err(CommandError::usage(format!(
-                "judge `{}`: --max-cost is set, and the price of {} is not known, so that it could not be kept; add `prices: {{ \
-                 input: …, output: … }}` to the judge",
-                judge.name, judge.model
-            )));
-        }
-        for variant in [&on_train, &on_dev] {
-            confirm_variant(variant, cx)?;
-        }
-        let limit_usd = self.workspace.limits.confirm_usd;
-        confirm_paid_calls(&calls, "call", limit_usd, &args.calls.consent, cx)?;
-        Ok(None)
     }
 
     /// Judges train, asks, measures, and prints.
@@ -583,51 +492,4 @@ fn estimate_question(judge: &JudgeConfig, prompt: &ProposalPrompt) -> Option<f64
     let bytes = (prompt.system.len() + prompt.user.len()) as u64;
     let range = preview_question(judge, bytes).cost_range;
     range.map(|range| range.most)
-}
-
-/// Writes a proposal of the last call, if the rubric is still the one that was measured.
-fn take_proposal(
-    number: u32,
-    file: &VariantFile,
-    workspace: &Arc<Workspace>,
-    registry: &EvalTypeRegistry,
-    cx: &CommandCx,
-) -> Result<u8, CommandError> {
-    let labels = workspace.labels_file_path();
-    let eval = file.eval_name();
-    let call = read_last_call(&labels, &eval).map_err(|error| {
-        CommandError::usage(format!(
-            "{}: {error}",
-            proposals_file_path(&labels).display()
-        ))
-    })?;
-    let Some(call) = call else {
-        return Err(CommandError::usage(format!(
-            "no proposals are recorded for {eval}; `dicta improve {eval} --judge NAME` asks for some"
-        )));
-    };
-    let found = call.proposals.iter().find(|one| one.number == number);
-    let Some(proposal) = found else {
-        return Err(CommandError::usage(format!(
-            "the last call made no proposal {number} for {eval}; it made {}",
-            call.proposals.len()
-        )));
-    };
-    if let Some(why) = &proposal.refused {
-        return Err(CommandError::usage(format!(
-            "proposal {number} is not offered: {}",
-            crate::model::make_visible(why, false)
-        )));
-    }
-    if call.rubric_digest != Digest::hash_bytes(file.rubric.source.as_bytes()) {
-        return Err(CommandError::usage(format!(
-            "{} has changed since proposal {number} was measured, so its figures no longer hold; ask again",
-            file.rubric.path.display()
-        )));
-    }
-    let variant = Variant {
-        name: format!("proposal {number}"),
-        values: proposal.values.clone(),
-    };
-    take_variant(file, &variant, workspace, registry, cx)
 }

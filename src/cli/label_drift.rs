@@ -171,22 +171,32 @@ pub(super) fn confirm_labels(args: &ConfirmLabelsArgs, cx: &CommandCx) -> Result
         None => targets.values().collect(),
     };
     let labels = workspace.index_labels();
-    let stale = find_labels_to_confirm(selected.iter().copied(), &labels);
-    let mut chosen: Vec<(&LabelTarget, &Label)> = stale
-        .into_iter()
-        .map(|(target, label, _)| (target, label))
-        .collect();
-    // A named cell is certainly meant, and `--all` alone means what changed.
-    if args.without_digest || args.cell.is_some() {
-        chosen.extend(find_labels_without_digest(selected, &labels));
-    }
-    if chosen.is_empty() {
+    let choose = |labels| {
+        let stale = find_labels_to_confirm(selected.iter().copied(), labels);
+        let mut chosen: Vec<(&LabelTarget, &Label)> = stale
+            .into_iter()
+            .map(|(target, label, _)| (target, label))
+            .collect();
+        // A named cell is certainly meant, and `--all` alone means what changed.
+        if args.without_digest || args.cell.is_some() {
+            let known = selected.iter().copied();
+            chosen.extend(find_labels_without_digest(known, labels));
+        }
+        chosen
+    };
+    let visible = choose(&labels);
+    // Sealed labels are confirmed with the others, or a changed question would leave none to measure with. Their answers
+    // are not printed.
+    let unsealed = workspace.sealed.as_ref().map(|sealed| sealed.unseal());
+    let sealed = unsealed.as_ref().map_or_else(Vec::new, choose);
+    if visible.is_empty() && sealed.is_empty() {
         cx.streams.print_stderr("no label to confirm");
         return Ok(0);
     }
     let file = workspace.labels_file_path();
     if !args.dry_run {
-        let answers = chosen.iter().map(|(target, label)| NewAnswer {
+        let chosen = visible.iter().chain(&sealed);
+        let answers = chosen.map(|(target, label)| NewAnswer {
             decision: target.name.clone(),
             passed: label.passed,
             // A confirmed label keeps the draw that chose its item.
@@ -200,7 +210,7 @@ pub(super) fn confirm_labels(args: &ConfirmLabelsArgs, cx: &CommandCx) -> Result
         set_labels(&file, &answers, &cx.env, &cx.clock.wall_time()).map_err(to_command_error)?;
     }
     let mut out = String::new();
-    for (target, label) in &chosen {
+    for (target, label) in &visible {
         let answer = describe_answer(label.passed);
         let _infallible = if args.dry_run {
             writeln!(out, "would confirm {}: {answer}", target.name)
@@ -208,6 +218,15 @@ pub(super) fn confirm_labels(args: &ConfirmLabelsArgs, cx: &CommandCx) -> Result
             let file = show_path(&workspace, &file);
             writeln!(out, "confirmed {}: {answer} ({file})", target.name)
         };
+    }
+    if !sealed.is_empty() {
+        let verb = if args.dry_run {
+            "would confirm"
+        } else {
+            "confirmed"
+        };
+        let count = pluralize(sealed.len() as u64, "sealed label");
+        let _infallible = writeln!(out, "{verb} {count}, whose answers stay hidden");
     }
     cx.streams.print(&out);
     Ok(0)

@@ -58,6 +58,17 @@ pub(super) fn list_label_targets(
     let mut targets: IndexMap<String, LabelTarget> = IndexMap::new();
     for_each_planned_cell(workspace, None, cx, |cell| {
         let eval = cell.header.evals.get(cell.key.eval as usize);
+        if let Some(whole) = eval.and_then(|eval| eval.part_of.as_ref()) {
+            let name = CellName {
+                eval: whole.id.clone(),
+                ..cell.decision.clone()
+            };
+            targets.entry(name.to_string()).or_insert(LabelTarget {
+                transcript_digest: cell.transcript.digest.clone(),
+                question: Some(whole.question.clone()),
+                name,
+            });
+        }
         let target = LabelTarget {
             transcript_digest: cell.transcript.digest.clone(),
             question: eval.and_then(|eval| eval.question.clone()),

@@ -27,8 +27,11 @@ impl MeasuredRun {
     /// Returns the part of a limit in USD that the run leaves to later ones; `None` without a limit.
     pub(super) fn subtract_cost(&self, limit_usd: Option<f64>) -> Option<f64> {
         let totals = self.state.totals.as_ref();
-        let spent = totals.and_then(|totals| totals.cost_usd);
-        limit_usd.map(|limit| (limit - spent.unwrap_or_default()).max(0.0))
+        let known = totals.and_then(|totals| totals.cost_usd.or_else(|| Some(totals.bill?.usd)));
+        // A call without a bill may have cost its estimate.
+        let assumed = totals.and_then(|totals| totals.assumed_usd);
+        let spent = known.unwrap_or_default() + assumed.unwrap_or_default();
+        limit_usd.map(|limit| (limit - spent).max(0.0))
     }
 }
 

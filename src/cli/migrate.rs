@@ -7,7 +7,7 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use super::compare;
-use super::consent::{confirm_paid_calls, describe_calls};
+use super::consent::{announce_paid_calls, describe_calls};
 use super::error::CommandError;
 use super::format::Format;
 use super::measured_run::{run_to_end, to_command_error};
@@ -77,7 +77,7 @@ pub(super) fn migrate(args: &MigrateArgs, cx: &CommandCx) -> Result<u8, CommandE
         confirm_run(workspace, &registry, &options(judge), cx)?;
     }
     let limit_usd = workspace.limits.confirm_usd;
-    confirm_paid_calls(&calls, "cell", limit_usd, &args.calls.consent, cx)?;
+    announce_paid_calls(&calls, "cell", limit_usd, &args.calls.consent, cx)?;
     let mut runs = Vec::new();
     let mut left_usd = args.calls.consent.max_cost;
     for judge in [&args.from, &args.to] {

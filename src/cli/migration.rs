@@ -295,6 +295,7 @@ impl EvalMigration {
     fn write(&self, out: &mut String, margin: f64) {
         let [Some(old), Some(new)] = &self.figures else {
             out.push_str("  no drawn label has a verdict of both judges\n");
+            self.write_debug(out);
             return;
         };
         for (name, class) in CLASSES {
@@ -329,6 +330,26 @@ impl EvalMigration {
                     ""
                 }
             );
+        }
+        self.write_debug(out);
+    }
+
+    /// Writes the counts of labels that no draw chose. They describe themselves only, so they have no interval.
+    fn write_debug(&self, out: &mut String) {
+        for (name, class) in CLASSES {
+            let counts = self.labels.debug_counts(Some(class));
+            let labels = counts.labels();
+            if labels > 0 {
+                let _infallible = writeln!(
+                    out,
+                    "  {name:<10} {} → {} of {} that no draw chose   {} lost, {} gained; no interval",
+                    counts.old_right(),
+                    counts.new_right(),
+                    pluralize(labels, "label"),
+                    counts.lost,
+                    counts.gained,
+                );
+            }
         }
     }
 
@@ -382,6 +403,8 @@ impl EvalMigration {
             let test = self.test(class, margin).ok();
             let difference = self.labels.difference(Some(class), Confidence::P95).ok();
             let mut value = estimates(&|one| if class { one.tpr } else { one.tnr });
+            let debug = self.labels.debug_counts(Some(class));
+            value["debug"] = json!({"labels": debug.labels(), "b": debug.lost, "c": debug.gained});
             value["labels"] = counts.labels().into();
             value["b"] = counts.lost.into();
             value["c"] = counts.gained.into();

@@ -15,10 +15,11 @@ use super::states::StateCatalog;
 use super::workspace::note_label_problems;
 use crate::compare::{ScoreCollector, ThresholdCounts, ThresholdPoint, ThresholdSweep};
 use crate::diag::find_nearest;
-use crate::event::RunHeader;
+use crate::event::{EvalSpec, RunHeader};
 use crate::model::{Labels, ScoreBounds, make_visible, pluralize};
 use crate::record::{EvalDecisionSettings, RecordError};
 use crate::report::{ReportRow, RowBuilder};
+use crate::rubric::Eval;
 use crate::workspace::Workspace;
 
 /// The largest number of thresholds that the table shows; `--format jsonl` prints all of them.
@@ -131,10 +132,18 @@ fn find_decision_settings(
         .flat_map(|workspace| &workspace.rubrics);
     let current = rubrics.find(|item| item.id == rubric);
     let current = current.and_then(|item| item.evals.iter().find(|item| item.id == eval));
+    let asks_the_same = |current: &Eval, recorded: &EvalSpec| {
+        if recorded.shots.is_empty() {
+            current.digest == recorded.digest
+        } else {
+            // The recorded digest has the shots, which only a run chooses.
+            recorded.question.as_ref() == Some(&current.question)
+        }
+    };
     match (current, recorded) {
         // The digest excludes decision settings. An eval with another digest asks another question than the recorded
         // one.
-        (Some(current), Some(recorded)) if current.digest == recorded.digest => {
+        (Some(current), Some(recorded)) if asks_the_same(current, recorded) => {
             EvalDecisionSettings {
                 bounds: ScoreBounds::from_decision_settings(&current.decision_settings),
                 negate: current.negate,

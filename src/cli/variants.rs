@@ -5,10 +5,11 @@
 //! Responsible for the order of steps. Does not compute figures.
 
 use std::collections::BTreeSet;
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 use super::clause_split;
-use super::consent::confirm_paid_calls;
+use super::consent::announce_paid_calls;
 use super::error::CommandError;
 use super::format::Format;
 use super::state_args::VariantsArgs;
@@ -21,6 +22,7 @@ use crate::compare::{
 };
 use crate::handlers::EvalTypeRegistry;
 use crate::model::{SplitPart, make_visible};
+use crate::rubric::{Eval, Rubric};
 use crate::run::{count_earlier_variants, list_part_labels, prepare_variant, variant_key};
 use crate::workspace::Workspace;
 use crate::workspace::rubric_write::{RubricFileChange, write_rubric_files};
@@ -77,7 +79,7 @@ pub(super) fn variants(args: &VariantsArgs, cx: &CommandCx) -> Result<u8, Comman
     }
     let limit_usd = workspace.limits.confirm_usd;
     let consent = &args.calls.consent;
-    confirm_paid_calls(&priced.calls(), "cell", limit_usd, consent, cx)?;
+    announce_paid_calls(&priced.calls(), "cell", limit_usd, consent, cx)?;
     // Step: run them one after the other, so that a limit covers all of them.
     let ids = list_ids(&labels);
     let mut left_usd = args.calls.consent.max_cost;
@@ -128,7 +130,7 @@ pub(super) fn take_variant(
     registry: &EvalTypeRegistry,
     cx: &CommandCx,
 ) -> Result<u8, CommandError> {
-    let (text, _) = file.apply(variant, workspace, registry)?;
+    let (text, changed) = file.apply(variant, workspace, registry)?;
     let path = &file.rubric.path;
     let shown = make_visible(&path.to_string_lossy(), false).into_owned();
     if *text == *file.rubric.source {
@@ -151,10 +153,48 @@ pub(super) fn take_variant(
         .map(|value| value.key.as_str())
         .collect();
     cx.streams.print(&format!(
-        "wrote {} of {} into {shown}\nnext: `dicta run`, then `dicta agree --unseal` measures once on the test labels and \
+        "wrote {} of {} into {shown}\n{}next: `dicta run`, then `dicta agree --unseal` measures once on the test labels and \
          records the look\n",
         keys.join(", "),
         file.eval_name(),
+        describe_label_change(file, &changed),
     ));
     Ok(0)
+}
+
+/// Describes what a written variant changes for labels: a line for each change, or an empty text.
+fn describe_label_change(file: &VariantFile, changed: &Workspace) -> String {
+    let own = |rubric: &Rubric| -> Vec<Eval> {
+        let evals = rubric.evals.iter().filter(|eval| file.has_part(&eval.id));
+        evals.cloned().collect()
+    };
+    let before = own(&file.rubric);
+    let now = changed
+        .rubrics
+        .iter()
+        .find(|rubric| rubric.path == file.rubric.path);
+    let after = now.map_or_else(Vec::new, |rubric| own(rubric));
+    // The question of the whole, which labels answer.
+    let question = |evals: &[Eval]| {
+        let first = evals.first()?;
+        let whole = first.part_of.as_ref().map(|whole| &whole.question);
+        Some(whole.unwrap_or(&first.question).clone())
+    };
+    let mut out = String::new();
+    if question(&before) != question(&after) {
+        out.push_str(
+            "the question changed, so its labels count only after a confirmation: `dicta labels confirm --all`, if they \
+             answer the new question, too\n",
+        );
+    }
+    let is_split = |evals: &[Eval]| evals.iter().any(|eval| eval.part_of.is_some());
+    if is_split(&after) && !is_split(&before) {
+        let _infallible = writeln!(
+            out,
+            "each criterion is an eval of its own now; labels stay on {}, and `dicta agree` compares them with all criteria \
+             together",
+            file.eval_name()
+        );
+    }
+    out
 }

@@ -6,13 +6,15 @@
 
 use std::collections::{HashMap, HashSet};
 
+use indexmap::IndexMap;
+
 use super::rater_figures::{RaterFigures, RaterTally};
 use super::statistics::{
     AgreementFigures, Bootstrap, BootstrapInterval, Confidence, ConfusionTable, DisagreementWeight,
     FEW_LABELS_FOR_BOOTSTRAP, Figure, MeasuredLabel, PopulationItem, SampledPopulation,
     bootstrap_table, kendall_tau_b, mean_absolute_error, score_bias, spearman_rho, weighted_kappa,
 };
-use crate::model::{DisagreementCause, LabelLookup, Labels, RecordedDraw};
+use crate::model::{DisagreementCause, LabelLookup, LabelQuery, Labels, RecordedDraw};
 use crate::record::{RecordedCell, State, StateDecision};
 
 /// The figures of one eval.
@@ -90,6 +92,14 @@ impl TableIntervals {
             settings,
             is_approximate: population.labels() < FEW_LABELS_FOR_BOOTSTRAP,
         }
+    }
+}
+
+impl EvalFigures {
+    /// Returns true if the eval has a label of any kind, also one that counts nowhere.
+    fn has_labels(&self) -> bool {
+        let others = self.unsure + self.to_confirm + self.sealed + self.shots;
+        self.measured.is_some() || self.debug_labels + others > 0
     }
 }
 
@@ -195,32 +205,78 @@ pub fn compute_label_figures(
     includes: impl Fn(&StateDecision) -> bool,
 ) -> Vec<EvalFigures> {
     let evals = state.header.evals.iter().zip(&state.evals);
-    evals
-        .map(|(spec, eval)| {
-            let rubric = state.rubric_id(spec);
-            let mut sorted = SortedLabels::new(draws, rubric, &spec.id);
-            let decisions = eval.decisions.iter();
-            for decision in decisions.filter(|one| one.message.is_none() && includes(one)) {
-                let query = state.label_query(decision);
-                let found = query.map_or(LabelLookup::Unlabelled, |query| labels.look_up(&query));
-                let transcript = &*state.transcript(decision).id;
-                // Only a label that counts can have others next to it.
-                let people = match (found, query) {
-                    (LabelLookup::Counted(_), Some(query)) => labels.list_answers(&query),
-                    _ => Vec::new(),
-                };
-                sorted.add(&LabelledDecision {
-                    transcript,
-                    verdict: decision.passed(),
-                    score: decision.score(),
-                    label: FigureLabel::from_lookup(found, labels.is_sealed(transcript)),
-                    people: &decided_answers(people),
-                    judges: &[],
-                });
+    let parts = evals.map(|(spec, eval)| {
+        let rubric = state.rubric_id(spec);
+        let mut sorted = SortedLabels::new(draws, rubric, &spec.id);
+        let decisions = eval.decisions.iter();
+        for decision in decisions.filter(|one| one.message.is_none() && includes(one)) {
+            let query = state.label_query(decision);
+            let (verdict, score) = (decision.passed(), decision.score());
+            sorted.add_decision(decision, verdict, score, query, labels, state);
+        }
+        sorted.finish(rubric, &spec.id, confidence)
+    });
+    let mut figures: Vec<EvalFigures> = parts.collect();
+    figures.extend(compute_whole_figures(
+        state, labels, draws, confidence, includes,
+    ));
+    figures
+}
+
+/// Returns the figures of evals that several parts replace, one for each criterion, if they have labels. A whole passes if
+/// all of its parts pass, and has no verdict if one of them has none.
+fn compute_whole_figures(
+    state: &State,
+    labels: &Labels,
+    draws: &[RecordedDraw],
+    confidence: Confidence,
+    includes: impl Fn(&StateDecision) -> bool,
+) -> Vec<EvalFigures> {
+    let mut wholes: IndexMap<(u32, &str), Vec<usize>> = IndexMap::new();
+    for (at, spec) in state.header.evals.iter().enumerate() {
+        if let Some(whole) = &spec.part_of {
+            let parts = wholes.entry((spec.rubric, whole.id.as_str())).or_default();
+            parts.push(at);
+        }
+    }
+    let mut all = Vec::new();
+    for ((_, id), parts) in wholes {
+        let specs = parts.iter().map(|at| &state.header.evals[*at]);
+        let Some(rubric) = specs.clone().next().map(|spec| state.rubric_id(spec)) else {
+            continue;
+        };
+        // The first decision of each transcript, the verdict of all, and the number of parts with a verdict.
+        let mut joined: IndexMap<u32, (&StateDecision, bool, usize)> = IndexMap::new();
+        for decision in parts.iter().flat_map(|at| &state.evals[*at].decisions) {
+            if decision.message.is_none() && includes(decision) {
+                let (_, passed, decided) = joined
+                    .entry(decision.transcript)
+                    .or_insert((decision, true, 0));
+                *passed &= decision.passed() == Some(true);
+                *decided += usize::from(decision.passed().is_some());
             }
-            sorted.finish(rubric, &spec.id, confidence)
-        })
-        .collect()
+        }
+        let mut sorted = SortedLabels::new(draws, rubric, id);
+        for (decision, passed, decided) in joined.into_values() {
+            let transcript = &*state.transcript(decision).id;
+            let part = state.eval(decision);
+            let query = state.label_query(decision).map(|query| LabelQuery {
+                eval: id,
+                question: part.part_of.as_ref().map(|whole| &whole.question),
+                later_name: None,
+                is_shot: specs.clone().any(|spec| spec.is_shot(transcript)),
+                ..query
+            });
+            let verdict = (decided == parts.len()).then_some(passed);
+            // Scores of the parts are no score of the whole.
+            sorted.add_decision(decision, verdict, None, query, labels, state);
+        }
+        let figures = sorted.finish(rubric, id, confidence);
+        if figures.has_labels() {
+            all.push(figures);
+        }
+    }
+    all
 }
 
 /// Returns the agreement of the judges and repeats of each eval. `verdict` returns the verdict of a cell.
@@ -362,6 +418,33 @@ impl<'d> SortedLabels<'d> {
             sealed: 0,
             shots: 0,
         }
+    }
+
+    /// Adds a decision of a state with its label. `verdict` and `score` are what the label is compared with.
+    fn add_decision(
+        &mut self,
+        decision: &StateDecision,
+        verdict: Option<bool>,
+        score: Option<f64>,
+        query: Option<LabelQuery<'_>>,
+        labels: &Labels,
+        state: &State,
+    ) {
+        let found = query.map_or(LabelLookup::Unlabelled, |query| labels.look_up(&query));
+        let transcript = &*state.transcript(decision).id;
+        // Only a label that counts can have others next to it.
+        let people = match (found, query) {
+            (LabelLookup::Counted(_), Some(query)) => labels.list_answers(&query),
+            _ => Vec::new(),
+        };
+        self.add(&LabelledDecision {
+            transcript,
+            verdict,
+            score,
+            label: FigureLabel::from_lookup(found, labels.is_sealed(transcript)),
+            people: &decided_answers(people),
+            judges: &[],
+        });
     }
 
     fn add(&mut self, decision: &LabelledDecision<'_>) {

@@ -210,6 +210,16 @@ impl PairedLabels {
         paired_counts(self.paired_items(), class)
     }
 
+    /// Returns the labels of a class that no draw chose, with a verdict in both states: `None` for all labels.
+    pub fn debug_counts(&self, class: Option<bool>) -> PairedCounts {
+        let debug = self.items.iter().filter_map(|item| {
+            let (label, old, new) = (item.debug?, item.old?, item.new?);
+            let is_own = class.is_none_or(|class| class == label);
+            is_own.then_some((old == label, new == label))
+        });
+        PairedCounts::from_pairs(debug)
+    }
+
     /// Returns the difference of the agreements (`None`), of TPR (`Some(true)`) or of TNR.
     pub fn difference(
         &self,
@@ -231,13 +241,9 @@ impl PairedLabels {
     /// Returns all figures of the pair. The p-value is not adjusted.
     pub fn figures(&self, confidence: Confidence) -> PairedFigures {
         let measured = self.counts(None);
-        let debug = self.items.iter().filter_map(|item| {
-            let (label, old, new) = (item.debug?, item.old?, item.new?);
-            Some((old == label, new == label))
-        });
         PairedFigures {
             measured,
-            debug: PairedCounts::from_pairs(debug),
+            debug: self.debug_counts(None),
             difference: self.difference(None, confidence),
             p_value: (measured.labels() > 0).then(|| measured.mcnemar_exact()),
             p_holm: None,

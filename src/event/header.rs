@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 
 use super::FORMAT;
 use crate::model::{
-    Ballot, Blob, CellIx, CellResult, CellVote, Cost, Decision, Digest, JudgeConfig, Millis,
-    Outcome, Panel, Prices, RunId, ScoreBounds, TokenUsage, TurnIx, VoteParams, WallTime,
+    Ballot, Blob, CellIx, CellResult, CellVote, Cost, Decision, Digest, EvalWhole, JudgeConfig,
+    Millis, Outcome, Panel, Prices, RunId, ScoreBounds, TokenUsage, TurnIx, VoteParams, WallTime,
     compares_pairs,
 };
 
@@ -439,6 +439,13 @@ pub struct EvalSpec {
     /// The labelled examples of its prompts. Their transcripts measure nothing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shots: Vec<RecordedShot>,
+    /// The ids of other transcripts of train that a shot repeats, or that are of its group, sorted. They measure nothing
+    /// either.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub shot_copies: Vec<String>,
+    /// The eval as the file writes it, if this eval is one of several that replace it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub part_of: Option<EvalWhole>,
 }
 
 /// A labelled example that the prompts of an eval show.
@@ -478,12 +485,18 @@ impl EvalSpec {
             scope: None,
             question: None,
             shots: Vec::new(),
+            shot_copies: Vec::new(),
+            part_of: None,
         }
     }
 
-    /// Returns true if a transcript is an example in the prompts of the eval.
+    /// Returns true if a transcript is an example in the prompts of the eval, or a copy of one. It measures nothing.
     pub fn is_shot(&self, transcript: &str) -> bool {
-        self.shots.iter().any(|shot| shot.transcript == transcript)
+        let copies = &self.shot_copies;
+        let is_copy = copies
+            .binary_search_by(|id| id.as_str().cmp(transcript))
+            .is_ok();
+        is_copy || self.shots.iter().any(|shot| shot.transcript == transcript)
     }
 
     /// The settings that combine its cells into a decision.
@@ -546,6 +559,9 @@ pub struct RunTotals {
     /// The known part of the cost, if a part is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bill: Option<Cost>,
+    /// The estimated cost in USD of the calls without a bill, if there are any. Limits count it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub assumed_usd: Option<f64>,
     /// The duration of the run.
     pub duration_ms: Millis,
     /// `true` if the run was cancelled.

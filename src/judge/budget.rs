@@ -4,7 +4,9 @@
 //! **Reservation.** The budget admits a call only if the amount spent *and the estimates of the calls under way* are
 //! below the limit. Otherwise the call waits until one of those is settled. So N parallel cells can't all pass the
 //! check at once, and a run exceeds a limit by at most one call. This holds as long as no call takes more than its
-//! estimate: the size of its prompt and the longest reply it may write.
+//! estimate: the size of its prompt and the longest reply it may write. If a bill exceeds its estimate, dicta reserves for
+//! later calls as much more. Until the first bill of a run, an estimate of cost counts several times if other calls are
+//! under way, because nothing has shown yet that it is enough.
 //!
 //! **Unknown bills.** A call that was sent but never billed counts as its estimate. The message of an ended run
 //! states how much of its cost is assumed.
@@ -15,6 +17,9 @@ use tokio::sync::Notify;
 
 use crate::clock::Clock;
 use crate::model::{BudgetLimits, Millis, RunAndCellBudgets};
+
+/// The factor of estimates of cost until the first bill of a run.
+const UNPROVEN_FACTOR: f64 = 4.0;
 
 /// The amounts that calls took, or may take.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -106,6 +111,8 @@ struct BudgetState {
     reserved: BudgetSpend,
     /// The part of `spent` that is estimated because no bill arrived.
     assumed: BudgetSpend,
+    /// The largest bill so far, as a multiple of its estimate; 0 without a bill.
+    largest_bill: f64,
     hard_limit_reported: bool,
     soft_limit_reported: bool,
 }
@@ -116,6 +123,8 @@ struct BudgetState {
 pub struct Reservation {
     budget: Arc<Budget>,
     estimate: BudgetSpend,
+    /// The cost in `estimate` before it was raised because of earlier bills.
+    expected_usd: f64,
     sent: bool,
 }
 
@@ -147,6 +156,8 @@ impl Reservation {
         state.spent = state.spent.plus(took);
         if assumed {
             state.assumed = state.assumed.plus(took);
+        } else if self.expected_usd > 0.0 {
+            state.largest_bill = state.largest_bill.max(took.usd / self.expected_usd);
         }
         // Unlock before waking others, because they lock the state at once.
         drop(state);
@@ -229,15 +240,32 @@ impl Budget {
         let mut state = self.lock();
         // Count the estimates of calls under way as if they were spent.
         let likely = state.spent.plus(state.reserved);
+        // Without a bill, the estimates are unproven. A call alone is admitted all the same.
+        let unproven = BudgetSpend {
+            usd: state.spent.usd + UNPROVEN_FACTOR * (state.reserved.usd + call.spend.usd),
+            ..BudgetSpend::default()
+        };
+        let waits_for_first_bill = state.largest_bill <= 0.0
+            && state.reserved.usd > 0.0
+            && find_exceeded_limit(&self.limits.run, &unproven, Millis(0), call.free)
+                .is_some_and(|usage| usage.limit == "usd");
+        if waits_for_first_bill {
+            return None;
+        }
         // Time is 0 here: waiting for other calls can't give minutes back, and `check` above already tested
         // them.
         if find_exceeded_limit(&self.limits.run, &likely, Millis(0), call.free).is_some() {
             return None;
         }
-        state.reserved = state.reserved.plus(call.spend);
+        let estimate = BudgetSpend {
+            usd: call.spend.usd * state.largest_bill.max(1.0),
+            ..call.spend
+        };
+        state.reserved = state.reserved.plus(estimate);
         Some(Ok(Reservation {
             budget: Arc::clone(self),
-            estimate: call.spend,
+            estimate,
+            expected_usd: call.spend.usd,
             sent: false,
         }))
     }
@@ -261,6 +289,11 @@ impl Budget {
         let near = find_near_limit(&self.limits.run, soft, &state.spent, self.elapsed(), free)?;
         let first = !std::mem::replace(&mut state.soft_limit_reported, true);
         Some(near.into_limit_reached(false, &state.assumed, first))
+    }
+
+    /// Returns the part of the cost so far that is estimated, because no bill arrived.
+    pub fn assumed_usd(&self) -> f64 {
+        self.lock().assumed.usd
     }
 
     /// Returns the amounts taken so far, estimates of unknown bills included.

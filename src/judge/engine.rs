@@ -23,7 +23,8 @@ use crate::clock::BoxFuture;
 use crate::event::CallCx;
 use crate::handlers::{JudgeBackend, JudgeRequest};
 use crate::model::{
-    CauseSet, CellResult, InstallationSecret, JudgeConfig, Outcome, ProviderKind, VerdictMode,
+    CauseSet, CellResult, InstallationSecret, JudgeConfig, Outcome, ProviderKind, TokenUsage,
+    VerdictMode,
 };
 use crate::provider::{self, Provider, ProviderError, RequestBody, TurnRequest};
 use crate::tools::{ToolSet, transcript_tools};
@@ -102,6 +103,15 @@ impl JudgeEngine {
     /// Returns whether its calls count against a budget.
     pub fn is_limited(&self) -> bool {
         is_limited(&self.config)
+    }
+
+    /// Returns what tokens of the judge's model, or of another one, cost in USD; `None` if it is unknown.
+    pub fn price_usage(&self, model: Option<&str>, usage: &TokenUsage) -> Option<f64> {
+        if self.config.is_free() {
+            return Some(0.0);
+        }
+        let model = model.unwrap_or(&self.config.model);
+        self.config.pricing_for_model(model)?.usage_cost(usage)
     }
 
     /// Returns the exact request of a cell's first turn without sending it, as `dicta prompt` prints it.

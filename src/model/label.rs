@@ -5,6 +5,15 @@ use serde_json::{Map, Value};
 
 use super::{Digest, WallTime};
 
+/// The eval that several evals replace, one for each criterion. Labels stay on the whole, which passes if all parts pass.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EvalWhole {
+    /// The id of the eval as the file writes it.
+    pub id: String,
+    /// The digest of the question that its labels answer.
+    pub question: Digest,
+}
+
 /// A person's verdict on one transcript and eval. dicta shows it to a judge only as a shot, which measures nothing.
 ///
 /// Files written before the fields of its origin existed lack them: the origin of such a label is unknown.

@@ -48,7 +48,7 @@ pub use judge::{
     VERDICT_SOURCES, VerdictMode, find_source_judge, is_loopback_url,
 };
 pub use label::{
-    DisagreementCause, EarlierAnswer, Label, LabelAgreement, LabelSample, SeenVerdicts,
+    DisagreementCause, EarlierAnswer, EvalWhole, Label, LabelAgreement, LabelSample, SeenVerdicts,
     parse_pass_or_fail,
 };
 pub use label_draw::{DrawProbability, DrawStratum, RecordedDraw};

@@ -274,6 +274,9 @@ pub struct CellResult {
     /// The duration of the calls that gave a cached result; `None` if it is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_duration_ms: Option<Millis>,
+    /// The tokens of the calls that gave a cached result. Another judge with the same request may have other prices.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_usage: Option<TokenUsage>,
     /// The causes that the judge's calls are: refused, repaired or failed ones.
     #[serde(default, skip_serializing_if = "CauseSet::is_empty")]
     pub tool_causes: CauseSet,
@@ -306,6 +309,7 @@ impl CellResult {
             cached: None,
             first_cost_usd: None,
             first_duration_ms: None,
+            first_usage: None,
             tool_causes: CauseSet::default(),
             by_human: false,
         }
@@ -317,6 +321,14 @@ impl CellResult {
             (self.first_cost_usd, self.first_duration_ms)
         } else {
             (self.cost_usd, Some(self.duration_ms))
+        }
+    }
+
+    /// Sets what asking would cost at the prices of the judge that takes a cached result. `price` returns the cost of
+    /// tokens; `None` if it is unknown. Without recorded tokens, the recorded cost stays.
+    pub fn reprice(&mut self, price: impl FnOnce(&TokenUsage) -> Option<f64>) {
+        if let Some(usage) = &self.first_usage {
+            self.first_cost_usd = price(usage);
         }
     }
 

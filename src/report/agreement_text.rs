@@ -160,7 +160,7 @@ pub fn describe_label_gaps(eval: &EvalFigures) -> Vec<String> {
     }
     if eval.shots > 0 {
         out.push(format!(
-            "{} left out, because the prompt shows them to the judge",
+            "{} left out, because the prompt shows them or copies of them to the judge",
             pluralize(eval.shots, "shot")
         ));
     }

@@ -13,7 +13,7 @@ use super::{ReportRow, ReportWriter, ResultRow};
 use crate::model::make_visible;
 
 /// The columns of results; the same names as in JSON lines. `flags` has a line for each mark of the verdict.
-const COLUMNS: [&str; 18] = [
+const COLUMNS: [&str; 19] = [
     "cell",
     "transcript",
     "rubric",
@@ -31,6 +31,7 @@ const COLUMNS: [&str; 18] = [
     "duration_ms",
     "cached",
     "label",
+    "shot",
     "flags",
 ];
 
@@ -81,6 +82,7 @@ impl<'w> CsvReportWriter<'w> {
             result.duration_ms.0.to_string().into(),
             truth(Some(result.cached.is_some())).into(),
             truth(row.label).into(),
+            truth(row.is_shot.then_some(true)).into(),
             append_flags("", result).into(),
         ];
         let line = join_fields(fields.iter().map(AsRef::as_ref));

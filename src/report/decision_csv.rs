@@ -12,7 +12,7 @@ use crate::model::{CellResult, Labels, Outcome};
 use crate::record::{RecordedCell, State, StateDecision};
 
 /// The columns.
-const COLUMNS: [&str; 17] = [
+const COLUMNS: [&str; 18] = [
     "transcript",
     "rubric",
     "eval",
@@ -29,6 +29,7 @@ const COLUMNS: [&str; 17] = [
     "cost_usd",
     "judge",
     "revision",
+    "shot",
     "flags",
 ];
 
@@ -131,6 +132,7 @@ impl DecisionTable<'_> {
             &decimal(sum_costs(decision, results)),
             &judges.join(" "),
             &self.revision,
+            truth(eval.is_shot(transcript).then_some(true)),
             &flags,
         ];
         join_fields(fields.into_iter())

@@ -130,7 +130,8 @@ impl<'w> HumanReportWriter<'w> {
         }
         // A decision of one cell has the line of that cell.
         if let ([cell], false) = (row.cells, row.is_combined()) {
-            self.write_cell_head(0, cell, row.label)?;
+            let suffix = format_label_suffix(row.label, row.is_shot);
+            self.write_cell_head(0, cell, suffix)?;
             return self.write_cell_details(INDENT, cell);
         }
         let head = row.outcome().map_or_else(
@@ -151,10 +152,10 @@ impl<'w> HumanReportWriter<'w> {
             "{head}  {}  {}{}",
             make_visible(&row.name.to_string(), false),
             make_visible(&how, false),
-            format_label_suffix(row.label)
+            format_label_suffix(row.label, row.is_shot)
         )?;
         for cell in row.cells {
-            self.write_cell_head(INDENT, cell, None)?;
+            self.write_cell_head(INDENT, cell, "")?;
             // The reasons for another outcome matter less than those of the decision.
             if self.is_verbose() || !is_problem || cell.result.outcome != Outcome::Pass {
                 self.write_cell_details(2 * INDENT, cell)?;
@@ -168,7 +169,7 @@ impl<'w> HumanReportWriter<'w> {
         &mut self,
         indent: usize,
         row: &ResultRow<'_>,
-        label: Option<bool>,
+        suffix: &str,
     ) -> io::Result<()> {
         let result = row.result;
         let mut head = format!(
@@ -198,7 +199,7 @@ impl<'w> HumanReportWriter<'w> {
         if let Some(run) = &result.cached {
             write!(self.out, "  [from {}]", run.letters())?;
         }
-        writeln!(self.out, "{}", format_label_suffix(label))
+        writeln!(self.out, "{suffix}")
     }
 
     /// Writes the reason, the citations and the flags of a cell. Without `-v`, only the citations that were not found.

@@ -155,6 +155,8 @@ struct ResultLine<'a> {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     edited: bool,
     label: Option<bool>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    shot: bool,
     digest: Digest,
     digests: DigestsLine,
 }
@@ -198,6 +200,7 @@ impl<'a> ResultLine<'a> {
             failed_rerun: row.failed_rerun,
             edited: result.by_human,
             label: row.label,
+            shot: row.is_shot,
             digest: row.digests.cell_digest(row.name.message, row.name.repeat),
             digests: DigestsLine {
                 transcript: row.digests.transcript.clone(),
@@ -236,6 +239,8 @@ struct DecisionLine<'a> {
     members: Vec<MemberLine<'a>>,
     decided_by: Option<&'a str>,
     label: Option<bool>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    shot: bool,
 }
 
 #[derive(Serialize)]
@@ -282,6 +287,7 @@ impl<'a> DecisionLine<'a> {
                 .and_then(|ruling| row.judges.get(ruling.deciding_member?))
                 .map(String::as_str),
             label: row.label,
+            shot: row.is_shot,
         }
     }
 }

@@ -123,7 +123,10 @@ pub(super) fn format_label_lines(summary: &RunSummary) -> Vec<String> {
         };
         let shots = match verdicts.agreement.shots {
             0 => String::new(),
-            n => format!(" ({} left out: the judge saw them)", pluralize(n, "shot")),
+            n => format!(
+                " ({} left out: the judge saw them, or copies of them)",
+                pluralize(n, "shot")
+            ),
         };
         format!("{name:<width$}  {counts}{left}{drifted}{shots}")
     };
@@ -177,9 +180,10 @@ pub(super) fn collect_labels_lines(summary: &RunSummary) -> BTreeMap<String, Lab
     labelled.map(line).collect()
 }
 
-/// Returns the label as the end of a result line, or an empty text.
-pub(super) fn format_label_suffix(label: Option<bool>) -> &'static str {
+/// Returns the label as the end of a result line, or an empty text. The label of a shot measures nothing.
+pub(super) const fn format_label_suffix(label: Option<bool>, is_shot: bool) -> &'static str {
     match label {
+        _ if is_shot => "  [shot]",
         Some(true) => "  [label ✓]",
         Some(false) => "  [label ✗]",
         None => "",

@@ -11,7 +11,7 @@ use crate::model::Outcome;
 type LineKey = (&'static str, &'static str, Value);
 
 /// Keys that a line has only if they are not empty.
-const OPTIONAL_KEYS: &[&str] = &["calibrated", "hidden", "failed_rerun", "edited"];
+const OPTIONAL_KEYS: &[&str] = &["calibrated", "hidden", "failed_rerun", "edited", "shot"];
 
 /// Returns the JSON Schema (2020-12) of one line. A later version may add keys, so readers must ignore unknown keys.
 pub fn result_schema() -> Value {
@@ -253,6 +253,11 @@ fn result_keys() -> Vec<LineKey> {
             or_null("boolean"),
         ),
         (
+            "shot",
+            "True if the prompts show the transcript or a copy of it as an example; the result measures nothing.",
+            json!({"type": "boolean"}),
+        ),
+        (
             "digest",
             "The digest of the cell: its transcript, question, message, judge and repeat.",
             text(),
@@ -324,6 +329,11 @@ fn decision_keys() -> Vec<LineKey> {
             "label",
             "The label: true for pass, false for fail, else null.",
             or_null("boolean"),
+        ),
+        (
+            "shot",
+            "True if the prompts show the transcript or a copy of it as an example; the result measures nothing.",
+            json!({"type": "boolean"}),
         ),
     ]);
     keys

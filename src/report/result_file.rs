@@ -3,7 +3,7 @@
 //! Responsible for the errors of such a file, with their lines, and for files of earlier versions, which have no digests.
 //! Does not compare; `compare` does.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
 use indexmap::IndexMap;
@@ -110,6 +110,8 @@ struct Line {
     #[serde(default)]
     edited: bool,
     label: Option<bool>,
+    #[serde(default)]
+    shot: bool,
     digests: Option<DigestsLine>,
     by: Option<String>,
     /// The run, on the summary.
@@ -200,6 +202,8 @@ struct FileEval {
     repeats: u32,
     /// The judges in the order of their lines.
     judges: IndexMap<String, Option<Digest>>,
+    /// The transcripts that measure nothing, because the prompts show them or copies of them.
+    shots: BTreeSet<String>,
 }
 
 #[derive(Default)]
@@ -255,6 +259,9 @@ impl FileReading {
         if let Some(judge) = &line.judge {
             let digest = digests.as_ref().and_then(|digests| digests.judge.clone());
             eval.judges.entry(judge.clone()).or_insert(digest);
+        }
+        if line.shot {
+            eval.shots.insert(name.transcript.clone());
         }
         let transcript = self.transcripts.entry(name.transcript.clone()).or_default();
         if let Some(digests) = digests {
@@ -525,6 +532,8 @@ fn add_eval(header: &mut RunHeader, settings: &EvalSettings, lines: Option<&File
             eval.decision_settings.insert(key.to_owned(), bound.into());
         }
     }
+    // The file does not tell a shot from a copy of one, and neither measures.
+    eval.shot_copies = lines.map_or_else(Vec::new, |eval| eval.shots.iter().cloned().collect());
     eval.repeat = settings.repeat.max(1);
     eval.judged = !judges.is_empty();
     match settings.panel_rule() {

@@ -62,6 +62,8 @@ pub struct ResultRow<'a> {
     pub is_panel_member: bool,
     /// The label of its decision.
     pub label: Option<bool>,
+    /// `true` if the prompts of the eval show the transcript or a copy of it, so that the result measures nothing.
+    pub is_shot: bool,
     /// The digests that identify its question.
     pub digests: CellDigests<'a>,
     /// The last attempt to judge the decision again, if it ended without a verdict. The result is from before.
@@ -92,6 +94,8 @@ pub struct DecisionRow {
     pub decision: Decision,
     /// The label of the decision.
     pub label: Option<bool>,
+    /// `true` if the decision measures nothing; see [`ResultRow::is_shot`].
+    pub is_shot: bool,
     /// The names of the judges, in the order of the panel members.
     pub judges: Vec<String>,
 }
@@ -628,6 +632,7 @@ impl RowBuilder {
                     eval_type: eval.eval_type.clone(),
                     judges: find_judge_names(header, &decision),
                     label,
+                    is_shot: eval.is_shot(&open.source.id),
                     decision,
                 });
             }
@@ -736,6 +741,7 @@ impl IncompleteTranscript {
             label: look_up_label(labels, header, &self.source, key)
                 .counted()
                 .and_then(|label| label.passed),
+            is_shot: eval.is_shot(&self.source.id),
             digests: CellDigests {
                 transcript: &self.source.digest,
                 eval: &eval.digest,

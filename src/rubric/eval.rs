@@ -18,7 +18,7 @@ use super::{
 use crate::diag::yaml::{
     ConfigKey, MappingDecoder, any_text_schema, choice_names, text_list_schema, text_schema,
 };
-use crate::model::{PAIRWISE_EVAL_TYPE, compares_pairs};
+use crate::model::{EvalWhole, PAIRWISE_EVAL_TYPE, compares_pairs};
 
 /// The default of `sample_percentage`, from PromptKit.
 const SAMPLE_PERCENTAGE: u8 = 5;
@@ -142,6 +142,10 @@ impl<'d> EvalReader<'d> {
                 };
                 Eval {
                     id,
+                    part_of: Some(EvalWhole {
+                        id: eval.id.clone(),
+                        question: eval.question.clone(),
+                    }),
                     question: kind.map_or_else(
                         || eval.question.clone(),
                         |kind| {
@@ -265,6 +269,7 @@ impl<'d> EvalReader<'d> {
         let id = id?;
         Some(Eval {
             question: digest::digest_question(kind, &params.resolved, trigger, negate),
+            part_of: None,
             digest: digest::digest_eval(
                 kind.name,
                 &params.resolved,

@@ -39,7 +39,7 @@ use serde_json::Value;
 
 use crate::diag::yaml::{DiagnosticCollector, SourceMap, YamlDoc};
 use crate::diag::{Diagnostic, SourceSpan};
-use crate::model::Digest;
+use crate::model::{Digest, EvalWhole};
 
 pub use allowed_lints::LINTS;
 pub use bound_edit::{BoundEditError, set_bound};
@@ -63,7 +63,7 @@ pub use referenced_files::{
 pub use sampling::{is_sampled, sample_bucket};
 pub use selector::{CompiledSelector, Selector, json_equal};
 pub use trigger::Trigger;
-pub use value_edit::{EvalValue, ValueEditError, set_eval_values};
+pub use value_edit::{EvalValue, ValueEditError, find_eval_value, set_eval_values};
 pub use when::WhenCondition;
 
 /// A named list of evals.
@@ -151,6 +151,8 @@ pub struct Eval {
     pub digest: Digest,
     /// The digest of the question that a label answers: criteria, scoring guide and scale, or the params of a check.
     pub question: Digest,
+    /// The eval as the file writes it, if this eval is one of several that replace it.
+    pub part_of: Option<EvalWhole>,
     /// True if the eval passes when its check fails (`not: true`). Never true for judged evals.
     pub negate: bool,
     /// The precondition; if it does not hold, dicta skips the cell.

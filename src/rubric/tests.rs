@@ -120,6 +120,7 @@ fn rubric_defaults_are_as_documented() {
         reference: None,
         digest: eval.digest.clone(),
         question: eval.question.clone(),
+        part_of: None,
         negate: false,
         when: None,
         groups: Vec::new(),

@@ -15,7 +15,7 @@ use thiserror::Error;
 use super::edit_target::{EditTarget, EditTargetError, read_file};
 use crate::diag::yaml::YamlDoc;
 
-/// A value of an eval.
+/// A value of an eval. Null removes the key, so that the default applies.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EvalValue {
     /// True for an entry of `params`, false for a key of the eval itself.
@@ -53,6 +53,28 @@ pub fn set_eval_values(
     Ok(text.to_string())
 }
 
+/// Returns the bytes of a value with its key in the text of a rubric file; `None` if the eval does not have it.
+pub fn find_eval_value(
+    source: &Arc<str>,
+    path: &Path,
+    eval: &str,
+    value: &EvalValue,
+) -> Option<Range<usize>> {
+    let EditTarget { doc, at } = EditTarget::find(source, path, eval).ok()?;
+    let pointer = format!("{}/{}", find_parent(at, value), value.key);
+    doc.value.pointer(&pointer)?;
+    Some(doc.key_span(&pointer).bytes.start..doc.span(&pointer).bytes.end)
+}
+
+/// Returns the pointer of the mapping that has the key.
+fn find_parent(at: usize, value: &EvalValue) -> String {
+    if value.is_param {
+        format!("/evals/{at}/params")
+    } else {
+        format!("/evals/{at}")
+    }
+}
+
 fn set_value(
     source: &Arc<str>,
     path: &Path,
@@ -60,11 +82,7 @@ fn set_value(
     value: &EvalValue,
 ) -> Result<String, ValueEditError> {
     let EditTarget { doc, at } = EditTarget::find(source, path, eval)?;
-    let parent = if value.is_param {
-        format!("/evals/{at}/params")
-    } else {
-        format!("/evals/{at}")
-    };
+    let parent = find_parent(at, value);
     let mut wanted = doc.value.clone();
     let no_place = || ValueEditError::NoPlace(value.key.clone());
     let entries = wanted
@@ -72,6 +90,19 @@ fn set_value(
         .and_then(Value::as_object_mut)
         .ok_or_else(no_place)?;
     let is_known = entries.contains_key(&value.key);
+    if value.value.is_null() {
+        if !is_known {
+            return Ok(source.to_string());
+        }
+        entries.shift_remove(&value.key);
+        let edited: Arc<str> = remove_entry(&doc, &parent, &value.key)
+            .ok_or_else(no_place)?
+            .into();
+        return match read_file(&edited, path) {
+            Ok(read_back) if read_back.value == wanted => Ok(edited.to_string()),
+            _ => Err(no_place()),
+        };
+    }
     entries.insert(value.key.clone(), value.value.clone());
     // A block of lines reads best. A value that it cannot hold exactly is written on one line.
     for is_block in [true, false] {
@@ -124,22 +155,73 @@ fn format_value(value: &Value, column: usize, is_block: bool) -> String {
     }
 }
 
-fn replace_entry(doc: &YamlDoc, parent: &str, value: &EvalValue, is_block: bool) -> Option<String> {
+/// The place of an entry in the text.
+struct EntryPlace {
+    /// The first byte of the key.
+    key: usize,
+    /// The column of the key.
+    column: usize,
+    /// The first byte of the line of the key.
+    line: usize,
+    /// True for an entry of a mapping in braces.
+    is_flow: bool,
+    /// The bytes of the value from its colon on, without a comment after it.
+    value: Range<usize>,
+}
+
+fn find_entry(doc: &YamlDoc, parent: &str, name: &str) -> Option<EntryPlace> {
     let source = &*doc.source;
-    let key = doc.key_span(&format!("{parent}/{}", value.key)).bytes.start;
-    let (column, start) = find_line(source, key);
+    let key = doc.key_span(&format!("{parent}/{name}")).bytes.start;
+    let (column, line) = find_line(source, key);
     let colon = key + source.get(key..)?.find(':')?;
-    let is_flow = source[start..key]
+    let is_flow = source[line..key]
         .trim_start_matches([' ', '-'])
         .contains(['{', '[', ',']);
-    let range = if is_flow {
+    let value = if is_flow {
         colon..find_flow_end(source, colon + 1)?
     } else {
         find_block_value(source, colon, column)
     };
+    Some(EntryPlace {
+        key,
+        column,
+        line,
+        is_flow,
+        value,
+    })
+}
+
+fn replace_entry(doc: &YamlDoc, parent: &str, value: &EvalValue, is_block: bool) -> Option<String> {
+    let place = find_entry(doc, parent, &value.key)?;
+    let mut edited = doc.source.to_string();
+    let text = format_value(&value.value, place.column, is_block && !place.is_flow);
+    edited.replace_range(place.value, &text);
+    Some(edited)
+}
+
+/// Removes an entry: in braces with the comma next to it, otherwise its lines with a comment after its value. `None` for
+/// the first entry of a list item, whose dash the others need.
+fn remove_entry(doc: &YamlDoc, parent: &str, name: &str) -> Option<String> {
+    let source = &*doc.source;
+    let place = find_entry(doc, parent, name)?;
+    let mut range = place.key..place.value.end;
+    if place.is_flow {
+        let after = source[range.end..].trim_start();
+        let before = source[..range.start].trim_end();
+        if let Some(rest) = after.strip_prefix(',') {
+            range.end = source.len() - rest.trim_start_matches(' ').len();
+        } else if let Some(rest) = before.strip_suffix(',') {
+            range.start = rest.len();
+        }
+    } else {
+        if !source[place.line..place.key].trim().is_empty() {
+            return None;
+        }
+        let line_end = source[range.end..].find('\n');
+        range = place.line..line_end.map_or(source.len(), |at| range.end + at + 1);
+    }
     let mut edited = source.to_owned();
-    let text = format_value(&value.value, column, is_block && !is_flow);
-    edited.replace_range(range, &text);
+    edited.replace_range(range, "");
     Some(edited)
 }
 
@@ -300,10 +382,34 @@ mod tests {
             set("flow", true, "criteria", json!("c")),
             RUBRIC.replace("'a, {b}'", "\"c\"")
         );
+    }
+
+    #[test]
+    fn null_removes_a_value_with_its_comment_and_nothing_else() {
         assert_eq!(
             set("flow", true, "shots", Value::Null),
-            RUBRIC.replace("{pass: 1, pick: [a, b]}", "null")
+            RUBRIC.replace(", shots: {pass: 1, pick: [a, b]}", "")
         );
+        assert_eq!(
+            set("flow", true, "criteria", Value::Null),
+            RUBRIC.replace("criteria: 'a, {b}', ", "")
+        );
+        assert_eq!(
+            set("tone", true, "scoring_guide", Value::Null),
+            RUBRIC.replace("      scoring_guide: \"1: yes # no\"  # kept\n", "")
+        );
+        assert_eq!(
+            set("tone", true, "criteria", Value::Null),
+            RUBRIC.replace(
+                "      criteria: |\n        Polite.\n        # no comment\n\n        Short.\n",
+                ""
+            )
+        );
+        assert_eq!(
+            set("tone", false, "judge", Value::Null),
+            RUBRIC.replace("    judge: quick # cheap\n", "")
+        );
+        assert_eq!(set("tone", true, "shots", Value::Null), RUBRIC);
     }
 
     #[test]

@@ -89,6 +89,7 @@ pub use proposals::{
     ProposalPrompt, collect_case_messages, parse_proposals, render_proposal_prompt,
 };
 pub use record_key::find_record_key;
+pub use shots::check_shots;
 pub use start::start_run;
 pub use variants::{
     PartLabel, PreparedVariant, count_earlier_variants, list_part_labels, prepare_variant,

@@ -155,6 +155,11 @@ pub(super) async fn run_to_end(
     // Read this after `check_blobs`, which may cancel the run.
     let cancelled = core.cancel.is_cancelled();
     let totals = core.tally.totals(took, cancelled);
+    let totals = RunTotals {
+        // A limit over several runs must count what this run may have cost.
+        assumed_usd: totals.bill.map(|_| core.budget.assumed_usd()),
+        ..totals
+    };
     match merged {
         Ok(()) => {
             let ended = EventKind::RunFinished(Box::new(totals.clone()));

@@ -98,14 +98,17 @@ pub fn list_part_labels(
                     continue;
                 }
                 let eval = header.evals.get(key.eval as usize);
-                let question = eval.and_then(|eval| eval.question.clone());
+                // The parts of an eval have questions of their own, and labels are about the whole.
+                let question = eval.and_then(|eval| match &eval.part_of {
+                    Some(whole) => Some(&whole.question),
+                    None => eval.question.as_ref(),
+                });
                 let query = LabelQuery {
                     transcript: &name.transcript,
                     transcript_digest: Some(&transcript.digest),
                     rubric: &name.rubric,
                     eval: &file.eval,
-                    // The parts of an eval have questions of their own, and labels are about the whole.
-                    question: question.as_ref().filter(|_| name.eval == file.eval),
+                    question,
                     later_name: None,
                     is_shot: false,
                 };

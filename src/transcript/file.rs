@@ -145,6 +145,11 @@ impl TranscriptFile {
         self
     }
 
+    /// Describes the transcripts read so far that name a pair and are not compared; `None` without any.
+    pub fn describe_pair_gaps(&self) -> Option<String> {
+        self.pairs.as_ref()?.describe_gaps()
+    }
+
     /// Returns the native JSON of the transcript at `span`.
     pub fn read_native(&self, span: RecordSpan) -> Result<Vec<u8>, TranscriptError> {
         if span.part & PAIR_PART != 0 {

@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 use serde_json::{Map, Value, json};
 
 use super::{RecordSpan, TranscriptBlock, TranscriptRecord, parse_native, to_native};
-use crate::model::{ComparedPair, JsonText, PairMember, Transcript};
+use crate::model::{ComparedPair, JsonText, PairMember, Transcript, pluralize};
 
 /// The bit in [`RecordSpan::part`] that marks a pair. No record has this many transcripts.
 pub(super) const PAIR_PART: u32 = 1 << 31;
@@ -79,8 +79,10 @@ pub(super) struct PairJoiner {
     /// The native JSON of the transcripts whose pair is not complete, by pair.
     waiting: HashMap<String, WaitingTranscript>,
     waiting_bytes: usize,
-    /// The pairs that are complete. A third transcript of a pair has no effect.
+    /// The pairs that are complete. A third transcript of a pair is not compared.
     joined: HashSet<String>,
+    /// The number of further transcripts of complete pairs.
+    further: u64,
     /// The limit on `waiting_bytes`.
     max_waiting_bytes: usize,
     /// True once a transcript was beyond the limit, which is reported once.
@@ -93,6 +95,7 @@ impl Default for PairJoiner {
             waiting: HashMap::new(),
             waiting_bytes: 0,
             joined: HashSet::new(),
+            further: 0,
             max_waiting_bytes: MAX_WAITING_BYTES,
             is_limit_reported: false,
         }
@@ -106,6 +109,16 @@ struct WaitingTranscript {
 }
 
 impl PairJoiner {
+    /// Describes the further transcripts of pairs that have two already; `None` without any.
+    pub(super) fn describe_gaps(&self) -> Option<String> {
+        (self.further > 0).then(|| {
+            format!(
+                "not compared: {} of a pair that has two already; `metadata.pair` joins two, so give each pair its own name",
+                pluralize(self.further, "further transcript")
+            )
+        })
+    }
+
     /// Adds a transcript for each pair that the block completes, after the transcripts of the same place.
     pub(super) fn join(&mut self, block: &mut TranscriptBlock, default_id: &dyn Fn(u64) -> String) {
         // Most files name no pair, and this search costs little.
@@ -158,6 +171,7 @@ impl PairJoiner {
         let second = record.parse(bytes, &id).ok()?;
         let pair = read_text(&second, "pair").filter(|pair| !pair.is_empty())?;
         if self.joined.contains(&pair) {
+            self.further += 1;
             return None;
         }
         let Some(waiting) = self.waiting.remove(&pair) else {
@@ -257,6 +271,10 @@ mod tests {
         assert!(metadata.get("choice").is_none(), "they differ in it");
         let file = TranscriptFile::open(&path).expect("it opens");
         assert_eq!(&file.read_native(record.span).expect("again"), bytes);
+        let mut file = TranscriptFile::open(&path).expect("it opens").join_pairs();
+        while file.next_block().expect("it reads").is_some() {}
+        let gaps = file.describe_pair_gaps().expect("a third transcript");
+        assert!(gaps.contains("1 further transcript of a pair"), "{gaps}");
     }
 
     #[test]

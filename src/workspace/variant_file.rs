@@ -9,11 +9,11 @@ use serde_json::Value;
 use thiserror::Error;
 
 use super::{Workspace, replace_rubric_text};
-use crate::diag::yaml::{self, describe_value};
-use crate::diag::{Diagnostic, find_nearest};
+use crate::diag::yaml::{self, YamlDoc, describe_value};
+use crate::diag::{Diagnostic, Severity, find_nearest};
 use crate::handlers::EvalTypeRegistry;
 use crate::model::make_visible;
-use crate::rubric::{EvalTypeCatalog as _, EvalValue, Rubric, set_eval_values};
+use crate::rubric::{EvalTypeCatalog as _, EvalValue, Rubric, find_eval_value, set_eval_values};
 
 /// The keys that a variant may override, and whether each is an entry of `params`.
 const OVERRIDES: &[(&str, bool)] = &[
@@ -52,6 +52,8 @@ pub struct VariantFile {
     pub eval: String,
     /// The variants, in order.
     pub variants: Vec<Variant>,
+    /// The file that the variants are from, for the places of errors; `None` for proposals and clauses.
+    source: Option<Arc<YamlDoc>>,
 }
 
 /// A named change of an eval.
@@ -77,6 +79,7 @@ impl VariantFile {
             rubric,
             eval,
             variants,
+            source: None,
         })
     }
 
@@ -166,6 +169,7 @@ impl VariantFile {
             rubric,
             eval,
             variants,
+            source: Some(Arc::new(doc)),
         })
     }
 
@@ -202,16 +206,59 @@ impl VariantFile {
                 ))
             })?;
         let edited: Arc<str> = edited.into();
-        let changed = replace_rubric_text(workspace, &rubric.path, &edited, registry);
-        let changed = changed.map_err(|problems| {
-            let all: Vec<String> = problems.iter().map(ToString::to_string).collect();
-            VariantError::Unusable(format!(
-                "variant {} loads no rubric: {}",
-                variant.name,
-                all.join("; ")
-            ))
-        })?;
+        let changed = replace_rubric_text(workspace, &rubric.path, &edited, registry)
+            .map_err(|problems| self.explain_problems(variant, &edited, &problems))?;
         Ok((edited, changed))
+    }
+
+    /// Returns the problems of a changed rubric at their places in the file of variants. No file has the changed text, so
+    /// its lines would lead nowhere.
+    fn explain_problems(
+        &self,
+        variant: &Variant,
+        edited: &Arc<str>,
+        problems: &[Diagnostic],
+    ) -> VariantError {
+        let explain = |problem: &Diagnostic| {
+            let name = make_visible(&variant.name, false);
+            format!("variant {name} loads no rubric: {}", problem.message)
+        };
+        let errors = problems
+            .iter()
+            .filter(|problem| problem.severity == Severity::Error);
+        let number = self
+            .variants
+            .iter()
+            .position(|one| one.name == variant.name);
+        let Some((doc, number)) = self.source.as_ref().zip(number) else {
+            let all: Vec<String> = errors.map(explain).collect();
+            return VariantError::Unusable(all.join("; "));
+        };
+        let entry = format!("/variants/{number}");
+        let located = errors.map(|problem| {
+            let key = self.find_key(variant, edited, problem);
+            let place = key.map_or_else(|| entry.clone(), |key| format!("{entry}/{}", escape(key)));
+            Diagnostic {
+                help: problem.help.clone(),
+                ..doc.error(&place, problem.code, explain(problem))
+            }
+        });
+        VariantError::Problems(located.collect())
+    }
+
+    /// Returns the key of a variant whose value has a problem; `None` if the problem is elsewhere.
+    fn find_key<'v>(
+        &self,
+        variant: &'v Variant,
+        edited: &Arc<str>,
+        problem: &Diagnostic,
+    ) -> Option<&'v str> {
+        let byte = problem.span.as_ref()?.bytes.start;
+        let found = variant.values.iter().find(|value| {
+            let place = find_eval_value(edited, &self.rubric.path, &self.eval, value);
+            place.is_some_and(|place| (place.start..=place.end).contains(&byte))
+        });
+        found.map(|value| value.key.as_str())
     }
 }
 
@@ -316,8 +363,15 @@ fn find_eval(
                 .iter()
                 .map(|(rubric, id)| format!("{}/{id}", rubric.id))
                 .collect();
-            let hint = find_nearest(name, names.iter().map(String::as_str)).map_or_else(
-                || format!("the evals are {}", names.join(", ")),
+            // A name without a rubric is near to the bare id of an eval.
+            let bare = all.iter().map(|(_, id)| id.as_str());
+            let near = find_nearest(name, names.iter().map(String::as_str)).or_else(|| {
+                let near = find_nearest(name, bare)?;
+                let at = all.iter().position(|(_, id)| id == near)?;
+                names.get(at).map(String::as_str)
+            });
+            let hint = near.map_or_else(
+                || format!("the judged evals are {}", names.join(", ")),
                 |near| format!("did you mean `{near}`?"),
             );
             Err(format!("no judged eval is called `{name}`; {hint}"))

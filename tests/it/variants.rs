@@ -218,17 +218,30 @@ fn bad_variants_are_refused_with_the_nearest_name_and_nothing_is_spent() {
         ("shots: { pass: 20, pick: random }", "20 passes needed"),
         ("shots: { pass: 1, max_tokens: 5 }", "max_tokens: 5"),
         ("shots: { pick: [t99] }", "no transcript is called `t99`"),
-        ("criteria: ''", "variant b loads no rubric"),
-        ("repeat: none", "variant b loads no rubric"),
+        ("shots: { pass: 1, pick: claer }", "did you mean `clear`?"),
+        (
+            "shots: { pass: 1, from: trian }",
+            "must be `train` (got `trian`)",
+        ),
     ] {
         let why = one(entry);
         assert!(why.contains(expected), "{entry}: {why}");
     }
-    let why = refusal("eval: color\nvariants: [{ name: a }]\n");
-    assert!(
-        why.contains("did you mean `r/colour`?") || why.contains("the evals are r/colour"),
-        "{why}"
-    );
+    // The place is in the file of variants, at the value: no file has the changed rubric.
+    for (entry, column) in [
+        ("criteria: ''", 47),
+        ("repeat: none", 45),
+        ("shots: { pass: 30 }", 45),
+    ] {
+        let why = one(entry);
+        assert!(why.contains("variant b loads no rubric: "), "{why}");
+        assert!(why.contains(&format!("bad.yaml:2:{column}:")), "{why}");
+        assert!(!why.contains("r.yaml:"), "{why}");
+    }
+    for name in ["color", "colou", "r/color"] {
+        let why = refusal(&format!("eval: {name}\nvariants: [{{ name: a }}]\n"));
+        assert!(why.contains("did you mean `r/colour`?"), "{why}");
+    }
     assert!(refusal("eval: colour\nvariant: []\n").contains("did you mean `variants`?"));
     assert!(
         refusal("eval: colour\nvariants: [{ name: a }, { name: a }]\n").contains("two variants")
@@ -259,6 +272,285 @@ fn bad_variants_are_refused_with_the_nearest_name_and_nothing_is_spent() {
         std::fs::read_to_string(test_dir.path().join("r.yaml")).expect("text"),
         RUBRIC
     );
+}
+
+#[test]
+fn null_in_a_variant_removes_the_shots_and_restores_the_rubric() {
+    let server = pupil();
+    let test_dir = workspace(&server);
+    let took = test_dir.dicta(&["variants", "v.yaml", "--take", "taught"]);
+    assert_eq!(took.status.code(), Some(0), "{}", text(&took.stderr));
+    test_dir.write(
+        "n.yaml",
+        "eval: colour\nvariants: [{ name: taught }, { name: alone, shots: null }]\n",
+    );
+    let found = json_of(
+        &test_dir,
+        &["variants", "n.yaml", "--yes", "--format", "json"],
+    );
+    let [taught, alone] = [0, 1].map(|at| &found["variants"][at]);
+    assert_eq!(taught["tnr"]["value"], 1.0, "{found}");
+    assert_eq!(alone["tnr"]["value"], 0.0, "{found}");
+    let took = test_dir.dicta(&["variants", "n.yaml", "--take", "alone"]);
+    assert_eq!(took.status.code(), Some(0), "{}", text(&took.stderr));
+    let rubric = std::fs::read_to_string(test_dir.path().join("r.yaml")).expect("text");
+    assert_eq!(rubric, RUBRIC);
+}
+
+#[test]
+fn price_comes_first_also_with_consent_by_an_option() {
+    let server = pupil();
+    let test_dir = workspace(&server);
+    let config = std::fs::read_to_string(test_dir.path().join("dicta.yaml")).expect("text");
+    let other = format!(
+        "judges:\n  n: {{ provider: openai, base_url: '{}', model: other, prices: {{ input: 1, output: 1 }} }}",
+        server.base_url()
+    );
+    test_dir.write("dicta.yaml", &config.replace("judges:", &other));
+    for args in [
+        &["variants", "v.yaml", "--yes"][..],
+        &["migrate", "--from", "m", "--to", "n", "--max-cost", "9"][..],
+    ] {
+        let output = test_dir.dicta(args);
+        let notes = text(&output.stderr);
+        let price = notes.find("cells by m").expect("a price");
+        let begins = notes.find(": judging ").expect("a run");
+        assert!(price < begins, "{notes}");
+        assert!(notes.contains("at most $"), "{notes}");
+    }
+}
+
+#[test]
+fn check_reports_the_leak_that_a_run_refuses() {
+    let server = pupil();
+    let test_dir = workspace(&server);
+    let took = test_dir.dicta(&["variants", "v.yaml", "--take", "taught"]);
+    assert_eq!(took.status.code(), Some(0), "{}", text(&took.stderr));
+    let checked = test_dir.dicta(&["check"]);
+    assert_eq!(checked.status.code(), Some(0), "{}", text(&checked.stderr));
+    let rubric = std::fs::read_to_string(test_dir.path().join("r.yaml")).expect("text");
+    test_dir.write("r.yaml", &rubric.replace(r#""pass":1"#, r#""pass":20"#));
+    for command in [&["check"][..], &["run", "--yes"][..]] {
+        let output = test_dir.dicta(command);
+        assert_eq!(output.status.code(), Some(2), "{command:?}");
+        let why = text(&output.stdout) + &text(&output.stderr);
+        assert!(why.contains("20 passes needed"), "{command:?}: {why}");
+    }
+    assert_eq!(server.requests().len(), 0);
+}
+
+#[test]
+fn shots_are_marked_in_lines_and_tables() {
+    let server = pupil();
+    let test_dir = workspace(&server);
+    let took = test_dir.dicta(&["variants", "v.yaml", "--take", "taught"]);
+    assert_eq!(took.status.code(), Some(0), "{}", text(&took.stderr));
+    let run = test_dir.dicta(&["run", "--yes", "-q", "--format", "jsonl", "-o", "rows.csv"]);
+    let lines = text(&run.stdout);
+    let marked = lines.lines().filter(|line| line.contains("\"shot\":true"));
+    let marked: Vec<Value> = marked
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect();
+    assert_eq!(marked.len(), 2, "{lines}");
+    assert!(
+        marked.iter().all(|line| line["label"].is_null()),
+        "{marked:?}"
+    );
+    let rows = std::fs::read_to_string(test_dir.path().join("rows.csv")).expect("a table");
+    let mut marked = rows.lines().filter(|line| line.ends_with(",true,"));
+    assert!(marked.next().is_some() && marked.next().is_some() && marked.next().is_none());
+    for (file, mark) in [
+        ("state.csv", ",true,\n"),
+        ("page.html", "it measures nothing"),
+    ] {
+        let exported = test_dir.dicta(&["export", "@", "-o", file]);
+        assert_eq!(
+            exported.status.code(),
+            Some(0),
+            "{}",
+            text(&exported.stderr)
+        );
+        let written = std::fs::read_to_string(test_dir.path().join(file)).expect("written");
+        assert_eq!(written.matches(mark).count(), 2, "{written}");
+    }
+    // The lines alone keep the mark: their labels of shots measure nothing, too.
+    test_dir.write("lines.jsonl", &lines);
+    let agree = test_dir.dicta(&["agree", "lines.jsonl", "--format", "jsonl"]);
+    let agree: Value = serde_json::from_slice(&agree.stdout).expect("one line");
+    assert_eq!(agree["shots"], 2, "{agree}");
+}
+
+#[test]
+fn taken_criteria_keep_their_labels_after_a_confirmation_that_shows_no_sealed_answer() {
+    let server = pupil();
+    let test_dir = workspace(&server);
+    // Labels that dicta wrote state the question that they answer.
+    let confirmed = test_dir.dicta(&["labels", "confirm", "--all", "--without-digest"]);
+    let out = text(&confirmed.stdout);
+    assert_eq!(
+        confirmed.status.code(),
+        Some(0),
+        "{}",
+        text(&confirmed.stderr)
+    );
+    assert!(
+        out.contains("sealed labels, whose answers stay hidden"),
+        "{out}"
+    );
+    test_dir.write(
+        "c.yaml",
+        "eval: colour\nvariants: [{ name: base }, { name: named, criteria: The colour is right. }]\n",
+    );
+    let took = test_dir.dicta(&["variants", "c.yaml", "--take", "named"]);
+    assert!(
+        text(&took.stdout).contains("`dicta labels confirm --all`"),
+        "{}",
+        text(&took.stdout)
+    );
+    let run = test_dir.dicta(&["run", "-q", "--yes"]);
+    assert_eq!(run.status.code(), Some(0), "{}", text(&run.stderr));
+    let measured = || {
+        let output = test_dir.dicta(&["agree", "--unseal", "--format", "jsonl"]);
+        let lines = text(&output.stdout);
+        let first = lines.lines().next().expect("a line");
+        serde_json::from_str::<Value>(first).expect("JSON")
+    };
+    let before = measured();
+    let waiting = before["to_confirm"].as_u64();
+    assert!(waiting.is_some_and(|count| count > 0), "{before}");
+    let parts = std::fs::read_to_string(test_dir.path().join("labels.split.jsonl")).expect("parts");
+    let sealed: Vec<Value> = parts
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+        .filter(|line| line["part"] == "test")
+        .collect();
+    let confirmed = test_dir.dicta(&["labels", "confirm", "--all"]);
+    let out = text(&confirmed.stdout);
+    for line in sealed {
+        let id = line["transcript"].as_str().expect("an id");
+        assert!(!out.contains(&format!("{id}/")), "{id}: {out}");
+    }
+    let after = measured();
+    assert_eq!(after["to_confirm"], 0, "{after}");
+    assert!(
+        after["debug"]["counts"]["true_pass"].as_f64() > Some(0.0),
+        "{after}"
+    );
+}
+
+#[test]
+fn criteria_as_evals_of_their_own_keep_the_labels_of_the_whole() {
+    // The second criterion fails what is not reddish.
+    let server = WireServer::answering(Dialect::Openai, |request| {
+        let body = &request.body;
+        let judged = colour(body.rsplit("begin transcript").next().unwrap_or_default());
+        let asked = ["Is an answer", "Is reddish"]
+            .into_iter()
+            .filter(|criterion| body.contains(criterion));
+        let parts: Vec<Value> = (1..)
+            .zip(asked)
+            .map(|(index, criterion)| {
+                let passed = criterion != "Is reddish" || judged == "reddish";
+                json!({"index": index, "reasoning": "As scripted.", "passed": passed})
+            })
+            .collect();
+        let verdict = json!({"citations": [], "reasoning": "As scripted.", "criteria": parts});
+        Reply::text(verdict.to_string())
+    });
+    let test_dir = workspace(&server);
+    let list = RUBRIC.replace("llm_judge", "binary_rubric").replace(
+        "criteria: Has the right colour.",
+        "criteria: [Is an answer, Is reddish]",
+    );
+    test_dir.write("r.yaml", &list);
+    let confirmed = test_dir.dicta(&["labels", "confirm", "--all", "--without-digest"]);
+    assert_eq!(
+        confirmed.status.code(),
+        Some(0),
+        "{}",
+        text(&confirmed.stderr)
+    );
+    test_dir.write(
+        "g.yaml",
+        "eval: colour\nvariants: [{ name: base }, { name: each, grouping: per_criterion }]\n",
+    );
+    let took = test_dir.dicta(&["variants", "g.yaml", "--take", "each"]);
+    assert!(
+        text(&took.stdout).contains("labels stay on r/colour"),
+        "{} {}",
+        text(&took.stdout),
+        text(&took.stderr)
+    );
+    // The file that was taken still measures, on the labels of the whole.
+    let priced = test_dir.dicta(&["variants", "g.yaml", "--dry-run"]);
+    assert_eq!(priced.status.code(), Some(0), "{}", text(&priced.stderr));
+    let checked = test_dir.dicta(&["check", "--strict"]);
+    assert!(
+        !(text(&checked.stdout) + &text(&checked.stderr)).contains("for the eval `colour`"),
+        "{}",
+        text(&checked.stderr)
+    );
+    let run = test_dir.dicta(&["run", "-q", "--yes", "--format", "jsonl"]);
+    assert_eq!(
+        run.status.code(),
+        Some(1),
+        "{} {}",
+        text(&run.stdout),
+        text(&run.stderr)
+    );
+    let agree = test_dir.dicta(&["agree", "--format", "jsonl"]);
+    let whole: Vec<Value> = text(&agree.stdout)
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .filter(|line: &Value| line["eval"] == "colour")
+        .collect();
+    let [whole] = &whole[..] else {
+        panic!("one line for the whole: {}", text(&agree.stdout));
+    };
+    let counts = &whole["debug"]["counts"];
+    assert!(
+        counts["true_pass"].as_f64().is_some_and(|n| n > 3.0),
+        "{whole}"
+    );
+    for wrong in ["false_pass", "false_fail"] {
+        assert_eq!(counts[wrong].as_f64(), Some(0.0), "{whole}");
+    }
+    let pruned = test_dir.dicta(&["labels", "prune", "--dry-run"]);
+    assert!(
+        text(&pruned.stderr).contains("every label"),
+        "{}",
+        text(&pruned.stderr)
+    );
+}
+
+#[test]
+fn cached_verdict_costs_what_its_own_judge_would_charge() {
+    let server = pupil();
+    let test_dir = workspace(&server);
+    let config = std::fs::read_to_string(test_dir.path().join("dicta.yaml")).expect("text");
+    let dear = format!(
+        "judges:\n  n: {{ provider: openai, base_url: '{}', model: m, prices: {{ input: 10, output: 10 }} }}",
+        server.base_url()
+    );
+    test_dir.write("dicta.yaml", &config.replace("judges:", &dear));
+    test_dir.write(
+        "p.yaml",
+        "eval: colour\nvariants: [{ name: base }, { name: dear, judge: n }]\n",
+    );
+    let found = json_of(
+        &test_dir,
+        &["variants", "p.yaml", "--yes", "--format", "json"],
+    );
+    let usd = |at: usize| {
+        found["variants"][at]["cost_usd_per_1000"]
+            .as_f64()
+            .expect("a cost")
+    };
+    // Both send the same request, so the second one takes the verdicts of the first from the cache.
+    let labels = found["labels"]["pass"].as_u64().expect("a count")
+        + found["labels"]["fail"].as_u64().expect("a count");
+    assert_eq!(server.requests().len() as u64, labels, "{found}");
+    assert!((usd(1) - 10.0 * usd(0)).abs() < 1e-9, "{found}");
 }
 
 #[test]
@@ -324,6 +616,8 @@ fn migration_judges_with_both_judges_and_prints_the_report() {
         "migration from m (m) to n (new), margin 5 points",
         "before: m (m)",
         "As scripted.",
+        // No draw chose these labels, so they have counts and no interval.
+        "labels that no draw chose   ",
     ] {
         assert!(report.contains(expected), "{expected}: {report}");
     }

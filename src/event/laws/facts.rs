@@ -199,6 +199,7 @@ fn totals() -> impl Strategy<Value = RunTotals> {
                     usd,
                     unknown: pending,
                 }),
+                assumed_usd: cost_usd,
                 duration_ms: Millis(cells),
                 cancelled,
                 reading: ReadingTotals {

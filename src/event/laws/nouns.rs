@@ -156,6 +156,7 @@ pub(super) fn result() -> impl Strategy<Value = CellResult> {
                     cached,
                     first_cost_usd: score,
                     first_duration_ms: None,
+                    first_usage: usage,
                     tool_causes: if by_human {
                         vec![Cause::Refused.as_str().to_owned()].into()
                     } else {

@@ -77,6 +77,7 @@ macro_rules! judged_params {
             max_score: Option<f64>,
             /// The labelled transcripts that the prompt shows as examples.
             #[serde(default)]
+            #[schemars(with = "crate::handlers::ShotsSpec")]
             shots: Option<$crate::handlers::ShotsSpec>,
         }
 

@@ -2,10 +2,14 @@
 //!
 //! Responsible for the settings. The run chooses the transcripts, because only it reads labels.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
+use crate::diag::find_nearest;
 use crate::handlers::eval_type::param_problem;
 use crate::rubric::ParamProblem;
 
@@ -45,13 +49,15 @@ pub struct ShotsSpec {
 }
 
 /// The rule that chooses shots among the labels.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum ShotPick {
     /// A rule with a name.
     Rule(ShotRule),
     /// These transcripts, in this order.
     Ids(Vec<String>),
+    /// A word that names no rule. [`ShotsSpec::problems`] reports it.
+    Unknown(String),
     /// The default rule.
     #[default]
     #[serde(skip)]
@@ -59,7 +65,7 @@ pub enum ShotPick {
 }
 
 /// A named rule that chooses shots.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ShotRule {
     /// Labels on which all people agree, and whose disagreement with the judge has no cause `unclear`.
@@ -68,6 +74,41 @@ pub enum ShotRule {
     Noted,
     /// Any labels.
     Random,
+}
+
+impl ShotRule {
+    const NAMES: [(&'static str, Self); 3] = [
+        ("clear", Self::Clear),
+        ("noted", Self::Noted),
+        ("random", Self::Random),
+    ];
+}
+
+// Written by hand as one type for a word and a list instead of `anyOf`, so that an error has its exact place.
+impl JsonSchema for ShotPick {
+    fn schema_name() -> Cow<'static, str> {
+        "ShotPick".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({"type": ["string", "array"], "items": {"type": "string"}})
+    }
+}
+
+impl<'de> Deserialize<'de> for ShotPick {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        match Value::deserialize(deserializer)? {
+            Value::String(word) => {
+                let mut known = ShotRule::NAMES.into_iter();
+                let rule = known.find(|(name, _)| *name == word);
+                Ok(rule.map_or(Self::Unknown(word), |(_, rule)| Self::Rule(rule)))
+            }
+            list => {
+                let ids = serde_json::from_value(list);
+                ids.map(Self::Ids).map_err(D::Error::custom)
+            }
+        }
+    }
 }
 
 fn default_source() -> String {
@@ -93,7 +134,8 @@ impl ShotsSpec {
     pub fn rule(&self) -> Option<ShotRule> {
         match &self.pick {
             ShotPick::Rule(rule) => Some(*rule),
-            ShotPick::Default => Some(ShotRule::Clear),
+            // A run refuses an unknown word before it chooses.
+            ShotPick::Default | ShotPick::Unknown(_) => Some(ShotRule::Clear),
             ShotPick::Ids(_) => None,
         }
     }
@@ -102,7 +144,7 @@ impl ShotsSpec {
     pub fn pick_ids(&self) -> Option<&[String]> {
         match &self.pick {
             ShotPick::Ids(ids) => Some(ids),
-            ShotPick::Rule(_) | ShotPick::Default => None,
+            ShotPick::Rule(_) | ShotPick::Default | ShotPick::Unknown(_) => None,
         }
     }
 
@@ -110,7 +152,10 @@ impl ShotsSpec {
     pub(super) fn problems(&self) -> Vec<ParamProblem> {
         let mut problems = Vec::new();
         let mut add = |key: &str, why: String| {
-            problems.push(param_problem(format!("/{SHOTS_PARAM}/{key}"), why));
+            problems.push(ParamProblem {
+                message: format!("{SHOTS_PARAM}.{key} {why}"),
+                ..param_problem(format!("/{SHOTS_PARAM}/{key}"), "")
+            });
         };
         match self.from.as_str() {
             "train" => {}
@@ -121,7 +166,10 @@ impl ShotsSpec {
                     self.from
                 ),
             ),
-            other => add("from", format!("must be `train` (got `{other}`)")),
+            other => add(
+                "from",
+                format!("must be `train` (got `{other}`): only labels of train may teach"),
+            ),
         }
         for (name, count) in [("pass", self.pass), ("fail", self.fail)] {
             if let Some(count) = count.filter(|count| *count > MAX_SHOTS) {
@@ -141,6 +189,14 @@ impl ShotsSpec {
                 if let Some(twice) = (1..ids.len()).find(|at| ids[..*at].contains(&ids[*at])) {
                     add("pick", format!("names `{}` twice", ids[twice]));
                 }
+            }
+            ShotPick::Unknown(word) => {
+                let names = ShotRule::NAMES.map(|(name, _)| name);
+                let hint = find_nearest(word, names)
+                    .map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+                let names = names.join(", ");
+                let why = format!("must be {names} or a list of ids (got `{word}`){hint}");
+                add("pick", why);
             }
             _ if count == 0 => add(
                 "pass",

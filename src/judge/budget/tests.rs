@@ -62,6 +62,10 @@ fn reached_budget_is_reported_once_and_rejects_every_later_call() {
 #[tokio::test]
 async fn call_waits_while_the_budget_is_reserved() {
     let (budget, _) = budget(usd(1.0), BudgetLimits::default());
+    // The first bill shows that estimates are enough.
+    now(&budget, call(0.6))
+        .expect("room")
+        .settle(took(0.000_001));
     let mut first = now(&budget, call(0.6)).expect("room");
     let second = now(&budget, call(0.6)).expect("still below the limit");
     first.mark_sent();
@@ -72,8 +76,46 @@ async fn call_waits_while_the_budget_is_reserved() {
     drop(third.expect("there is room"));
     drop(second);
     let spent = budget.spent();
-    assert!((spent.usd - 0.1).abs() < 1e-9, "what was not sent is free");
-    assert_eq!(spent.calls, 1);
+    assert!((spent.usd - 0.1).abs() < 1e-5, "what was not sent is free");
+    assert_eq!(spent.calls, 2);
+}
+
+#[tokio::test]
+async fn few_calls_run_before_the_first_bill_of_a_small_budget() {
+    let (budget, _) = budget(usd(1.0), BudgetLimits::default());
+    let first = now(&budget, call(0.2)).expect("alone");
+    let mut second = Box::pin(budget.admit(call(0.2), CellSpend::default()));
+    assert!((&mut second).now_or_never().is_none(), "0.2 may be too low");
+    first.settle(took(0.2));
+    let second = (&mut second).now_or_never().expect("a bill arrived");
+    let third = now(&budget, call(0.2)).expect("the estimate was enough");
+    drop((second.expect("room"), third));
+    // A large budget has room for many at once.
+    let (budget, _) = self::budget(usd(100.0), BudgetLimits::default());
+    let all: Vec<Reservation> = (0..100)
+        .map(|_| now(&budget, call(0.2)).expect("room"))
+        .collect();
+    assert_eq!(all.len(), 100);
+}
+
+#[tokio::test]
+async fn bill_above_its_estimate_raises_later_estimates() {
+    let (budget, _) = budget(usd(1.0), BudgetLimits::default());
+    now(&budget, call(0.1)).expect("room").settle(took(0.3));
+    let second = now(&budget, call(0.1)).expect("0.3 of 1 is taken");
+    let third = now(&budget, call(0.1)).expect("0.6 is taken or reserved");
+    let fourth = now(&budget, call(0.1)).expect("0.9 is taken or reserved");
+    let mut fifth = Box::pin(budget.admit(call(0.1), CellSpend::default()));
+    assert!((&mut fifth).now_or_never().is_none(), "1.2 is reserved");
+    for reservation in [second, third, fourth] {
+        reservation.settle(took(0.3));
+    }
+    let spent = budget.spent().usd;
+    assert!(
+        (spent - 1.2).abs() < 1e-9,
+        "{spent}: one call above the limit"
+    );
+    assert!((&mut fifth).now_or_never().is_some_and(|one| one.is_err()));
 }
 
 #[test]

@@ -119,6 +119,12 @@ impl<'s> ShownDecisions<'s> {
         find_label(self.state, decision, self.labels)?.passed
     }
 
+    /// Returns true if a prompt shows the transcript or a copy of it, so that the decision measures nothing.
+    fn is_shot(&self, decision: &StateDecision) -> bool {
+        let transcript = self.state.transcript(decision);
+        self.state.eval(decision).is_shot(&transcript.id)
+    }
+
     /// Writes the counts of outcomes, of all decisions and by eval.
     pub(super) fn write_summary(&self, html: &mut HtmlWriter<'_>) -> io::Result<()> {
         html.open("section", &[])?;
@@ -349,6 +355,9 @@ impl<'s> ShownDecisions<'s> {
         } else {
             html.element("span", &[("class", class)], &mark)?;
         }
+        if self.is_shot(decision) {
+            html.element("span", &[("class", "dim small")], " shot")?;
+        }
         match self.label(decision) {
             Some(label) if Some(label) != decision.passed() => {
                 let symbol = Outcome::from_passed(label).symbol();
@@ -463,6 +472,9 @@ impl<'s> ShownDecisions<'s> {
                 None => "no verdict",
             };
             html.text(&format!(" · label {} ({agrees})", format_label(passed)))?;
+        }
+        if self.is_shot(decision) {
+            html.text(" · a shot or a copy of one: it measures nothing")?;
         }
         html.close()?;
         let reason = find_explanation(decision, results);

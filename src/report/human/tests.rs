@@ -38,6 +38,7 @@ fn cell<'a>(name: CellNameRef<'a>, result: &'a CellResult) -> ResultRow<'a> {
         bounds: ScoreBounds::default(),
         is_panel_member: false,
         label: None,
+        is_shot: false,
         digests: CellDigests {
             transcript: const { &Digest::unread() },
             eval: const { &Digest::unread() },
@@ -88,6 +89,7 @@ fn decide(human: &mut HumanReportWriter<'_>, results: &[&CellResult]) {
         decision: Some(&decision),
         judges: &[],
         label: None,
+        is_shot: false,
         cells: &cells,
     };
     human

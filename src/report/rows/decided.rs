@@ -31,6 +31,8 @@ pub struct DecidedRow<'a> {
     pub judges: &'a [String],
     /// The label of the decision.
     pub label: Option<bool>,
+    /// `true` if the decision measures nothing; see [`ResultRow::is_shot`].
+    pub is_shot: bool,
     /// The cells with a result, in plan order.
     pub cells: &'a [ResultRow<'a>],
 }
@@ -125,6 +127,7 @@ impl IncompleteTranscript {
             decision,
             judges: judges.as_deref().unwrap_or_default(),
             label: first.label,
+            is_shot: first.is_shot,
             cells: &cells,
         };
         if row.is_combined() {

@@ -423,6 +423,9 @@ impl ChunkMerger<'_> {
             if let Some(error) = &report.error {
                 self.emit_note(describe_skipped_file(&report.path, error));
             }
+            if let Some(gaps) = &report.pair_gaps {
+                self.emit_note(format!("{}: {gaps}", report.path.display()));
+            }
             self.files.add_report(report);
         }
     }

@@ -75,6 +75,7 @@ impl RunTally {
             usage: inner.usage,
             cost_usd: inner.bill.exact_usd(),
             bill: (inner.bill.unknown > 0).then_some(inner.bill),
+            assumed_usd: None,
             duration_ms: duration,
             cancelled,
             reading: inner.reading.clone(),

@@ -107,6 +107,8 @@ pub(in crate::run) struct FileReport {
     pub(in crate::run) tally: Option<ReadTally>,
     /// The reason why the file could not be read to its end.
     pub(in crate::run) error: Option<String>,
+    /// A sentence about transcripts that no eval compares, though they name a pair.
+    pub(in crate::run) pair_gaps: Option<String>,
 }
 
 /// A record of a random sample.
@@ -214,6 +216,7 @@ impl FileFeed {
             path: path.to_owned(),
             tally: None,
             error: Some(error.to_string()),
+            pair_gaps: None,
         });
     }
 
@@ -260,6 +263,7 @@ impl FileFeed {
                     path: path.to_path_buf(),
                     tally: file.tally().cloned(),
                     error: None,
+                    pair_gaps: file.describe_pair_gaps(),
                 });
                 if self
                     .after

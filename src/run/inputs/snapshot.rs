@@ -14,13 +14,14 @@ use crate::diag::{LoadedFile, find_nearest};
 use crate::event::{EvalSpec, RecordedShot, Redactor, RubricSpec, RunPurpose, SnapshotFile};
 use crate::handlers::{CompileCx, CompiledEval, EvalTypeRegistry, ExecutionMode, ScriptEnv, Shot};
 use crate::model::{
-    Blob, Digest, JudgeConfig, Panel, PanelRule, ProviderKind, ScoreBounds, TranscriptMode,
-    compares_pairs, find_body_secrets, is_secret_name,
+    Blob, Digest, JudgeConfig, Panel, PanelRule, ProviderKind, ScoreBounds, Transcript,
+    TranscriptMode, compares_pairs, find_body_secrets, is_secret_name,
 };
 use crate::rubric::{Eval, Rubric, canonical_json};
 use crate::run::plan::{EvalPlan, PastOutcomes, RunPlan, compile_selectors};
 use crate::run::shots::{ShotsByEval, resolve_shots};
 use crate::run::{KnownFilterIds, RunError, RunOptions, RunUsageError};
+use crate::transcript::to_native;
 use crate::workspace::{Env, Workspace};
 
 /// The compiled evals of a workspace and the judges that they need.
@@ -50,7 +51,7 @@ pub(in crate::run) fn compile_evals(
     }
     // Step: the examples of prompts. A leak is a problem of the run, found before anything is spent.
     let shots = resolve_shots(workspace).unwrap_or_else(|found| {
-        problems.extend(found);
+        problems.extend(found.iter().map(ToString::to_string));
         ShotsByEval::default()
     });
     let mut evals = Vec::new();
@@ -152,7 +153,7 @@ pub(in crate::run) fn compile_evals(
                     CompiledEval::Judged(_) => None,
                 },
                 compiled,
-                shots: shots.get(&(rubric_at, at)).cloned().unwrap_or_default(),
+                taught: shots.get(&(rubric_at, at)).cloned().unwrap_or_default(),
                 judge,
                 panel: rule.map(|rule| Panel {
                     rule,
@@ -280,11 +281,12 @@ impl Compilation {
             .map(|plan| {
                 let rubric = &self.plan.rubrics[plan.rubric as usize];
                 let eval = &rubric.evals[plan.position];
+                let shots: Vec<RecordedShot> = plan.taught.shots.iter().map(name_shot).collect();
                 EvalSpec {
                     rubric: plan.rubric,
                     id: eval.id.clone(),
                     eval_type: eval.eval_type.clone(),
-                    digest: eval.digest.clone(),
+                    digest: digest_with_shots(&eval.digest, &shots),
                     decision_settings: eval.decision_settings.clone(),
                     weight: eval.weight,
                     required: eval.required,
@@ -296,7 +298,9 @@ impl Compilation {
                     judge: plan.judge.filter(|_| plan.panel.is_none()),
                     scope: digest_scope(rubric, eval),
                     question: Some(eval.question.clone()),
-                    shots: plan.shots.iter().map(name_shot).collect(),
+                    shots,
+                    shot_copies: plan.taught.copies.to_vec(),
+                    part_of: eval.part_of.clone(),
                 }
             })
             .collect()
@@ -319,16 +323,33 @@ impl Compilation {
 /// Returns a shot as the header records it.
 fn name_shot(shot: &Shot) -> RecordedShot {
     let shown = shot.transcript.messages.get(shot.messages.clone());
-    let mut texts: Vec<String> = Vec::new();
-    for message in shown.unwrap_or_default() {
-        texts.push(message.text().into_owned());
-    }
-    let parts = texts.iter().chain([&shot.reason]);
+    let excerpt = to_native(&Transcript {
+        id: "".into(),
+        messages: shown.unwrap_or_default().to_vec(),
+        metadata: None,
+        tags: Vec::new(),
+        verdicts: Vec::new(),
+    });
     RecordedShot {
         transcript: shot.transcript.id.to_string(),
         passed: shot.passed,
-        digest: Digest::hash_parts(parts.map(String::as_bytes)),
+        digest: Digest::hash_parts([excerpt.as_slice(), shot.reason.as_bytes()]),
     }
+}
+
+/// Returns the digest of an eval's question with its shots. Other shots are another question: their verdicts differ for a
+/// reason, and not by chance. The question that a label answers is without shots; see [`Eval::question`].
+fn digest_with_shots(eval: &Digest, shots: &[RecordedShot]) -> Digest {
+    // Evals without shots keep the digest of older versions.
+    if shots.is_empty() {
+        return eval.clone();
+    }
+    let shots = shots.iter().map(|shot| {
+        let verdict = if shot.passed { "pass" } else { "fail" };
+        format!("{verdict} {}", shot.digest.0)
+    });
+    let parts: Vec<String> = std::iter::once(eval.0.clone()).chain(shots).collect();
+    Digest::hash_parts(parts.iter().map(String::as_bytes))
 }
 
 /// Returns the digest of the settings that select transcripts; `None` if the eval is planned for every transcript.

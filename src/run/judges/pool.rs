@@ -121,6 +121,14 @@ impl JudgePool {
         if let (Some(cache), Some(key)) = (&self.verdict_cache, &key)
             && let Some(mut result) = cache.find(key, &request.params)
         {
+            // Another judge may have sent the same request at other prices.
+            let engine = self
+                .slot_of(judge_repeat)
+                .and_then(|slot| slot.engine.as_ref());
+            if let Some(engine) = engine {
+                let model = request.params.model.as_deref();
+                result.reprice(|usage| engine.price_usage(model, usage));
+            }
             // The eval's `message` may have changed since the verdict was recorded.
             self.plan.prepend_message(decision.eval, &mut result);
             return PlannedCellState::Settled(result);
@@ -369,6 +377,8 @@ pub(in crate::run) fn mark_as_cached(run: &RunId, result: CellResult) -> CellRes
     CellResult {
         first_cost_usd,
         first_duration_ms,
+        // A chain of cached results keeps the tokens of the first one.
+        first_usage: result.first_usage.or(result.usage).filter(|_| judged),
         // Keep the first run in the chain: it is the one that asked the judge.
         cached: result.cached.or_else(|| Some(run.clone())),
         // A cached verdict has zero usage; a check has none.

@@ -12,12 +12,13 @@ use std::sync::Arc;
 use self::filter::{DecisionFilter, FilterCandidate};
 use self::judged_decision::{JudgeRepeat, JudgedDecision};
 use crate::event::{CellKey, PlannedDecision};
-use crate::handlers::{CompiledEval, Finding, JudgeRequest, JudgedParams, Shot, Subject};
+use crate::handlers::{CompiledEval, Finding, JudgeRequest, JudgedParams, Subject};
 use crate::model::{
     CauseSet, CellIx, CellName, CellNameRef, CellResult, ComparedPair, MessageRole, Outcome,
     PairOrder, Panel, ScoreBounds, Transcript, VoteParams,
 };
 use crate::rubric::{CompiledSelector, Eval, Rubric, Selector, Trigger, is_sampled};
+use crate::run::shots::EvalShots;
 
 /// Everything that determines the cells, compiled once. The run reads nothing of the workspace afterwards.
 pub(crate) struct RunPlan {
@@ -74,7 +75,7 @@ pub(in crate::run) struct EvalPlan {
     /// The compiled check or question.
     pub(in crate::run) compiled: CompiledEval,
     /// The labelled examples of its prompts.
-    pub(in crate::run) shots: Arc<[Shot]>,
+    pub(in crate::run) taught: EvalShots,
     /// The position of its judge; of a panel, the first member.
     pub(in crate::run) judge: Option<u32>,
     /// The panel, if several judges decide.
@@ -344,7 +345,7 @@ impl RunPlan {
             transcript: Arc::clone(transcript),
             end,
             params: JudgedParams {
-                shots: Arc::clone(&plan.shots),
+                shots: Arc::clone(&plan.taught.shots),
                 ..params
             },
             allow_not_applicable: spec.allow_na,

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::format_class;
+use crate::diag::find_nearest;
 use crate::handlers::{Shot, ShotRule, ShotsSpec};
 use crate::judge::estimate_shot_tokens;
 use crate::model::{Digest, MessageRole, SplitPart, Transcript, make_visible};
@@ -149,9 +150,12 @@ fn choose_named(
     for id in spec.pick_ids().into_iter().flatten() {
         let shown = make_visible(id, false);
         let Some(at) = candidates.iter().position(|one| one.id == *id) else {
-            return Err(format!(
-                "no transcript is called `{shown}`; `pick` lists the ids of transcripts of train"
-            ));
+            let known = candidates.iter().map(|one| one.id.as_str());
+            let hint = find_nearest(id, known).map_or_else(
+                || "`pick` lists the ids of transcripts of train".to_owned(),
+                |near| format!("did you mean `{}`?", make_visible(near, false)),
+            );
+            return Err(format!("no transcript is called `{shown}`; {hint}"));
         };
         let found = candidates.swap_remove(at);
         if found.part != SplitPart::Train {

@@ -4,22 +4,24 @@
 //! measures the judge, nor of its group, nor nearly equal to it. Does not render prompts; [`crate::judge`] does.
 
 mod choice;
+mod leaks;
 mod near_duplicates;
 
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use self::choice::{ShotCandidate, choose_shots};
+use self::leaks::{GuardedShot, LeakGuard};
 use self::near_duplicates::{CommonGrams, ComparedText};
 use super::inputs::feed::{FileFeed, TranscriptFiles};
 use super::inputs::ids::TranscriptIds;
+use crate::diag::Diagnostic;
 use crate::handlers::{Shot, ShotsSpec};
 use crate::model::{
-    Digest, LabelQuery, LabelSeal, Labels, SplitPart, Transcript, make_visible, name_rater,
-    pluralize,
+    Digest, LabelQuery, LabelSeal, Labels, SplitPart, Transcript, name_rater, pluralize,
 };
 use crate::rubric::{Eval, Rubric};
 use crate::transcript::TranscriptError;
@@ -27,9 +29,6 @@ use crate::workspace::{Workspace, read_transcript_group};
 
 /// The number of transcripts from which dicta learns the texts that most transcripts share.
 const COMMON_TEXT_SAMPLE: usize = 256;
-/// The largest number of leaks in one message.
-const MAX_NAMED_LEAKS: usize = 3;
-
 /// An eval with shots.
 struct TaughtEval<'w> {
     rubric: &'w Rubric,
@@ -38,8 +37,62 @@ struct TaughtEval<'w> {
     candidates: Vec<ShotCandidate>,
 }
 
-/// The shots of the evals of a workspace, by the position of the rubric and the position of the eval in it.
-pub(in crate::run) type ShotsByEval = HashMap<(usize, usize), Arc<[Shot]>>;
+/// The place of an eval: the position of its rubric in the workspace, and its position in the rubric.
+type EvalPlace = (usize, usize);
+
+/// The shots of an eval.
+#[derive(Debug, Clone, Default)]
+pub(in crate::run) struct EvalShots {
+    /// The shots, in the order of the prompt.
+    pub(in crate::run) shots: Arc<[Shot]>,
+    /// The other transcripts of train that a shot repeats, or that are of its group, sorted by id. They measure nothing.
+    pub(in crate::run) copies: Arc<[String]>,
+}
+
+/// The shots of the evals of a workspace.
+pub(in crate::run) type ShotsByEval = BTreeMap<EvalPlace, EvalShots>;
+
+/// The reason why shots cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::run) struct ShotProblem {
+    /// The positions of the rubric and of the eval in it; `None` if the problem is about all shots.
+    place: Option<EvalPlace>,
+    why: String,
+}
+
+impl ShotProblem {
+    fn of_all(why: String) -> Self {
+        Self { place: None, why }
+    }
+}
+
+impl std::fmt::Display for ShotProblem {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.why)
+    }
+}
+
+/// Returns the problems of the shots of a workspace: what a run would refuse, with the place of the eval.
+pub fn check_shots(workspace: &Workspace) -> Vec<Diagnostic> {
+    let problems = resolve_shots(workspace).err().unwrap_or_default();
+    let taught = || {
+        let rubrics = workspace.rubrics.iter();
+        rubrics.flat_map(|rubric| rubric.evals.iter().map(move |eval| (rubric, eval)))
+    };
+    let problems = problems.into_iter().filter_map(|problem| {
+        let found = match problem.place {
+            Some((rubric, eval)) => {
+                let rubric = workspace.rubrics.get(rubric)?;
+                Some((rubric, rubric.evals.get(eval)?))
+            }
+            None => taught().find(|(_, eval)| ShotsSpec::from_params(&eval.params).is_some()),
+        };
+        let (rubric, eval) = found?;
+        let error = Diagnostic::error("shots", &rubric.path, problem.why);
+        Some(error.with_span(eval.span.clone(), &rubric.source))
+    });
+    problems.collect()
+}
 
 /// A transcript of a workspace with what the choice of shots needs.
 struct ReadTranscript {
@@ -51,8 +104,10 @@ struct ReadTranscript {
 }
 
 /// Chooses the shots of all enabled evals and checks that they leak nothing. The error lists one problem per entry.
-pub(in crate::run) fn resolve_shots(workspace: &Workspace) -> Result<ShotsByEval, Vec<String>> {
-    let mut taught: HashMap<(usize, usize), TaughtEval<'_>> = HashMap::new();
+pub(in crate::run) fn resolve_shots(
+    workspace: &Workspace,
+) -> Result<ShotsByEval, Vec<ShotProblem>> {
+    let mut taught: BTreeMap<EvalPlace, TaughtEval<'_>> = BTreeMap::new();
     for (rubric_at, rubric) in workspace.rubrics.iter().enumerate() {
         for (at, eval) in rubric.evals.iter().enumerate() {
             let spec = ShotsSpec::from_params(&eval.params).filter(|_| eval.enabled);
@@ -69,14 +124,12 @@ pub(in crate::run) fn resolve_shots(workspace: &Workspace) -> Result<ShotsByEval
     }
     // Reading all transcripts takes time, so a workspace without shots reads none here.
     if taught.is_empty() {
-        return Ok(HashMap::new());
+        return Ok(ShotsByEval::new());
     }
     let Some(sealed) = &workspace.sealed else {
-        return Err(vec![
-            "shots come from the train part of the labels, and dicta.yaml has no split: write `split: {train: 0.2, dev: \
-             0.4, test: 0.4}` under `labels:`"
-                .to_owned(),
-        ]);
+        let why = "shots come from the train part of the labels, and dicta.yaml has no split: write `split: {train: 0.2, \
+                   dev: 0.4, test: 0.4}` under `labels:`";
+        return Err(vec![ShotProblem::of_all(why.to_owned())]);
     };
     let labels = workspace.index_labels();
     let mut common = CommonGrams::default();
@@ -90,32 +143,44 @@ pub(in crate::run) fn resolve_shots(workspace: &Workspace) -> Result<ShotsByEval
             eval.add_candidate(&read, &labels);
         }
     })?;
-    let mut chosen: ShotsByEval = HashMap::new();
+    let mut chosen = ShotsByEval::new();
     let mut problems = Vec::new();
-    let mut order: Vec<_> = taught.into_iter().collect();
-    order.sort_unstable_by_key(|(place, _)| *place);
     let mut guarded: Vec<GuardedShot> = Vec::new();
-    for (place, eval) in order {
+    for (place, eval) in taught {
         let name = format!("{}/{}", eval.rubric.id, eval.eval.id);
         match choose_shots(&eval.spec, eval.candidates) {
             Ok(picked) => {
                 let shots: Vec<Shot> = picked.iter().map(|one| one.shot.clone()).collect();
-                guarded.extend(picked.into_iter().map(|one| GuardedShot::new(&name, one)));
-                chosen.insert(place, shots.into());
+                let picked = picked.into_iter();
+                guarded.extend(picked.map(|one| GuardedShot::new(place, &name, one)));
+                let own = chosen.entry(place).or_default();
+                own.shots = shots.into();
             }
-            Err(why) => problems.push(format!("the shots of {name}: {why}")),
+            Err(why) => problems.push(ShotProblem {
+                place: Some(place),
+                why: format!("the shots of {name}: {why}"),
+            }),
         }
     }
     common.finish();
-    for shot in &mut guarded {
-        shot.remove_common(&common);
+    let mut guard = LeakGuard::new(guarded, &common);
+    if !guard.is_empty() {
+        for_each_transcript(workspace, sealed.seal(), &mut |read| guard.compare(&read))?;
     }
-    problems.extend(find_leaks(workspace, sealed.seal(), &guarded, &common)?);
-    if problems.is_empty() {
-        Ok(chosen)
-    } else {
-        Err(problems)
+    let (leaks, copies) = guard.finish();
+    problems.extend(leaks);
+    if !problems.is_empty() {
+        return Err(problems);
     }
+    for (place, copies) in copies {
+        let own = chosen.entry(place).or_default();
+        // A shot can repeat another one, and is a shot all the same.
+        let copies = copies.into_iter();
+        own.copies = copies
+            .filter(|id| own.shots.iter().all(|shot| *shot.transcript.id != **id))
+            .collect();
+    }
+    Ok(chosen)
 }
 
 impl TaughtEval<'_> {
@@ -180,116 +245,18 @@ impl TaughtEval<'_> {
     }
 }
 
-/// A chosen shot with the texts that no measured transcript may repeat.
-struct GuardedShot {
-    eval: String,
-    id: String,
-    group: String,
-    /// The text that the prompt shows.
-    shown: ComparedText,
-    /// The whole transcript.
-    whole: ComparedText,
-}
-
-impl GuardedShot {
-    fn new(eval: &str, picked: choice::PickedShot) -> Self {
-        let shot = &picked.shot;
-        let shown = shot.transcript.messages.get(shot.messages.clone());
-        Self {
-            eval: eval.to_owned(),
-            id: shot.transcript.id.to_string(),
-            group: picked.group,
-            shown: ComparedText::of_messages(shown.unwrap_or_default()),
-            whole: ComparedText::of_transcript(&shot.transcript),
-        }
-    }
-
-    fn remove_common(&mut self, common: &CommonGrams) {
-        self.shown.remove_common(common);
-        self.whole.remove_common(common);
-    }
-
-    /// Returns why the shot reveals a measured transcript, if it does.
-    fn find_leak(&self, group: &str, text: &ComparedText) -> Option<String> {
-        if self.group == group {
-            return Some(format!(
-                "both are of the group `{}`",
-                make_visible(group, false)
-            ));
-        }
-        let why = self
-            .shown
-            .find_likeness(text)
-            .or_else(|| self.whole.find_likeness(text))?;
-        Some(format!("their texts are nearly equal ({why})"))
-    }
-}
-
-/// Compares the shots with all transcripts that measure. Each problem names the shot and the transcript.
-fn find_leaks(
-    workspace: &Workspace,
-    seal: &LabelSeal,
-    shots: &[GuardedShot],
-    common: &CommonGrams,
-) -> Result<Vec<String>, Vec<String>> {
-    let mut leaks: Vec<(usize, String)> = Vec::new();
-    if shots.is_empty() {
-        return Ok(Vec::new());
-    }
-    for_each_transcript(workspace, seal, &mut |read| {
-        if read.part == SplitPart::Train {
-            return;
-        }
-        let mut text = ComparedText::of_transcript(&read.transcript);
-        text.remove_common(common);
-        for (at, shot) in shots.iter().enumerate() {
-            if let Some(why) = shot.find_leak(&read.group, &text) {
-                let leak = format!(
-                    "`{}` of {} measures the judge: {why}",
-                    make_visible(&read.id, false),
-                    read.part.as_str()
-                );
-                leaks.push((at, leak));
-            }
-        }
-    })?;
-    let problems = shots.iter().enumerate().filter_map(|(at, shot)| {
-        let own: Vec<&str> = leaks
-            .iter()
-            .filter(|(of, _)| *of == at)
-            .map(|(_, leak)| leak.as_str())
-            .collect();
-        let more = own.len().saturating_sub(MAX_NAMED_LEAKS);
-        let more = if more > 0 {
-            format!("; and {more} more")
-        } else {
-            String::new()
-        };
-        (!own.is_empty()).then(|| {
-            format!(
-                "the shots of {}: `{}` cannot be a shot, because {}{more}; choose other shots with `pick`, or give both \
-                 transcripts the same `metadata.group` before the split is stored",
-                shot.eval,
-                make_visible(&shot.id, false),
-                own[..own.len().min(MAX_NAMED_LEAKS)].join("; ")
-            )
-        })
-    });
-    Ok(problems.collect())
-}
-
 /// Passes every transcript of the workspace with its unique id.
 fn for_each_transcript(
     workspace: &Workspace,
     seal: &LabelSeal,
     take: &mut dyn FnMut(ReadTranscript),
-) -> Result<(), Vec<String>> {
+) -> Result<(), Vec<ShotProblem>> {
     let mut ids = TranscriptIds::default();
     let mut feed = FileFeed::new(TranscriptFiles::from_workspace(workspace), None);
     let unreadable = |error: TranscriptError| {
-        vec![format!(
+        vec![ShotProblem::of_all(format!(
             "the shots cannot be chosen, because a transcript file cannot be read: {error}"
-        )]
+        ))]
     };
     while let Some(chunk) = feed.read_chunk().map_err(unreadable)? {
         for record in &chunk.records {

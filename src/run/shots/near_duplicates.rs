@@ -4,8 +4,9 @@
 //! of the smaller text. So an excerpt and its source overlap completely.
 
 use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 
-use crate::model::{Transcript, TranscriptMessage, TranscriptPart, normalize_words};
+use crate::model::{MessageRole, Transcript, TranscriptMessage, TranscriptPart, normalize_words};
 
 /// The length of the long grams. Longer texts that share most of them are copies with few changes.
 const LONG_GRAM: usize = 13;
@@ -16,6 +17,9 @@ const SHORT_GRAM: usize = 5;
 const MIN_COMMON: usize = 8;
 /// The longest text in words whose edit distance dicta computes, as the work grows with its square.
 const MAX_EDIT_WORDS: usize = 20_000;
+
+/// The rule by which equal texts are nearly equal.
+const SAME_WORDS: &str = "the same words";
 
 /// A text prepared for comparisons.
 #[derive(Debug, Clone, Default)]
@@ -58,7 +62,7 @@ impl ComparedText {
         Self::of_messages(&transcript.messages)
     }
 
-    /// Prepares messages.
+    /// Prepares messages as one text.
     pub(super) fn of_messages(messages: &[TranscriptMessage<'_>]) -> Self {
         let mut text = String::new();
         for part in messages.iter().flat_map(|message| &message.parts) {
@@ -97,7 +101,7 @@ impl ComparedText {
             return None;
         }
         if self.words == other.words {
-            return Some("the same words");
+            return Some(SAME_WORDS);
         }
         if overlaps(&self.long_grams, &other.long_grams, 4, 5) {
             return Some("4 of 5 runs of 13 words are the same");
@@ -108,6 +112,74 @@ impl ComparedText {
         let shorter = self.words.len().min(other.words.len());
         is_within_edits(&self.words, &other.words, shorter / 5)
             .then_some("at most 1 of 5 words differs")
+    }
+}
+
+/// One message of a transcript, prepared for comparisons with single messages of others.
+#[derive(Debug, Clone)]
+pub(super) struct ComparedMessage {
+    /// True for a message of the assistant, and for a person's note about it. Two transcripts may have the same question.
+    is_answer: bool,
+    /// True for the last message of the assistant, which most evals judge.
+    is_last_answer: bool,
+    text: ComparedText,
+}
+
+impl ComparedMessage {
+    /// Prepares the messages of a transcript that are in a range. Shorter ones than the shortest gram are left out,
+    /// because a text such as "Yes." is no copy.
+    pub(super) fn list(messages: &[TranscriptMessage<'_>], range: Range<usize>) -> Vec<Self> {
+        let is_answer = |message: &TranscriptMessage<'_>| message.role == MessageRole::Assistant;
+        let last = messages.iter().rposition(is_answer);
+        let own = messages
+            .iter()
+            .enumerate()
+            .filter(|(at, _)| range.contains(at));
+        own.map(|(at, message)| Self {
+            is_answer: is_answer(message),
+            is_last_answer: last == Some(at),
+            text: ComparedText::of_messages(std::slice::from_ref(message)),
+        })
+        .filter(Self::is_long_enough)
+        .collect()
+    }
+
+    /// Prepares a person's note; `None` for a short one.
+    pub(super) fn of_note(note: &str) -> Option<Self> {
+        let note = Self {
+            is_answer: true,
+            is_last_answer: false,
+            text: ComparedText::new(note),
+        };
+        note.is_long_enough().then_some(note)
+    }
+
+    /// Removes the grams that most transcripts share.
+    pub(super) fn remove_common(&mut self, common: &CommonGrams) {
+        self.text.remove_common(common);
+    }
+
+    /// Returns the rule by which one message repeats the other, as a phrase; `None` if it does not, or if both are
+    /// questions. Messages under 13 words count only if they are equal and both are the last answer, because short
+    /// ones such as greetings repeat often.
+    pub(super) fn find_repeat(&self, other: &Self) -> Option<&'static str> {
+        if !(self.is_answer || other.is_answer) {
+            return None;
+        }
+        let (one, two) = (&self.text, &other.text);
+        // A text of common grams alone is a phrase that most transcripts have.
+        if one.short_grams.is_empty() || two.short_grams.is_empty() {
+            return None;
+        }
+        if one.words.len().min(two.words.len()) >= LONG_GRAM {
+            return one.find_likeness(two);
+        }
+        (self.is_last_answer && other.is_last_answer && one.words == two.words)
+            .then_some(SAME_WORDS)
+    }
+
+    fn is_long_enough(&self) -> bool {
+        self.text.words.len() >= SHORT_GRAM
     }
 }
 

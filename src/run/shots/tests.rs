@@ -6,10 +6,11 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use crate::clock::{Clock, FakeClock};
+use crate::event::{EvalSpec, EventKind};
 use crate::handlers::EvalTypeRegistry;
 use crate::model::{SplitPart, SplitRule};
-use crate::run::{RenderedPrompt, RunOptions, render_prompts};
-use crate::workspace::{self, Env};
+use crate::run::{RenderedPrompt, RunOptions, check_shots, outline_run, render_prompts};
+use crate::workspace::{self, Env, Workspace};
 
 static REGISTRY: LazyLock<EvalTypeRegistry> = LazyLock::new(EvalTypeRegistry::builtin);
 
@@ -89,14 +90,47 @@ impl World {
         self.dir.path()
     }
 
-    /// Renders the prompts of all cells.
-    fn render(&self) -> Result<Vec<RenderedPrompt>, String> {
+    fn env(&self) -> Env {
         let data = self.path().join("data").display().to_string();
-        let env = Env([("XDG_DATA_HOME".to_owned(), data)].into());
-        let loaded = workspace::load(self.path(), &env, &*REGISTRY).map_err(|problems| {
+        Env([("XDG_DATA_HOME".to_owned(), data)].into())
+    }
+
+    fn load(&self) -> Result<Workspace, String> {
+        workspace::load(self.path(), &self.env(), &*REGISTRY).map_err(|problems| {
             let all: Vec<String> = problems.iter().map(ToString::to_string).collect();
             all.join("; ")
-        })?;
+        })
+    }
+
+    /// Returns the eval as the header of a run would describe it.
+    fn recorded_eval(&self) -> EvalSpec {
+        let clock: Arc<dyn Clock> = Arc::new(FakeClock::new());
+        let loaded = Arc::new(self.load().expect("it loads"));
+        let mut found = None;
+        outline_run(loaded, &REGISTRY, &self.env(), &clock, &mut |batch| {
+            for fact in batch.facts {
+                if let EventKind::RunStarted(header) = fact {
+                    found = header.evals.into_iter().next();
+                }
+            }
+            true
+        })
+        .expect("an outline");
+        found.expect("an eval")
+    }
+
+    /// Adds a label.
+    fn label(&self, transcript: &str, passed: bool) {
+        let labels = self.path().join("labels.jsonl");
+        let text = std::fs::read_to_string(&labels).expect("labels");
+        let own = json!({"transcript": transcript, "rubric": "r", "eval": "e", "passed": passed});
+        std::fs::write(&labels, format!("{text}{own}\n")).expect("written");
+    }
+
+    /// Renders the prompts of all cells.
+    fn render(&self) -> Result<Vec<RenderedPrompt>, String> {
+        let env = self.env();
+        let loaded = self.load()?;
         let clock: Arc<dyn Clock> = Arc::new(FakeClock::new());
         let options = RunOptions::default();
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -177,6 +211,118 @@ fn changed_note_of_a_shot_changes_every_cache_key_and_another_note_none() {
 }
 
 #[test]
+fn changed_shots_are_another_question_and_keep_the_question_of_labels() {
+    let world = World::new(RULE, 20, "{ pass: 1, fail: 1, pick: noted }", &[]);
+    let before = world.recorded_eval();
+    assert_eq!(before, world.recorded_eval());
+    let shot = &before.shots[0].transcript;
+    let labels = world.path().join("labels.jsonl");
+    let text = std::fs::read_to_string(&labels).expect("labels");
+    let old = format!("because of {shot}\"");
+    std::fs::write(&labels, text.replace(&old, "another reason\"")).expect("written");
+    let after = world.recorded_eval();
+    assert_ne!(before.digest, after.digest);
+    assert_eq!(before.question, after.question);
+    // Without shots, the digest is the digest of the params.
+    let plain = world.load().expect("it loads").rubrics[0].evals[0]
+        .digest
+        .clone();
+    assert_ne!(plain, after.digest);
+}
+
+/// Returns a record with a question and an answer.
+fn exchange(id: &str, question: &str, answer: &str) -> String {
+    let messages = json!([
+        {"role": "user", "content": question}, {"role": "assistant", "content": answer},
+    ]);
+    json!({"id": id, "messages": messages}).to_string()
+}
+
+#[test]
+fn answer_copied_under_another_question_is_a_leak_in_dev_and_a_copy_in_train() {
+    let answer = "The parcel left the depot in Ulm on Monday and reaches you on Thursday at noon";
+    let short = "It left Ulm on Monday";
+    let long_question = own_words("asked").join(" ");
+    for (shown, copied) in [
+        (answer.to_owned(), answer.to_owned()),
+        (answer.to_owned(), answer.replace("Monday", "Tuesday")),
+        (
+            answer.to_owned(),
+            format!("Hello again! {answer}. {}", own_words("more").join(" ")),
+        ),
+        (short.to_owned(), short.to_owned()),
+    ] {
+        let shot = id_in(RULE, SplitPart::Train, "shot");
+        let twin = id_in(RULE, SplitPart::Train, "twin");
+        let planted = id_in(RULE, SplitPart::Dev, "planted");
+        let shots = format!("{{ pick: [{shot}] }}");
+        let own = exchange(&shot, &long_question, &shown);
+        let world = World::new(
+            RULE,
+            6,
+            &shots,
+            &[own.clone(), exchange(&planted, "Where is it?", &copied)],
+        );
+        world.label(&shot, true);
+        let why = world.render().expect_err("a leak");
+        assert!(why.contains(&format!("`{shot}` cannot be a shot")), "{why}");
+        assert!(why.contains(&format!("`{planted}` of dev")), "{why}");
+        let checked = check_shots(&world.load().expect("it loads"));
+        assert_eq!(checked.len(), 1, "{checked:?}");
+        assert!(checked[0].to_string().contains("r.yaml:3:"), "{checked:?}");
+        // In train, it is a copy: nothing leaks, and it measures nothing.
+        let world = World::new(
+            RULE,
+            6,
+            &shots,
+            &[own, exchange(&twin, "Where is it?", &copied)],
+        );
+        world.label(&shot, true);
+        let recorded = world.recorded_eval();
+        assert_eq!(recorded.shot_copies, [twin.clone()]);
+        assert!(recorded.is_shot(&twin) && recorded.is_shot(&shot) && !recorded.is_shot("t0"));
+        assert_eq!(check_shots(&world.load().expect("it loads")), []);
+    }
+}
+
+#[test]
+fn common_questions_greetings_and_stock_phrases_are_no_leaks() {
+    let refusal = "I am sorry, but I cannot help with this request because our rules forbid it";
+    let question = "Which parcel is it that has not come until today, and where was it seen last?";
+    let shot = id_in(RULE, SplitPart::Train, "shot");
+    let shots = format!("{{ pick: [{shot}] }}");
+    let render = |answer: &str, others: &[String]| {
+        let mut records = vec![exchange(&shot, question, answer)];
+        records.extend_from_slice(others);
+        let world = World::new(RULE, 6, &shots, &records);
+        world.label(&shot, true);
+        world.render().map(|_| ())
+    };
+    let dev = |at: usize| id_in(RULE, SplitPart::Dev, &format!("d{at}x"));
+    let own = |at: usize| own_words(&dev(at)).join(" ");
+    // The same question with another answer.
+    assert_eq!(
+        render(
+            &own_words("said").join(" "),
+            &[exchange(&dev(0), question, &own(0))]
+        ),
+        Ok(())
+    );
+    // A short answer.
+    assert_eq!(
+        render("Yes, it is.", &[exchange(&dev(0), &own(0), "Yes, it is.")]),
+        Ok(())
+    );
+    // A phrase of many transcripts. Of few, it is a copy.
+    let many = |count: usize| -> Vec<String> {
+        let refused = (0..count).map(|at| exchange(&dev(at), &own(at), refusal));
+        refused.collect()
+    };
+    assert_eq!(render(refusal, &many(5)), Ok(()));
+    assert!(render(refusal, &many(4)).is_err());
+}
+
+#[test]
 fn too_few_labels_and_oversized_shots_are_errors() {
     let error = |shots: &str| {
         World::new(RULE, 12, shots, &[])
@@ -195,6 +341,17 @@ fn too_few_labels_and_oversized_shots_are_errors() {
     assert!(
         named.contains(&format!("`{}` is in dev and measures the judge", dev[0])),
         "{named}"
+    );
+    let train = World::new(RULE, 12, "{ pass: 1 }", &[]).parts(12, SplitPart::Train);
+    let near = error(&format!("{{ pick: [{}] }}", train[0].to_uppercase()));
+    assert!(
+        near.contains(&format!("did you mean `{}`?", train[0])),
+        "{near}"
+    );
+    let rule = error("{ pass: 1, pick: claer }");
+    assert!(
+        rule.contains("shots.pick must be clear, noted, random or a list of ids (got `claer`); did you mean `clear`?"),
+        "{rule}"
     );
     let unknown = error("{ pick: [nowhere] }");
     assert!(
@@ -281,7 +438,7 @@ proptest! {
 
     #[test]
     fn planted_near_duplicate_of_a_shot_is_always_caught(
-        seed in 0_u64..1000, changed in 0..OWN_WORDS, kind in 0..4_u8, is_test in any::<bool>()
+        seed in 0_u64..1000, changed in 0..OWN_WORDS, kind in 0..5_u8, is_test in any::<bool>()
     ) {
         let rule = SplitRule { seed, ..RULE };
         let probe = World::new(rule, 16, "{ pass: 1 }", &[]);
@@ -295,6 +452,11 @@ proptest! {
             1 => words[changed] = "changed".to_owned(),
             // A longer text that contains all of the shot.
             2 => words.extend((0..40).map(|n| format!("more{n}"))),
+            // The answer under another question. The answer is the second half.
+            3 => {
+                let other = own_words("other");
+                words[..OWN_WORDS / 2].clone_from_slice(&other[..OWN_WORDS / 2]);
+            }
             _ => {
                 words = own_words("other");
                 group = Some(shot.as_str());

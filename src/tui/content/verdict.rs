@@ -182,7 +182,8 @@ fn label_details<'a>(cx: &ContentCx<'a>) -> Option<TextBlock<'a>> {
         return Some(TextBlock::new(text, Role::Label));
     }
     if row.shot {
-        let text = "a shot: the judge saw the label of this transcript, so it measures nothing";
+        let text =
+            "a shot or a copy of one: the judge saw its text with a label, so it measures nothing";
         return Some(TextBlock::new(text.to_owned(), Role::Label));
     }
     if signed.is_empty() && note.is_empty() {

@@ -94,8 +94,8 @@ pub(crate) struct EvalInfo {
     pub(crate) digest: Digest,
     /// The digest of the question that labels answer, if it is known.
     pub(crate) question: Option<Digest>,
-    /// The transcripts that its prompts show as examples.
-    pub(crate) shots: Vec<String>,
+    /// The transcripts that its prompts show as examples, and copies of them.
+    pub(crate) shots: HashSet<String>,
     pub(crate) judged: bool,
     pub(crate) groups: Vec<String>,
     pub(crate) decision_rule: Arc<DecisionRule>,

@@ -1,5 +1,7 @@
 //! A file of transcripts without a workspace: the part that is listed, or the problem that prevents that.
 
+use std::collections::HashSet;
+
 use super::cells::{CellsState, EvalInfo, RunIndexMap};
 use crate::event::CellKey;
 use crate::model::{Digest, TranscriptRef};
@@ -36,7 +38,7 @@ impl CellsState {
         if self.evals.is_empty() {
             self.add_eval(EvalInfo {
                 question: None,
-                shots: Vec::new(),
+                shots: HashSet::new(),
                 rubric: String::new(),
                 id: NO_RUBRIC_GROUP.to_owned(),
                 eval_type: String::new(),

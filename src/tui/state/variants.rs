@@ -2,11 +2,11 @@
 //!
 //! Responsible for the state of the screen and for its texts. The runtime reads files and recorded verdicts.
 
-use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use crate::compare::{VariantFigures, VariantTable};
-use crate::model::make_visible;
+use crate::model::{format_usd, make_visible};
+use crate::report::format_p_value;
 use crate::run::{PaidCalls, PreparedVariant};
 use crate::theme::Role;
 use crate::tui::history_view::Shared;
@@ -171,7 +171,12 @@ impl VariantsScreen {
             blocks.push(TextBlock {
                 lead: lead.into(),
                 indent: 4,
-                ..TextBlock::new(describe_figures(&one.figures), role)
+                ..TextBlock::new(describe_agreement(&one.figures), role)
+            });
+            blocks.push(TextBlock {
+                lead: "    ".into(),
+                indent: 6,
+                ..TextBlock::new(describe_calls(&one.figures), Role::Muted)
             });
             if is_selected && self.is_judging {
                 blocks.push(muted("    is being judged".to_owned()));
@@ -179,6 +184,16 @@ impl VariantsScreen {
             if let Some(warning) = &one.warning {
                 blocks.push(TextBlock::new(warning.clone(), Role::Warning));
             }
+        }
+        if listing
+            .variants
+            .iter()
+            .any(|one| one.figures.paired.is_some())
+        {
+            blocks.push(muted(
+                "p is McNemar's exact test against the first variant, adjusted by Holm for all; intervals are 95 % (Wilson)"
+                    .to_owned(),
+            ));
         }
         blocks.extend(
             listing
@@ -190,28 +205,57 @@ impl VariantsScreen {
     }
 }
 
-/// Describes the figures of a variant on one line.
-fn describe_figures(figures: &VariantFigures) -> String {
+/// Describes the agreement of a variant with the labels on one line.
+fn describe_agreement(figures: &VariantFigures) -> String {
     let front = match figures.on_front {
         Some(true) => "* ",
         Some(false) => "  ",
         None => "? ",
     };
-    let cost = figures.cost_per_1000.map_or_else(
-        || "cost unknown".to_owned(),
-        |usd| format!("{} per 1,000", crate::model::format_usd(usd)),
-    );
-    let mut text = format!(
-        "{front}{}  TPR {}  TNR {}  agreement {}  {cost}",
+    format!(
+        "{front}{}  TPR {}  TNR {}  agreement {}",
         make_visible(&figures.name, false),
         figures.tpr,
         figures.tnr,
         figures.agreement
-    );
-    if figures.without_verdict > 0 {
-        let _infallible = write!(text, "  {} not judged", figures.without_verdict);
+    )
+}
+
+/// Describes the rest of the figures on one line: the comparison with the first variant, self-flips, cost and latency.
+fn describe_calls(figures: &VariantFigures) -> String {
+    let mut parts: Vec<String> = Vec::new();
+    if let Some(paired) = figures.paired.filter(|paired| paired.counts.labels() > 0) {
+        parts.push(format!(
+            "+{} -{} labels, p {}",
+            paired.counts.gained,
+            paired.counts.lost,
+            format_p_value(paired.p_holm)
+        ));
     }
-    text
+    let percent = |share: f64| format!("{:.0}", share * 100.0);
+    parts.push(figures.self_flip.map_or_else(
+        || "no repeats, so no self-flips".to_owned(),
+        |flips| {
+            format!(
+                "self-flips {}% [{}–{}]",
+                percent(flips.rate),
+                percent(flips.interval.lower),
+                percent(flips.interval.upper)
+            )
+        },
+    ));
+    parts.push(figures.cost_per_1000.map_or_else(
+        || "cost unknown".to_owned(),
+        |usd| format!("{} per 1,000", format_usd(usd)),
+    ));
+    parts.push(figures.median.map_or_else(
+        || "latency unknown".to_owned(),
+        |median| format!("median {median}"),
+    ));
+    if figures.without_verdict > 0 {
+        parts.push(format!("{} not judged", figures.without_verdict));
+    }
+    parts.join("  ")
 }
 
 fn diff_blocks(diff: &str) -> Vec<TextBlock<'static>> {

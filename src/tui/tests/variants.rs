@@ -69,6 +69,17 @@ fn variants_are_judged_compared_and_taken_on_the_screen() {
         let measured = app.screen();
         assert!(!measured.contains("not judged"), "{measured}");
         assert!(measured.contains("Best of 2 on"), "{measured}");
+        // A line may be wrapped at 80 columns.
+        let words = measured.replace('│', " ");
+        let joined = words.split_whitespace().collect::<Vec<_>>().join(" ");
+        for expected in [
+            "labels, p ",
+            "no repeats, so no self-flips",
+            "median ",
+            "adjusted by Holm",
+        ] {
+            assert!(joined.contains(expected), "{expected}: {measured}");
+        }
         let row = |name: &str| {
             let mut lines = measured.lines();
             lines

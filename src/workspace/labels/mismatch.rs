@@ -8,7 +8,7 @@ use indexmap::{IndexMap, IndexSet};
 use super::{LabelPlace, UNMATCHED_LABEL_CODE};
 use crate::diag::{Diagnostic, SourceSpan, find_nearest};
 use crate::model::{Label, pluralize};
-use crate::rubric::{Rubric, Trigger};
+use crate::rubric::{Eval, Rubric, Trigger};
 
 /// The reason why no decision can match a label.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -35,7 +35,12 @@ pub(super) fn find_mismatch(
         return Some(LabelMismatch::Rubric { id: id.to_owned() });
     }
     let evals = of_rubric.iter().flat_map(|rubric| &rubric.evals);
-    let mut named = evals.filter(|known| known.id == eval).peekable();
+    // Labels of an eval with one eval per criterion stay on the whole.
+    let is_named = |known: &&Eval| {
+        let whole = known.part_of.as_ref();
+        known.id == eval || whole.is_some_and(|whole| whole.id == eval)
+    };
+    let mut named = evals.filter(is_named).peekable();
     if named.peek().is_none() {
         return Some(LabelMismatch::Eval {
             rubric: rubric.map(str::to_owned),

@@ -156,7 +156,9 @@ impl CellsState {
                 shots: spec
                     .shots
                     .iter()
-                    .map(|shot| shot.transcript.clone())
+                    .map(|shot| &shot.transcript)
+                    .chain(&spec.shot_copies)
+                    .cloned()
                     .collect(),
                 judged: spec.judged,
                 groups: spec.groups.clone(),

@@ -267,7 +267,7 @@ fn with_row(app: &mut App, state: RowSlotState) {
     let eval = &rubric.evals[0];
     let info = EvalInfo {
         question: None,
-        shots: Vec::new(),
+        shots: std::collections::HashSet::new(),
         rubric: rubric.id.clone(),
         id: eval.id.clone(),
         eval_type: eval.eval_type.clone(),

@@ -1,0 +1,103 @@
+//! The price of `dicta improve`, and the user's consent to all of its calls.
+//!
+//! Responsible for the price of the runs and of the question together. Does not run or ask anything.
+
+use std::fmt::Write as _;
+
+use super::consent::{announce_paid_calls, describe_calls};
+use super::error::CommandError;
+use super::format::Format;
+use super::improve::ImproveCx;
+use super::variant_runs::{confirm_variant, preview_variant};
+use crate::model::{JudgeConfig, pluralize};
+use crate::run::{
+    CachePolicy, MAX_PROPOSAL_PROMPT_BYTES, PaidCalls, PartLabel, PreparedVariant, preview_question,
+};
+
+impl ImproveCx<'_> {
+    /// Prices all calls, and asks about them. Returns an exit code after a dry run.
+    pub(super) fn ask_for_consent(
+        &self,
+        judge: &JudgeConfig,
+        train: &[PartLabel],
+        dev: &[PartLabel],
+    ) -> Result<Option<u8>, CommandError> {
+        let (args, cx) = (self.args, self.cx);
+        let on_train = self.prepare(&self.base, train)?;
+        let on_dev = self.prepare(&self.base, dev)?;
+        // No verdict of a proposal is recorded, so each costs what the present text costs without the cache.
+        let mut afresh = on_dev.clone();
+        afresh.options.cache = CachePolicy::Off;
+        let preview = |variant: &PreparedVariant| {
+            preview_variant(variant, &self.runtime, cx)
+                .map_err(|error| CommandError::usage(error.to_string()))
+        };
+        let (train_calls, dev_calls, proposal_calls) =
+            (preview(&on_train)?, preview(&on_dev)?, preview(&afresh)?);
+        let question = preview_question(judge, MAX_PROPOSAL_PROMPT_BYTES);
+        let proposals = (0..args.proposals).flat_map(|_| &proposal_calls.judges);
+        let judged = train_calls
+            .judges
+            .iter()
+            .chain(&dev_calls.judges)
+            .chain(proposals);
+        let judged = judged.map(|(name, one)| (name.as_str(), one));
+        let asked = (judge.name.as_str(), &question);
+        let calls = PaidCalls::of_judges(judged.chain([asked]));
+        if args.calls.dry_run {
+            args.format.require(&[Format::Human], "a dry run")?;
+            let mut out = String::new();
+            let asked = PaidCalls::of_judges([asked]);
+            let rows = [
+                (
+                    format!(
+                        "the present text on {}",
+                        pluralize(train.len() as u64, "train label")
+                    ),
+                    describe_calls(&PaidCalls::of_run(&train_calls), "cell"),
+                ),
+                (
+                    "the question for proposals".to_owned(),
+                    describe_calls(&asked, "question"),
+                ),
+                (
+                    format!(
+                        "the present text on {}",
+                        pluralize(dev.len() as u64, "dev label")
+                    ),
+                    describe_calls(&PaidCalls::of_run(&dev_calls), "cell"),
+                ),
+                (
+                    "each proposal on them".to_owned(),
+                    describe_calls(&PaidCalls::of_run(&proposal_calls), "cell"),
+                ),
+                (
+                    format!(
+                        "together, with up to {}",
+                        pluralize(u64::from(args.proposals), "proposal")
+                    ),
+                    describe_calls(&calls, "call"),
+                ),
+            ];
+            for (what, cost) in rows {
+                let _infallible = writeln!(out, "{what}: {cost}");
+            }
+            out.push_str("nothing was run\n");
+            cx.streams.print(&out);
+            return Ok(Some(0));
+        }
+        if args.calls.consent.max_cost.is_some() && !judge.is_free() && judge.pricing().is_none() {
+            return Err(CommandError::usage(format!(
+                "judge `{}`: --max-cost is set, and the price of {} is not known, so that it could not be kept; add `prices: {{ \
+                 input: …, output: … }}` to the judge",
+                judge.name, judge.model
+            )));
+        }
+        for variant in [&on_train, &on_dev] {
+            confirm_variant(variant, cx)?;
+        }
+        let limit_usd = self.workspace.limits.confirm_usd;
+        announce_paid_calls(&calls, "call", limit_usd, &args.calls.consent, cx)?;
+        Ok(None)
+    }
+}
