@@ -60,7 +60,7 @@ fn empty_file_that_the_first_label_is_written_to_is_not_a_save() {
     app.settle_after_first_frame();
     let before = last_notice(&app).to_owned();
     // The watcher may read the file between its creation and the first label.
-    app.save("labels.jsonl", "");
+    std::fs::write(app.root.join("labels.jsonl"), "").expect("it is written");
     app.settle_for(|model| {
         let files = model.workspace().map(|open| open.files.as_slice());
         files.is_some_and(|files| files.iter().any(|file| file.path.ends_with("labels.jsonl")))
@@ -164,7 +164,7 @@ fn fast_label_keys_lose_nothing_and_can_be_undone() {
     app.keys("U");
     assert_eq!(
         last_notice(&app),
-        "no label change to undo: p, f, u and x change labels"
+        "no label change to undo: p, f, u, x and M change labels"
     );
     // A removed one comes back as it was, at its place.
     go_to(&mut app, "beam-release/beamline/newest");
@@ -235,7 +235,7 @@ fn failed_label_write_restores_old_label() {
     app.keys("U");
     assert_eq!(
         last_notice(&app),
-        "no label change to undo: p, f, u and x change labels"
+        "no label change to undo: p, f, u, x and M change labels"
     );
 }
 
