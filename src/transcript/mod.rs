@@ -32,6 +32,8 @@ mod metadata;
 mod native;
 mod outline;
 mod pairs;
+#[cfg(feature = "parquet")]
+mod parquet_rows;
 mod reader;
 mod scan;
 mod sniff;

@@ -4,6 +4,7 @@
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::{MAX_RECORD, RecordSpan, TranscriptError, unix};
 use crate::model::default_id_prefix;
@@ -11,7 +12,8 @@ use crate::model::default_id_prefix;
 /// An open regular file.
 #[derive(Debug)]
 pub(super) struct SourceFile {
-    file: File,
+    /// The file, or the rows of a Parquet file.
+    file: Arc<File>,
     path: PathBuf,
     stem: String,
     id_prefix: String,
@@ -31,6 +33,48 @@ pub(super) fn find_id_prefix(path: &Path) -> String {
     let below = root.and_then(|root| absolute.strip_prefix(root).ok());
     let name = absolute.file_name().map(Path::new);
     below.or(name).map(default_id_prefix).unwrap_or_default()
+}
+
+/// Returns the file with the records, and its size. That is the file itself, or the rows of a Parquet file as JSON lines.
+#[cfg(feature = "parquet")]
+fn open_content(
+    path: &Path,
+    file: File,
+    meta: &std::fs::Metadata,
+) -> Result<(Arc<File>, u64), TranscriptError> {
+    use super::parquet_rows;
+
+    let mut magic = [0; parquet_rows::MAGIC.len()];
+    let to_error = |why: std::io::Error| TranscriptError::Io {
+        path: path.to_owned(),
+        why,
+    };
+    let read = unix::fill_at(&file, &mut magic, 0).map_err(to_error)?;
+    if magic[..read] != *parquet_rows::MAGIC {
+        return Ok((Arc::new(file), meta.len()));
+    }
+    let rows = parquet_rows::open_rows(&file, meta).map_err(|why| TranscriptError::Unknown {
+        path: path.to_owned(),
+        why,
+    })?;
+    let size = rows.metadata().map_err(to_error)?.len();
+    if size == 0 {
+        return Err(TranscriptError::Unknown {
+            path: path.to_owned(),
+            why: "it has no rows".to_owned(),
+        });
+    }
+    Ok((rows, size))
+}
+
+/// Returns the file itself and its size.
+#[cfg(not(feature = "parquet"))]
+fn open_content(
+    _: &Path,
+    file: File,
+    meta: &std::fs::Metadata,
+) -> Result<(Arc<File>, u64), TranscriptError> {
+    Ok((Arc::new(file), meta.len()))
 }
 
 impl SourceFile {
@@ -65,6 +109,7 @@ impl SourceFile {
                 why: "it is empty".to_owned(),
             });
         }
+        let (file, size) = open_content(path, file, &meta)?;
         Ok(Self {
             file,
             id_prefix: find_id_prefix(path),
@@ -73,7 +118,7 @@ impl SourceFile {
                 .file_stem()
                 .map(|stem| stem.to_string_lossy().into_owned())
                 .unwrap_or_default(),
-            size: meta.len(),
+            size,
         })
     }
 

@@ -27,6 +27,32 @@ pub(super) fn is_link_loop(why: &io::Error) -> bool {
     why.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error())
 }
 
+/// The state of a file that tells if it is another one, or has changed.
+#[cfg(feature = "parquet")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct FileState {
+    device: u64,
+    inode: u64,
+    size: u64,
+    seconds: i64,
+    nanoseconds: i64,
+}
+
+#[cfg(feature = "parquet")]
+impl From<&Metadata> for FileState {
+    fn from(meta: &Metadata) -> Self {
+        use std::os::unix::fs::MetadataExt as _;
+
+        Self {
+            device: meta.dev(),
+            inode: meta.ino(),
+            size: meta.len(),
+            seconds: meta.mtime(),
+            nanoseconds: meta.mtime_nsec(),
+        }
+    }
+}
+
 /// Fills `buffer` from `offset`. Returns the number of bytes before the end of the file.
 pub(super) fn fill_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
     let mut filled = 0;

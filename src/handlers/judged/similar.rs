@@ -12,22 +12,18 @@ use crate::handlers::{CompiledEval, Finding, JudgedEval, JudgedParams, JudgedPar
 use crate::model::SIMILAR_EVAL_TYPE;
 use crate::rubric::ParamProblem;
 
-/// One reference, or several of which the closest counts.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(untagged)]
-enum References {
-    /// One text.
-    One(String),
-    /// Several texts.
-    Several(Vec<String>),
-}
-
 /// Params of `similar`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Similar {
-    /// The text that the output should resemble, or a list of texts of which the closest counts.
-    reference: References,
+    /// The text that the output should resemble.
+    #[serde(default)]
+    #[schemars(length(min = 1))]
+    reference: Option<String>,
+    /// Several such texts. The closest one counts.
+    #[serde(default)]
+    #[schemars(length(min = 1, max = 100), inner(length(min = 1)))]
+    references: Option<Vec<String>>,
     /// Decision setting: the eval passes if the similarity (the cosine, at least 0) is at least this.
     #[serde(default)]
     #[schemars(range(min = 0, max = 1))]
@@ -66,14 +62,24 @@ impl EvalType for Similar {
             let why = "is missing: without `min_score` or `max_score` nothing decides";
             problems.push(param_problem("/min_score", why));
         }
-        let references = match self.reference {
-            References::One(text) => {
+        let references = match (self.reference, self.references) {
+            (Some(text), None) => {
                 check_not_empty("reference", Some(&text), &mut problems);
                 vec![text]
             }
-            References::Several(texts) => {
-                list_problems("reference", &texts, &mut problems);
+            (None, Some(texts)) => {
+                list_problems("references", &texts, &mut problems);
                 texts
+            }
+            (None, None) => {
+                let why = "is missing: name a `reference`, or several `references`";
+                problems.push(param_problem("/reference", why));
+                Vec::new()
+            }
+            (Some(_), Some(_)) => {
+                let why = "stands next to `reference`: name one of both";
+                problems.push(param_problem("/references", why));
+                Vec::new()
             }
         };
         if problems.is_empty() {
@@ -148,7 +154,7 @@ mod tests {
             resolve(&one, &record),
             Ok(vec!["Paris".to_owned(), "It is Paris".to_owned()])
         );
-        let two = json!({"reference": ["Paris", "France"], "max_score": 0.2});
+        let two = json!({"references": ["Paris", "France"], "max_score": 0.2});
         assert_eq!(resolve(&two, &record).map(|texts| texts.len()), Ok(3));
     }
 
@@ -170,8 +176,9 @@ mod tests {
             json!({"reference": "Paris"}),
             json!({"min_score": 0.8}),
             json!({"reference": "", "min_score": 0.8}),
-            json!({"reference": [], "min_score": 0.8}),
-            json!({"reference": ["a", "a"], "min_score": 0.8}),
+            json!({"references": [], "min_score": 0.8}),
+            json!({"references": ["a", "a"], "min_score": 0.8}),
+            json!({"references": ["a"], "reference": "a", "min_score": 0.8}),
             json!({"reference": "Paris", "min_score": 1.2}),
             json!({"reference": "Paris", "min_score": 0.8, "max_score": 0.2}),
         ] {

@@ -108,7 +108,7 @@ pub(super) struct BinaryFormat {
 }
 
 /// The binary formats.
-pub(super) const BINARY_FORMATS: [BinaryFormat; 6] = [
+pub(super) const BINARY_FORMATS: &[BinaryFormat] = &[
     // A ZIP archive. `inspect` reports an archive that is not an Inspect log.
     BinaryFormat {
         magic: b"PK\x03\x04",
@@ -135,9 +135,11 @@ pub(super) const BINARY_FORMATS: [BinaryFormat; 6] = [
         #[cfg(not(feature = "sqlite"))]
         create_reader: None,
     },
+    // With the feature, `source` replaces such a file by its rows.
+    #[cfg(not(feature = "parquet"))]
     BinaryFormat {
         magic: b"PAR1",
-        name: "a Parquet file",
+        name: "a Parquet file (this build omits the feature `parquet`)",
         create_reader: None,
     },
     BinaryFormat {

@@ -141,11 +141,11 @@ pub(super) fn convert_by_type(
         "contains-json" => convert_contains_json(new, &value, &place, catalog)?,
         "similar" | "similar:cosine" => {
             // promptfoo passes if any of several references is similar.
-            let reference = match &value {
-                Value::Array(_) => json!(text_list(&value)?),
-                _ => scalar_text(&value)?.into(),
+            let eval = new(SIMILAR_EVAL_TYPE);
+            let eval = match &value {
+                Value::Array(_) => eval.with_param("references", text_list(&value)?, &place),
+                _ => eval.with_param("reference", scalar_text(&value)?, &place),
             };
-            let eval = new(SIMILAR_EVAL_TYPE).with_param("reference", reference, &place);
             return Ok(apply_similarity(eval, threshold.as_ref(), inverse));
         }
         "latency" => apply_threshold(new("latency_budget"), "max_ms", threshold.as_ref(), kind)?,

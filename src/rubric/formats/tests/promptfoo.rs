@@ -529,7 +529,7 @@ fn similar_becomes_a_comparison_of_embeddings() {
         ),
         (
             "{type: 'similar:cosine', value: [x, y], threshold: 0.9}",
-            json!({"reference": ["x", "y"], "min_score": 0.9}),
+            json!({"references": ["x", "y"], "min_score": 0.9}),
         ),
         (
             "{type: not-similar, value: x, threshold: 0.4}",
