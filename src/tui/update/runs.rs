@@ -161,9 +161,16 @@ pub(super) fn forget_run(app: &mut App, ticket: RunTicket) {
 
 /// Removes a run that could not start.
 pub(super) fn handle_run_refused(app: &mut App, ticket: RunTicket, why: &str) -> Vec<Effect> {
+    let run = app.live_session.runs.by_ticket.get(&ticket);
+    let is_ordered = run.is_none_or(|run| !run.started_on_open);
     forget_run(app, ticket);
-    let why = format!("nothing was started: {why}");
-    app.notices.push(app.now, NoticeLevel::Error, why);
+    // No one ordered the run on opening, so a missing key is not an error yet.
+    let (level, text) = if is_ordered {
+        (NoticeLevel::Error, format!("nothing was started: {why}"))
+    } else {
+        (NoticeLevel::Info, format!("not judged on opening: {why}"))
+    };
+    app.notices.push(app.now, level, text);
     Vec::new()
 }
 
