@@ -18,6 +18,7 @@ mod compare;
 mod compare_figures;
 mod compare_report;
 mod completion;
+mod completion_script;
 mod connect;
 mod consent;
 mod deletion;
@@ -325,8 +326,8 @@ fn dispatch(cli: Cli, cx: &CommandCx) -> Result<u8, CommandError> {
         }
         Some(CliCommand::Completions { shell, words }) => {
             let text = match (shell, words) {
-                (Some(shell), _) => completion::write_script(shell),
-                (None, Some(list)) => completion::list_words(list, cx),
+                (Some(shell), _) => completion_script::write_script(shell),
+                (None, Some(list)) => completion_script::list_words(list, cx),
                 (None, None) => String::new(),
             };
             cx.streams.print_data(&text);

@@ -148,6 +148,21 @@ fn tags_of_transcripts_are_offered_and_filter_the_cells() {
 }
 
 #[test]
+fn term_without_a_value_hides_no_cell() {
+    let mut app = judged(120, 40);
+    let count = |app: &TestWorkbench| app.event_loop.app.live_session.cells.matching;
+    let all = count(&app);
+    app.keys("/").type_in("eval:");
+    assert_eq!(count(&app), all);
+    // The terms before it select.
+    app.type_in("names-a-version label:");
+    let some = count(&app);
+    assert!(some > 0 && some < all, "{some} of {all}");
+    app.keys("esc").settle();
+    assert_eq!(count(&app), all);
+}
+
+#[test]
 fn click_on_an_offer_inserts_it() {
     let mut app = judged(120, 40);
     app.keys("/").type_in("label:").draw();

@@ -172,10 +172,7 @@ fn draw_empty(canvas: &mut Canvas<'_>, area: Rect, app: &App) {
     }
     let lines: [&str; 2] = if cells.filter_problem.is_some() {
         // The error of the filter appears above.
-        [
-            "The filter is invalid.",
-            "esc restores the previous one, or continue typing",
-        ]
+        ["The filter is invalid.", "continue typing, or esc cancels"]
     } else if filtered {
         ["No cell matches the filter.", "esc clears it, / changes it"]
     } else if app.replay.is_some() {

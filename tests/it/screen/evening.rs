@@ -149,7 +149,7 @@ fn evening_of_an_author_ends_with_a_history_of_every_edit() {
     // A comment changes no verdict, so it belongs to the edit before it.
     let comment = "# Kindness comes first.\n".to_owned();
     save(root, &[comment, eval("kind", "It is kind.", 0.9)]);
-    pty.until_shown("only comments or layout changed");
+    pty.until_shown("+# Kindness comes first.");
 
     // A new name keeps verdicts, and moves the labels after one key.
     save(root, &[eval("gentle", "It is kind.", 0.9)]);

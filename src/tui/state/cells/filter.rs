@@ -157,6 +157,13 @@ fn strip_option(message: &str) -> &str {
     message.strip_prefix("--where: ").unwrap_or(message)
 }
 
+/// Returns the text before a last term without a value, such as `label:`. `None` if the last term has one.
+fn strip_unfinished_term(text: &str) -> Option<&str> {
+    let text = text.trim_end();
+    let start = text.rfind(char::is_whitespace).unwrap_or(0);
+    text.ends_with(':').then(|| &text[..start])
+}
+
 fn parse_term<T: Copy>(key: &str, word: &str, all: &[(&'static str, T)]) -> Result<T, String> {
     let known = all.iter().map(|(name, _)| *name);
     match all.iter().find(|(name, _)| *name == word) {
@@ -245,6 +252,13 @@ impl CellsState {
         match CellsFilter::parse(text) {
             Ok(query) => self.query = query,
             Err(why) => {
+                // Until the user types the value of `label:`, the terms before it select.
+                let rest = strip_unfinished_term(text).map(CellsFilter::parse);
+                if let Some(Ok(query)) = rest {
+                    self.query = query;
+                    self.mark_order_outdated();
+                    self.update_some_groups(ROWS_PER_FILTER_STEP);
+                }
                 self.filter_problem = Some(why.clone());
                 return Err(why);
             }
