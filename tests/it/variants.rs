@@ -229,9 +229,9 @@ fn bad_variants_are_refused_with_the_nearest_name_and_nothing_is_spent() {
     }
     // The place is in the file of variants, at the value: no file has the changed rubric.
     for (entry, column) in [
-        ("criteria: ''", 47),
-        ("repeat: none", 45),
-        ("shots: { pass: 30 }", 45),
+        ("criteria: ''", 46),
+        ("repeat: none", 44),
+        ("shots: { pass: 30 }", 43),
     ] {
         let why = one(entry);
         assert!(why.contains("variant b loads no rubric: "), "{why}");
