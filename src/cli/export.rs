@@ -11,7 +11,7 @@ use super::compare_figures::ComparisonFigures;
 use super::error::CommandError;
 use super::export_run::export_run;
 use super::history::name_entry;
-use super::output_file::OutputFiles;
+use super::output_file::{OutputFiles, warn_of_keys};
 use super::state_args::{ExportArgs, ExportFormat, RunFormat};
 use super::states::{LoadedState, StateCatalog, StateSource};
 use crate::model::{CellName, CellPattern, Labels, pluralize};
@@ -79,15 +79,6 @@ pub(super) fn export_entry(
         })
     };
     write().map_err(|error: CommandError| error.to_sentence())
-}
-
-/// Returns the warning about keys of other services in an exported file, if it has some.
-pub(super) fn warn_of_keys(output: &Path, keys: Option<&str>) -> Option<String> {
-    let keys = keys?;
-    Some(format!(
-        "warning: {} {keys}; remove them before you share the file",
-        output.display()
-    ))
 }
 
 fn describe_written(output: &Path, count: usize, shown: &LoadedState) -> String {

@@ -10,8 +10,7 @@ use std::sync::Arc;
 use indexmap::IndexMap;
 
 use super::error::CommandError;
-use super::export::warn_of_keys;
-use super::output_file::OutputFiles;
+use super::output_file::{OutputFiles, warn_of_keys};
 use super::show::select_cells;
 use super::state_args::{ExportArgs, RunFormat};
 use super::states::StateCatalog;

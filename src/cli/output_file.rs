@@ -1,4 +1,5 @@
-//! The files that options such as `-o` name: responsible for refusing a file that dicta reads.
+//! The files that options such as `-o` name: responsible for refusing a file that dicta reads, and for the warning about
+//! keys in a written one.
 
 use std::path::{Path, PathBuf};
 
@@ -46,6 +47,15 @@ impl OutputFiles {
         self.outputs.insert(path);
         Ok(file)
     }
+}
+
+/// Returns the warning about keys of other services in an exported file, if it has some.
+pub(super) fn warn_of_keys(output: &Path, keys: Option<&str>) -> Option<String> {
+    let keys = keys?;
+    Some(format!(
+        "warning: {} {keys}; remove them before you share the file",
+        output.display()
+    ))
 }
 
 /// Returns true for a file in the folder of a recorded run, or in a folder inside it.

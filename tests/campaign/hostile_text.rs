@@ -1,10 +1,10 @@
 //! Hostile text in the output of commands and on the screen, and hidden text in files (T1, T2, T5, J3, J6).
 
 use std::path::Path;
-use std::process::Command;
 
 use dicta::model::{count_invisible, is_invisible, make_visible};
 use dicta::untrusted;
+use rustix::process::{Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::corpora;
@@ -300,7 +300,11 @@ pub(crate) fn measure_clipboard(campaign: &Campaign) -> Measured {
     for keys in ["yn", "yc", "ym", "yr", "jym", "jyr"] {
         pty.type_in(keys);
     }
-    pty.type_in("q").ended();
+    pty.until("a copy", |pty| {
+        String::from_utf8_lossy(&pty.written).contains("\u{1b}]52;")
+    });
+    kill_process(pty.id(), Signal::TERM).expect("sent");
+    pty.ended();
     let written = String::from_utf8_lossy(&pty.written).into_owned();
     for rest in written.split(OSC).skip(1) {
         let content = rest.split(['\u{7}', '\u{1b}']).next().unwrap_or_default();
@@ -423,7 +427,8 @@ pub(crate) fn measure_citations(campaign: &Campaign) -> Measured {
     pty.until("the flag of an invented quote", |pty| {
         count_flags(&pty.contents()) > 0
     });
-    pty.type_in("q").ended();
+    kill_process(pty.id(), Signal::TERM).expect("sent");
+    pty.ended();
     conclude(
         &format!(
             "{count} invented quotes next to {count} real ones in JSON, text, Markdown, JUnit, CSV, HTML and on the screen"
@@ -496,23 +501,19 @@ pub(crate) fn measure_hidden_text(campaign: &Campaign) -> Measured {
 
 /// The documentation and sources of the repository, with their content, in the order of their names.
 fn list_clean_files(repository: &Path, count: usize) -> Vec<(String, String)> {
-    let listed = Command::new("git")
-        .args(["ls-files", "docs", "src"])
-        .current_dir(repository)
-        .output();
-    let listed = listed
-        .map(|output| text(&output.stdout))
-        .unwrap_or_default();
-    listed
-        .lines()
-        .filter(|name| {
-            let ending = Path::new(name).extension().unwrap_or_default();
-            ending == "md" || ending == "rs"
-        })
-        .filter_map(|name| {
-            let content = std::fs::read_to_string(repository.join(name)).ok()?;
-            Some((name.to_owned(), content))
-        })
-        .take(count)
-        .collect()
+    let folders = ["docs", "src"].map(|folder| repository.join(folder));
+    let walk = folders
+        .iter()
+        .flat_map(|folder| walkdir::WalkDir::new(folder).sort_by_file_name());
+    walk.filter_map(|entry| {
+        let path = entry.ok()?.into_path();
+        let ending = path.extension().unwrap_or_default();
+        if ending != "md" && ending != "rs" {
+            return None;
+        }
+        let content = std::fs::read_to_string(&path).ok()?;
+        Some((path.display().to_string(), content))
+    })
+    .take(count)
+    .collect()
 }
