@@ -1,10 +1,11 @@
 //! Plans: the number of labels for a precision, and the draws that give them.
 
 use super::interval::Confidence;
-use super::presentation::ENOUGH_LABELS;
 use super::proportion::wilson_interval;
 use super::sampling::fill_quotas;
 
+/// The number of labels of a class from which a figure may appear without its interval first.
+pub(super) const ENOUGH_LABELS: u64 = 20;
 /// The expected TPR or TNR without a pilot.
 const EXPECTED_SHARE: f64 = 0.9;
 /// The largest number of labels that a plan considers.

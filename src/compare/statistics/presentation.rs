@@ -1,9 +1,8 @@
 //! Rules for figures of few labels: the order of their parts, and required bounds.
 
 use super::estimators::Estimate;
+use super::plan::ENOUGH_LABELS;
 
-/// The number of labels of a class from which a figure may appear without its interval first.
-pub(super) const ENOUGH_LABELS: u64 = 20;
 /// The number of labels of a class below which no number appears without its interval.
 const FEW_LABELS: u64 = 5;
 
