@@ -169,6 +169,7 @@ fn eval_of_a_mode_is_written_with_its_hits_and_labels() {
     driven.keys("m E").settle();
     let screen = driven.screen();
     assert!(screen.contains("llm_judge_session"), "{screen}");
+    assert!(screen.contains("6 of 6, "), "the progress: {screen}");
     assert!(screen.contains("fails 0 of 6 transcripts"), "{screen}");
     assert!(screen.contains("the rubrics that exist: "), "{screen}");
     // The line offers `review`, which does not exist yet.
