@@ -155,8 +155,8 @@ fn log_that_changes_under_an_index_is_reported() {
     let index = run.open_index_above(0).expect("an index");
     let log = run.dir.join(EVENTS_FILE);
     let mut text = std::fs::read(&log).expect("a log");
-    let at = memchr::memmem::find(&text, b"\"started\"").expect("the tool call");
-    text[at + 1] = b'S';
+    let at = memchr::memmem::find(&text, b"\"fact\":\"started\"").expect("the tool call");
+    text[at + 8] = b'S';
     std::fs::write(&log, &text).expect("written");
     let error = index
         .read_events(0..7)
