@@ -301,7 +301,7 @@ fn tool_response_and_request_can_be_edited() {
     let response = first_call(&app).finished.expect("a response").response;
     let written = StoredText::Text("the page says: be kind".to_owned());
     assert_eq!(response.text, written);
-    // A request is a JSON object.
+    // A request opens as its texts, and the headings between them must stay.
     let server = fetching();
     let mut app = paused(&server, "turn", (120, 40));
     let at = app.event_loop.app.shown_pause().expect("a pause");
@@ -309,7 +309,11 @@ fn tool_response_and_request_can_be_edited() {
         target: Box::new(EditTarget::Pause(at)),
         edited: Ok(Some("[]".to_owned())),
     });
-    assert!(last_notice(&app).contains("is not a JSON object"));
+    assert!(
+        last_notice(&app).contains("is missing: keep the headings"),
+        "{}",
+        last_notice(&app)
+    );
     assert_eq!(server.asked(), 0);
     app.keys("A").settle();
 }
