@@ -390,7 +390,10 @@ async fn images_of_the_disk_after_power_losses_have_every_synced_event() {
         let read = parse_log(io::Cursor::new(bytes.to_vec()), Path::new(EVENTS_FILE))
             .unwrap_or_else(|error| panic!("{context}: {error}"));
         // A record that lacks only its line break is whole.
-        let tail = bytes.rsplit(|byte| *byte == b'\n').next().unwrap_or_default();
+        let tail = bytes
+            .rsplit(|byte| *byte == b'\n')
+            .next()
+            .unwrap_or_default();
         let is_whole = serde_json::from_slice::<RunEvent>(tail).is_ok();
         let torn = usize::from(!tail.is_empty() && !is_whole);
         assert_eq!(read.warnings.len(), torn, "{context}: {:?}", read.warnings);

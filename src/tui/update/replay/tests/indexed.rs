@@ -115,7 +115,10 @@ fn unreadable_part_of_an_indexed_log_keeps_the_position() {
     let mut app = model(OpenedItem::Recording);
     let run = RunId("x-k3f9".to_owned());
     let log = Ok(RecordedLog::Indexed(index));
+    app.replay_start = ReplayStart::from_speed(None);
     handle_replay_read(&mut app, run, "/r".into(), log, Vec::new(), OWN);
+    // The first read was ordered on opening.
+    replay_mut(&mut app).is_reading = false;
     settle(&mut app);
     let _told = replay_mut(&mut app).player.seek(9);
     let ticket = replay(&app).ticket;
