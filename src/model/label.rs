@@ -149,6 +149,14 @@ impl DisagreementCause {
 }
 
 impl Label {
+    /// Returns true if the label states where it comes from: what the person saw, what they answered, or the draw. Labels of
+    /// older versions and of other programs do not.
+    pub fn has_origin(&self) -> bool {
+        let saw = self.blind.is_some() || self.seen.is_some();
+        let answered = self.question_digest.is_some() || self.transcript_digest.is_some();
+        saw || answered || self.sample.is_some()
+    }
+
     /// Returns a label of a decision, without an origin.
     pub fn new(transcript: &str, eval: &str, passed: Option<bool>) -> Self {
         Self {

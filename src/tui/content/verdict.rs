@@ -170,7 +170,8 @@ fn label_details<'a>(cx: &ContentCx<'a>) -> Option<TextBlock<'a>> {
     let label = session.cells.row_label(session.trace_panes.row?)?;
     let by = label.by.as_ref().map(|by| format!("by {by}"));
     let at = label.at.as_ref().map(|at| format_recorded_at(&at.0));
-    let signed: Vec<String> = by.into_iter().chain(at).collect();
+    let origin = (!label.has_origin()).then(|| "origin unknown".to_owned());
+    let signed: Vec<String> = by.into_iter().chain(at).chain(origin).collect();
     let note = label.note.as_deref().unwrap_or_default();
     let row = session.cells.row(session.trace_panes.row?)?;
     if let Some(drift) = row.to_confirm {

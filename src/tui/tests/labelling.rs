@@ -586,3 +586,21 @@ fn verdicts_of_a_named_code_eval_have_their_own_figures() {
     let table = "1 true pass, 0 false passes, 1 true fail, 1 false fail";
     assert!(screen.contains(table), "{screen}");
 }
+
+#[test]
+fn label_of_an_older_version_has_an_unknown_origin() {
+    let mut app = labelled(120, 40, &line("t00", "ann", true));
+    go_to(&mut app, "t00/r/names");
+    app.keys("5 +").settle();
+    let screen = app.screen();
+    assert!(
+        screen.contains("labelled by ann, origin unknown"),
+        "{screen}"
+    );
+    app.keys("+");
+    go_to(&mut app, "t01/r/names");
+    app.keys("p");
+    read_back(&mut app);
+    app.keys("5 +").settle();
+    assert!(!app.screen().contains("origin unknown"), "{}", app.screen());
+}
