@@ -53,7 +53,7 @@ const HOMES: &[(&str, &[&str])] = &[
     ("notify", &["workspace/watch"]),
     ("statrs", &["compare/statistics/distributions"]),
     ("include_dir", &["workspace/demo"]),
-    ("zip", &["transcript"]),
+    ("zip", &["transcript", "tui/tests"]),
     ("crc32fast", &["record"]),
     ("clap", &["cli", "main"]),
     ("clap_complete", &["cli"]),

@@ -353,7 +353,7 @@ impl RunStats {
         };
         match fact {
             ToolFact::Repaired { changes, .. } => {
-                // An edit of a person is no repair.
+                // An edit of a person is not a repair.
                 tool.repaired += u64::from(changes.iter().any(|change| !change.is_by_hand()));
             }
             ToolFact::Validated { coerced, .. } => {

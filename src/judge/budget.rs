@@ -5,8 +5,8 @@
 //! below the limit. Otherwise the call waits until one of those is settled. So N parallel cells can't all pass the
 //! check at once, and a run exceeds a limit by at most one call. This holds as long as no call takes more than its
 //! estimate: the size of its prompt and the longest reply it may write. If a bill exceeds its estimate, dicta reserves for
-//! later calls as much more. Until the first bill of a run, an estimate of cost counts several times if other calls are
-//! under way, because nothing has shown yet that it is enough.
+//! later calls as much more. Before the first bill of a run, no bill has shown that the estimates are enough. So an estimate
+//! of cost counts several times then, if other calls are under way.
 //!
 //! **Unknown bills.** A call that was sent but never billed counts as its estimate. The message of an ended run
 //! states how much of its cost is assumed.

@@ -76,7 +76,7 @@ pub(super) fn read_reply(reply: &str, text_count: usize) -> Result<Verdict, Stri
     let best = read.cosines.iter().copied().filter(is_cosine);
     let best = best.enumerate().max_by(|(_, a), (_, b)| a.total_cmp(b));
     let Some((index, cosine)) = best.filter(|_| read.cosines.iter().all(is_cosine)) else {
-        return Err("the reply holds a number that is no cosine".to_owned());
+        return Err("the reply has a number that is not a cosine".to_owned());
     };
     let which = if expected > 1 {
         format!(" (reference {} of {expected})", index + 1)

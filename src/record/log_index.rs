@@ -37,7 +37,7 @@ const MIN_LOG_BYTES: u64 = 16 << 20;
 /// The cell number of an event that is about no cell.
 const NO_CELL: u32 = u32::MAX;
 
-/// What an index states about an event.
+/// The class of an event in an index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct EventClass(u8);
 
@@ -87,7 +87,7 @@ struct PlacedSnapshot {
 #[derive(Debug)]
 pub struct LogIndex {
     run: RecordedRun,
-    /// What identifies the bytes of the log.
+    /// The identity of the bytes of the log.
     stamp: file::LogStamp,
     /// The offset of each line, and the end of the last one.
     offsets: Vec<u64>,

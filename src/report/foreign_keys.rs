@@ -61,7 +61,7 @@ const MAX_KEY_BYTES: usize = 1024;
 /// The text that is searched at once.
 const PART_BYTES: usize = 64 << 10;
 
-/// The compiled forms: one set that tells which of them occur, and each of them for its places.
+/// The compiled forms: one set that finds which of them occur, and each of them for its places.
 struct Forms {
     any: RegexSet,
     each: Vec<Regex>,

@@ -612,8 +612,8 @@ impl RowBuilder {
                 Some(DecisionOrder::AsDecided) => decision.is_none(),
             };
             if is_due {
-                let cells: Vec<&RowCell> = group.iter().collect();
-                open.emit_decision(&cells, decision.as_ref(), header, &self.labels, emit)?;
+                let cells: &Vec<&RowCell> = &Vec::from_iter(group);
+                open.emit_decision(cells, decision.as_ref(), header, &self.labels, emit)?;
             }
             let Some(decision) = decision else { continue };
             self.summary.outcomes[decision.outcome as usize] += 1;
@@ -732,15 +732,13 @@ impl IncompleteTranscript {
         labels: &Labels,
     ) -> Option<ResultRow<'a>> {
         let (result, eval) = (result.as_ref()?, header.evals.get(key.eval as usize)?);
-        let name = header.cell_name(&self.source, key)?;
+        let label = look_up_label(labels, header, &self.source, key).counted();
         Some(ResultRow {
-            name,
+            name: header.cell_name(&self.source, key)?,
             eval_type: &eval.eval_type,
             bounds: ScoreBounds::from_decision_settings(&eval.decision_settings),
             is_panel_member: eval.panel.is_some(),
-            label: look_up_label(labels, header, &self.source, key)
-                .counted()
-                .and_then(|label| label.passed),
+            label: label.and_then(|label| label.passed),
             is_shot: eval.is_shot(&self.source.id),
             digests: CellDigests {
                 transcript: &self.source.digest,

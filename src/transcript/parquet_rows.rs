@@ -1,8 +1,8 @@
 //! Parquet files: the rows of a file as JSON lines, which the readers of the other formats then read.
 //!
 //! Responsible for the rows. A Parquet file stores columns, so dicta writes its rows to a temporary file without a name, a
-//! few rows in memory at a time. Detection, field mappings and all readers see that file. It is kept while the program runs
-//! and the Parquet file does not change, because a reader opens a file for each transcript that a person looks at.
+//! few rows in memory at a time. Detection, field mappings and all readers see that file. dicta keeps it while the
+//! program runs and the Parquet file does not change. A reader opens the file again for each transcript that a person reads.
 //!
 //! A file can be hostile: the library can panic, and few bytes can stand for many rows. Both are errors of the file.
 

@@ -27,7 +27,7 @@ pub(super) fn is_link_loop(why: &io::Error) -> bool {
     why.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error())
 }
 
-/// The state of a file that tells if it is another one, or has changed.
+/// The state of a file. It differs for another file and after a change.
 #[cfg(feature = "parquet")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct FileState {

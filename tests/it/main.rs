@@ -28,6 +28,7 @@ mod labels;
 mod made;
 #[cfg(all(unix, feature = "mcp"))]
 mod mcp;
+mod migrations;
 mod noise;
 mod own_data;
 mod pairs;

@@ -77,7 +77,7 @@ impl EvalType for Similar {
                 Vec::new()
             }
             (Some(_), Some(_)) => {
-                let why = "stands next to `reference`: name one of both";
+                let why = "is next to `reference`: name one of both";
                 problems.push(param_problem("/references", why));
                 Vec::new()
             }

@@ -83,8 +83,8 @@ pub(super) fn name_renamed_evals(entries: &mut [HistoryEntry]) {
 
 impl History {
     /// Gives the evals of a state that is not of this history, such as the one of a file, the identities of the evals
-    /// that it continues. Of the states with an eval of that name, the newest one with the same question counts, else
-    /// the newest one.
+    /// that it continues. Several states can have an eval of that name. The newest one with the same question counts,
+    /// else the newest one.
     pub fn identify(&self, state: &mut State) {
         let header = Arc::clone(&state.header);
         let mut by_name: HashMap<EvalPath, &EvalIdentity> = HashMap::new();

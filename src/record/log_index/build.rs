@@ -9,7 +9,7 @@ use crate::record::{EventReader, LogEnding, RecordedRun};
 /// The number of events between two snapshots of the statistics. A seek reads half of them on average.
 pub(super) const EVENTS_PER_SNAPSHOT: usize = 16_384;
 
-/// How far a cell is.
+/// The progress of a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum CellProgress {
     Planned,

@@ -7,7 +7,7 @@
 //! <length of each line, u32>… <time since the event before, u32>… <cell, u32>… <class, u8>…
 //! <position of each event of the outline, u32>… <the lines of the outline>
 //! ```
-//! Numbers are little-endian. The key is that of the installation, so nobody else can plant an index that shows other
+//! Numbers are little-endian. The key is that of the installation, so no one else can plant an index that shows other
 //! results than the log.
 
 use std::fs::File;
@@ -27,7 +27,7 @@ const HASH_BYTES: usize = 32;
 /// The part of the log's end that an index depends on.
 const CHECKED_BYTES: u64 = 64 << 10;
 
-/// What identifies the bytes of a log: its length, its time, and a checksum of its beginning and end.
+/// The identity of the bytes of a log: its length, its time, and a checksum of its beginning and end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct LogStamp {
     bytes: u64,
@@ -180,7 +180,7 @@ pub(super) enum StoredIndex {
     Unsuitable,
 }
 
-/// Writes the index next to its log. Nothing depends on it, so a failure is no error.
+/// Writes the index next to its log. Nothing depends on it, so a failure is not an error.
 pub(super) fn write_index(run: &RecordedRun, log: &LogStamp, parts: &IndexParts) {
     write_parts(run, log, parts, true);
 }
@@ -191,7 +191,7 @@ pub(super) fn write_unsuitable(run: &RecordedRun, log: &LogStamp) {
 }
 
 fn write_parts(run: &RecordedRun, log: &LogStamp, parts: &IndexParts, is_suitable: bool) {
-    // Without a key, nobody could tell this index from a planted one.
+    // Without a key, a planted index would look the same.
     let Some(key) = &run.key else { return };
     // The log may have grown during the pass.
     if LogStamp::of(run).as_ref() != Some(log) {

@@ -8,7 +8,7 @@ use crate::event::{CellPhase, LastEvent, RunEvent, RunState, RunStats};
 use crate::model::CellIx;
 use crate::record::{LogIntegrity, RecordError, RecordedRun};
 
-/// What a fold needs for the state at a position.
+/// The events that a fold needs for the state at a position.
 #[derive(Debug)]
 pub struct StateAt {
     /// The position: the number of events before it.

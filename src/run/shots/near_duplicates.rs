@@ -127,7 +127,7 @@ pub(super) struct ComparedMessage {
 
 impl ComparedMessage {
     /// Prepares the messages of a transcript that are in a range. Shorter ones than the shortest gram are left out,
-    /// because a text such as "Yes." is no copy.
+    /// because a text such as "Yes." is not a copy.
     pub(super) fn list(messages: &[TranscriptMessage<'_>], range: Range<usize>) -> Vec<Self> {
         let is_answer = |message: &TranscriptMessage<'_>| message.role == MessageRole::Assistant;
         let last = messages.iter().rposition(is_answer);

@@ -330,16 +330,14 @@ impl Runtime {
                 dir,
             } => {
                 let env = self.deps.env.clone();
-                let last_index = self.last_index.clone();
+                let index = self.last_index.clone();
                 self.trace_reads.submit(
                     &self.outbox,
                     // The job runs again if it gave way to a newer one, so it clones what it sends.
                     move |outdated| {
                         let found = find_run(&run, workspace.as_deref(), dir.clone(), &env);
                         let recorded = match found {
-                            Ok(run) => {
-                                reads::read_recorded_cell(&run, &cell, &last_index, outdated)?
-                            }
+                            Ok(run) => reads::read_recorded_cell(&run, &cell, &index, outdated)?,
                             Err(why) => Err(why),
                         };
                         Some(Msg::TraceRead {

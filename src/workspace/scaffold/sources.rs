@@ -95,7 +95,12 @@ pub fn create_workspace_from(
     let notes: Vec<String> = found
         .without_evals
         .iter()
-        .map(|file| format!("{} is no rubric of this workspace: {}", file.name, file.why))
+        .map(|file| {
+            format!(
+                "{} is not a rubric of this workspace: {}",
+                file.name, file.why
+            )
+        })
         .collect();
     for note in &notes {
         let _infallible = writeln!(transcripts, "# {note}");
@@ -252,7 +257,7 @@ mod tests {
         assert_eq!(
             made.notes,
             [
-                "../promptfooconfig.yaml is no rubric of this workspace: this promptfoo config has no assertions, so it judges nothing"
+                "../promptfooconfig.yaml is not a rubric of this workspace: this promptfoo config has no assertions, so it judges nothing"
             ]
         );
         let workspace = load(&folder, &Env::default(), &EvalTypeRegistry::builtin())
