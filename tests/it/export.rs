@@ -301,7 +301,7 @@ fn table_has_a_row_for_each_decision() {
         .collect();
     assert_eq!(
         header.join(","),
-        "transcript,rubric,eval,eval_type,message,outcome,passed,score,label,agrees,explanation,run,judged_at,cost_usd,judge,revision,flags"
+        "transcript,rubric,eval,eval_type,message,outcome,passed,score,label,agrees,explanation,run,judged_at,cost_usd,judge,revision,shot,flags"
     );
     let rows: Vec<csv::StringRecord> = rows.records().map(|row| row.expect("a row")).collect();
     assert_eq!(rows.len(), 2);

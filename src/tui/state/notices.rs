@@ -95,6 +95,13 @@ impl Notices {
         self.log.iter().any(|notice| notice.text == text)
     }
 
+    /// Returns true if a text of the log begins so.
+    #[cfg(test)]
+    pub(crate) fn contains_beginning(&self, beginning: &str) -> bool {
+        let mut texts = self.log.iter().map(|notice| notice.text.as_str());
+        texts.any(|text| text.starts_with(beginning))
+    }
+
     /// Hides the newest notice.
     pub(crate) fn dismiss(&mut self) {
         self.toast_until = None;

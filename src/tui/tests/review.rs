@@ -500,7 +500,7 @@ fn written_eval_is_taken_back_with_its_labels_unless_someone_edited_it() {
     driven.keys("U").settle();
     // The notice about the reload can follow at once, so the log is asked.
     let notices = &driven.event_loop.app.notices;
-    let is_undone = notices.contains("undone: the eval review/");
+    let is_undone = notices.contains_beginning("undone: the eval review/");
     assert!(is_undone, "{}", last_notice(&driven));
     assert!(read("rubrics/review.yaml").is_err());
     assert_eq!(read("labels.jsonl").expect("labels"), "");
