@@ -351,7 +351,7 @@ fn judged(number: u32) -> Vec<EventKind> {
         cell,
         result: Box::new(CellResult::new(
             outcome,
-            &"A reason of a sentence. ".repeat(12),
+            "A reason of a sentence. ".repeat(12),
         )),
     });
     assert_eq!(all.len(), 80);

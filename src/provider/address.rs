@@ -29,14 +29,12 @@ fn own_base(judge: &JudgeConfig) -> Option<String> {
 /// provider that calls no server.
 pub fn default_base_url(provider: ProviderKind) -> Option<&'static str> {
     Some(match provider {
-        ProviderKind::Gemini => gemini::DEFAULT_BASE,
-        ProviderKind::Openai => openai_chat::DEFAULT_BASE,
+        ProviderKind::Gemini | ProviderKind::GeminiEmbeddings => gemini::DEFAULT_BASE,
+        ProviderKind::Openai | ProviderKind::OpenaiEmbeddings => openai_chat::DEFAULT_BASE,
         ProviderKind::OpenaiResponses => openai_responses::DEFAULT_BASE,
         ProviderKind::Anthropic => anthropic::DEFAULT_BASE,
         ProviderKind::OpenaiDecisions => decisions::OPENAI_BASE,
         ProviderKind::GeminiDecisions => decisions::GEMINI_BASE,
-        ProviderKind::OpenaiEmbeddings => openai_chat::DEFAULT_BASE,
-        ProviderKind::GeminiEmbeddings => gemini::DEFAULT_BASE,
         ProviderKind::Vertex
         | ProviderKind::Rules
         | ProviderKind::Replay

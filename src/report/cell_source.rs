@@ -19,10 +19,9 @@ pub trait CellSource {
     /// Returns the traces of those cells of a run whose verdicts it reused, from the runs that judged them.
     fn find_reused_traces(
         &self,
-        run: &RecordedRun,
-        cells: &HashSet<CellIx>,
+        _run: &RecordedRun,
+        _cells: &HashSet<CellIx>,
     ) -> HashMap<CellIx, JudgedTrace> {
-        let _nothing_is_reused = (run, cells);
         HashMap::new()
     }
 }

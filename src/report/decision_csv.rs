@@ -92,9 +92,10 @@ impl DecisionTable<'_> {
         let found = || decision.cells.iter().filter_map(|cell| results.get(cell));
         // The first cell that voted for the outcome explains it.
         let voter = found().find(|result| Some(result.outcome) == decision.outcome());
-        let told = voter.or_else(|| found().next());
-        let flags = told.map_or_else(String::new, |result| append_flags("", result));
-        let explanation = told.map(|result| result.error.as_deref().unwrap_or(&result.explanation));
+        let explaining = voter.or_else(|| found().next());
+        let flags = explaining.map_or_else(String::new, |result| append_flags("", result));
+        let explanation =
+            explaining.map(|result| result.error.as_deref().unwrap_or(&result.explanation));
         let first = decision.cells.first().map(|cell| cell.run);
         let run = first.and_then(|run| self.source.find_run(run));
         let judged_at = first.zip(run).map(|(number, run)| {

@@ -1,6 +1,7 @@
 //! The checks of notes against modes and transcripts.
 
 use std::collections::HashMap;
+use std::hash::BuildHasher;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -13,12 +14,12 @@ use crate::diag::{Diagnostic, find_nearest};
 /// Without `modes`, their ids are not checked: in a file that does not load, every id would be unknown. `knows` returns
 /// true for a transcript that exists. `moved` has the new ids of transcripts with another id now. A removed note is not
 /// compared with transcripts.
-pub fn check_review(
+pub fn check_review<S: BuildHasher>(
     path: &Path,
     source: &Arc<str>,
     notes: &[NoteLine],
     modes: Option<&ModeList>,
-    moved: &HashMap<String, String>,
+    moved: &HashMap<String, String, S>,
     knows: &dyn Fn(&NoteLine) -> bool,
 ) -> Vec<Diagnostic> {
     let mut problems = Vec::new();

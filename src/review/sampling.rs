@@ -330,8 +330,8 @@ pub(super) fn list_queue_with_picks(
     draws: &[RecordedDraw],
     picks: &[String],
 ) -> Vec<ReviewQueueItem> {
-    let drawn = list_queue(catalog, draws);
-    let mut seen: HashSet<&str> = drawn.iter().map(|item| item.transcript.as_str()).collect();
+    let chosen = list_queue(catalog, draws);
+    let mut seen: HashSet<&str> = chosen.iter().map(|item| item.transcript.as_str()).collect();
     let by_hand = picks
         .iter()
         .filter(|id| catalog.find(id).is_some() && seen.insert(id));
@@ -342,7 +342,7 @@ pub(super) fn list_queue_with_picks(
             feature: None,
         })
         .collect();
-    queue.extend(drawn.iter().cloned());
+    queue.extend(chosen.iter().cloned());
     queue
 }
 

@@ -4,7 +4,7 @@
 //! few rows in memory at a time. Detection, field mappings and all readers see that file. dicta keeps it while the
 //! program runs and the Parquet file does not change. A reader opens the file again for each transcript that a person reads.
 //!
-//! A file can be hostile: the library can panic, and few bytes can stand for many rows. Both are errors of the file.
+//! A file can be hostile: the library can panic, and few bytes can expand to many rows. Both are errors of the file.
 
 use std::collections::VecDeque;
 use std::fs::{File, Metadata};

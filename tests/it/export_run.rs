@@ -153,7 +153,8 @@ fn bundle_of_one_cell_has_nothing_of_the_others() {
     let mut lines = std::fs::read_to_string(&transcripts).expect("read");
     let other = json!({"id": "two", "messages": [{"role": "user", "content": "My code is 4711-private."},
         {"role": "assistant", "content": "Noted."}]});
-    lines.push_str(&format!("{other}\n"));
+    lines.push_str(&other.to_string());
+    lines.push('\n');
     std::fs::write(&transcripts, lines).expect("written");
     // The judge's server is gone, so the second transcript gets an error after its request was recorded.
     let run = test_dir.dicta(&["run", "-q", "--yes"]);

@@ -30,6 +30,9 @@ pub(super) struct ModelEval {
     pub(super) judged: bool,
 }
 
+/// The evals, and the id and content of each transcript.
+type ModelContent = (Vec<ModelEval>, Vec<(String, u8)>);
+
 /// The model's workspace.
 #[derive(Debug, Clone)]
 pub(super) struct Model {
@@ -43,13 +46,13 @@ pub(super) struct Model {
     failed: HashSet<(u8, u8)>,
     next_id: u32,
     /// The evals and transcripts of each run, by its number from 0.
-    past: Vec<(Vec<ModelEval>, Vec<(String, u8)>)>,
+    past: Vec<ModelContent>,
     /// The run that the next one continues, by its number from 0.
     continued: Option<usize>,
     /// `true` if the newest run that continues no other one knows its whole plan.
     knows_plan: bool,
     /// The evals and transcripts of that run.
-    newest: (Vec<ModelEval>, Vec<(String, u8)>),
+    newest: ModelContent,
 }
 
 /// A change of the workspace, or a run.

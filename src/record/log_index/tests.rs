@@ -97,7 +97,11 @@ fn trace_of_a_cell_is_read_without_the_rest() {
     assert_eq!(numbers(0), [0, 1, 2]);
     assert_eq!(numbers(1), [0, 1, 3, 4, 5]);
     assert_eq!(index.outline_event(5), Some(&events[5]));
-    assert_eq!(index.outline_event(4), None, "a tool call is no outline");
+    assert_eq!(
+        index.outline_event(4),
+        None,
+        "a tool call is not in the outline"
+    );
 }
 
 #[test]

@@ -102,7 +102,7 @@ fn key_is_found_once_however_the_text_is_split() {
     }
     // A text of many parts, with a key at each border of two parts.
     let filler = "word ".repeat(PART_BYTES / 5 - 4);
-    let long: String = (0..8).map(|_| format!("{filler}{key} ")).collect();
+    let long = format!("{filler}{key} ").repeat(8);
     for size in [1000, 4096, PART_BYTES, 3 * PART_BYTES] {
         let pieces: Vec<&[u8]> = long.as_bytes().chunks(size).collect();
         let (written, found) = find(&pieces);

@@ -241,7 +241,7 @@ fn exchange(id: &str, question: &str, answer: &str) -> String {
 #[test]
 fn answer_copied_under_another_question_is_a_leak_in_dev_and_a_copy_in_train() {
     let answer = "The parcel left the depot in Ulm on Monday and reaches you on Thursday at noon";
-    let short = "It left Ulm on Monday";
+    let brief = "It left Ulm on Monday";
     let long_question = own_words("asked").join(" ");
     for (shown, copied) in [
         (answer.to_owned(), answer.to_owned()),
@@ -250,7 +250,7 @@ fn answer_copied_under_another_question_is_a_leak_in_dev_and_a_copy_in_train() {
             answer.to_owned(),
             format!("Hello again! {answer}. {}", own_words("more").join(" ")),
         ),
-        (short.to_owned(), short.to_owned()),
+        (brief.to_owned(), brief.to_owned()),
     ] {
         let shot = id_in(RULE, SplitPart::Train, "shot");
         let twin = id_in(RULE, SplitPart::Train, "twin");
@@ -279,7 +279,7 @@ fn answer_copied_under_another_question_is_a_leak_in_dev_and_a_copy_in_train() {
         );
         world.label(&shot, true);
         let recorded = world.recorded_eval();
-        assert_eq!(recorded.shot_copies, [twin.clone()]);
+        assert_eq!(recorded.shot_copies, std::slice::from_ref(&twin));
         assert!(recorded.is_shot(&twin) && recorded.is_shot(&shot) && !recorded.is_shot("t0"));
         assert_eq!(check_shots(&world.load().expect("it loads")), []);
     }

@@ -409,22 +409,19 @@ pub fn json_schema() -> Value {
             }));
             continue;
         };
-        let entries = match entry_schema(section) {
-            Some(entry) => {
-                forms.extend(entry.list_alternatives("type", Some(keys.flat_kinds)));
-                let mut alternatives = entry.list_alternatives("kind", None);
-                // The nested form accepts this spelling, too.
-                alternatives.extend(entry.list_alternatives("type", None));
-                if section == EntrySection::Source {
-                    alternatives.push(short_mcp_schema());
-                }
-                alternatives
+        let entries = if let Some(entry) = entry_schema(section) {
+            forms.extend(entry.list_alternatives("type", Some(keys.flat_kinds)));
+            let mut alternatives = entry.list_alternatives("kind", None);
+            // The nested form accepts this spelling, too.
+            alternatives.extend(entry.list_alternatives("type", None));
+            if section == EntrySection::Source {
+                alternatives.push(short_mcp_schema());
             }
-            None => {
-                forms.push(set_schema(Some(keys.flat_kinds)));
-                let names = json!({"type": "array", "items": {"type": "string"}});
-                vec![names, set_schema(None)]
-            }
+            alternatives
+        } else {
+            forms.push(set_schema(Some(keys.flat_kinds)));
+            let names = json!({"type": "array", "items": {"type": "string"}});
+            vec![names, set_schema(None)]
         };
         let by_name = json!({
             "type": ["object", "null"],

@@ -2,6 +2,7 @@
 //!
 //! Responsible for the offer and for the order of moves. The runtime writes the files.
 
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 use super::notices::push_info;
@@ -87,9 +88,8 @@ pub(super) fn handle_move_undone(
                 0 => {}
                 1 => text.push_str("; 1 was changed since, and keeps the new name"),
                 kept => {
-                    text.push_str(&format!(
-                        "; {kept} were changed since, and keep the new name"
-                    ));
+                    let end = "were changed since, and keep the new name";
+                    let _infallible = write!(text, "; {kept} {end}");
                 }
             }
             let mut effects = push_info(app, text);

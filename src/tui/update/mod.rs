@@ -122,7 +122,7 @@ pub(crate) fn update(app: &mut App, msg: Msg) -> Vec<Effect> {
             effects.extend(keys::handle_held(app));
             effects
         }
-        Msg::DraftHitsCounted { mode, hits } => review_modes::handle_hits(app, &mode, hits),
+        Msg::DraftHitsCounted { mode, hits } => review_modes::handle_hits(app, &mode, &hits),
         Msg::GroupsSuggested { number, groups } => {
             review_suggest::handle_groups(app, number, groups)
         }

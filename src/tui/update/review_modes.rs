@@ -271,7 +271,7 @@ pub(super) fn open_drafts(app: &mut App) -> Vec<Effect> {
 pub(super) fn handle_hits(
     app: &mut App,
     mode: &str,
-    hits: Vec<Result<Option<DraftHits>, String>>,
+    hits: &[Result<Option<DraftHits>, String>],
 ) -> Vec<Effect> {
     let list = &mut app.review.drafts;
     if list.mode != mode || hits.len() != list.drafts.len() {

@@ -65,9 +65,9 @@ pub(super) fn edit_for_branch(app: &mut App, step: StepId) -> Vec<Effect> {
     let call = call.filter(|call| call.name != SUBMIT_VERDICT);
     let (part, text) = match (step.part, call) {
         (StepPart::Prompt, _) if step.turn.0 == 0 => match shown_criteria(app) {
-            Some(Some(text)) => ("criteria", text),
-            Some(None) => return push_info(app, ELSEWHERE),
-            None => return push_info(app, "the prompt is still being read"),
+            Some(Ok(text)) => ("criteria", text),
+            Some(Err(())) => return push_info(app, "the prompt is still being read"),
+            None => return push_info(app, ELSEWHERE),
         },
         (StepPart::Response(_), Some(call)) => match loaded_response(app, call) {
             Some(Ok(text)) => ("answer", text.to_owned()),
@@ -96,13 +96,15 @@ pub(super) fn edit_for_branch(app: &mut App, step: StepId) -> Vec<Effect> {
     open(app, EditTarget::Branch(Box::new(target)), text)
 }
 
-/// Returns the criteria of the first prompt, if the prompt has some; `None` while it is read.
-fn shown_criteria(app: &App) -> Option<Option<String>> {
-    let request = app.session().trace_screen.request(0)?;
+/// Returns the criteria of the first prompt, if the prompt has some; an error while it is read.
+fn shown_criteria(app: &App) -> Option<Result<String, ()>> {
+    let Some(request) = app.session().trace_screen.request(0) else {
+        return Some(Err(()));
+    };
     let mut sections = request.rubric_sections();
     let criteria = sections.find(|section| section.name.as_deref() == Some("criteria"));
-    let text = criteria.and_then(|section| request.text.get(section.range.clone()));
-    Some(text.map(|text| text.trim().to_owned()))
+    let text = criteria.and_then(|section| request.text.get(section.range.clone()))?;
+    Some(Ok(text.trim().to_owned()))
 }
 
 /// Continues with the text that was typed in the footer. A text that dicta can't use stays in the line.

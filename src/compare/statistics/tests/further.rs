@@ -1,26 +1,7 @@
 //! Tests of the intervals for further items, of which the population is a sample.
 
 use super::super::*;
-
-const P95: Confidence = Confidence::P95;
-
-fn cell(stratum: usize, verdict: bool, population: u64, labels: u64, passes: u64) -> SamplingCell {
-    SamplingCell {
-        stratum,
-        verdict,
-        population,
-        missing: 0,
-        labels,
-        label_passes: passes,
-    }
-}
-
-fn population(cells: Vec<SamplingCell>) -> SampledPopulation {
-    SampledPopulation {
-        cells,
-        ..SampledPopulation::default()
-    }
-}
+use super::samples::{P95, cell, population};
 
 #[test]
 fn labels_of_the_whole_population_have_a_width_for_further_items() {

@@ -2,9 +2,15 @@
 
 use super::super::*;
 
-const P95: Confidence = Confidence::P95;
+pub(super) const P95: Confidence = Confidence::P95;
 
-fn cell(stratum: usize, verdict: bool, population: u64, labels: u64, passes: u64) -> SamplingCell {
+pub(super) fn cell(
+    stratum: usize,
+    verdict: bool,
+    population: u64,
+    labels: u64,
+    passes: u64,
+) -> SamplingCell {
     SamplingCell {
         stratum,
         verdict,
@@ -15,7 +21,7 @@ fn cell(stratum: usize, verdict: bool, population: u64, labels: u64, passes: u64
     }
 }
 
-fn population(cells: Vec<SamplingCell>) -> SampledPopulation {
+pub(super) fn population(cells: Vec<SamplingCell>) -> SampledPopulation {
     SampledPopulation {
         cells,
         ..SampledPopulation::default()

@@ -241,12 +241,11 @@ fn apply_similarity(
     inverse: bool,
 ) -> ConvertedEval {
     let bound = if inverse { "max_score" } else { "min_score" };
-    match threshold {
-        Some(at) => eval.with_param(bound, at.value().clone(), at),
-        None => {
-            let at = eval.location.clone();
-            eval.with_param(bound, DEFAULT_SIMILARITY, &at)
-        }
+    if let Some(at) = threshold {
+        eval.with_param(bound, at.value().clone(), at)
+    } else {
+        let at = eval.location.clone();
+        eval.with_param(bound, DEFAULT_SIMILARITY, &at)
     }
 }
 
