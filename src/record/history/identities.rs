@@ -82,9 +82,8 @@ pub(super) fn name_renamed_evals(entries: &mut [HistoryEntry]) {
 }
 
 impl History {
-    /// Gives the evals of a state that is not of this history, such as the one of a file, the identities of the evals
-    /// that it continues. Several states can have an eval of that name. The newest one with the same question counts,
-    /// else the newest one.
+    /// Gives each eval of another state, such as one of a file, the identity of the eval that it continues. Several states
+    /// can have an eval of that name. The newest one with the same question counts, else the newest one.
     pub fn identify(&self, state: &mut State) {
         let header = Arc::clone(&state.header);
         let mut by_name: HashMap<EvalPath, &EvalIdentity> = HashMap::new();
