@@ -148,8 +148,7 @@ pub(crate) fn measure_output(campaign: &Campaign) -> Measured {
             3 => vec!["check", name.as_str()],
             _ => vec!["run", "--format", name.as_str()],
         };
-        let output = sandbox.command(&args).output().expect("the program runs");
-        judge(&args.join(" "), &text(&output.stderr));
+        judge(&args.join(" "), &run_on_terminal(&sandbox, &args));
     }
     let figure = format!("{} strings in {outputs} outputs of commands", strings.len());
     let here = conclude(&figure, &problems);
@@ -285,11 +284,19 @@ pub(crate) fn measure_clipboard(campaign: &Campaign) -> Measured {
     });
     let mut problems = Vec::new();
     pty.until_shown("names");
-    for keys in [
-        "R", "6", "+", "G", "g", "?", "\u{1b}", "L", "\u{1b}", "5", "1",
-    ] {
+    for keys in ["R", "6", "+", "G", "g", "+"] {
         pty.type_in(keys);
     }
+    for overlay in ["?", "L"] {
+        let before = pty.contents();
+        pty.type_in(overlay);
+        pty.until("an overlay", |pty| pty.contents() != before);
+        let opened = pty.contents();
+        // The next key waits until it is closed: right after `esc`, it would be a key with alt.
+        pty.type_in("\u{1b}");
+        pty.until("the closed overlay", |pty| pty.contents() != opened);
+    }
+    pty.type_in("5").type_in("1");
     pty.until_shown("names");
     let before = String::from_utf8_lossy(&pty.written).into_owned();
     if let Some(at) = before.find(OSC) {

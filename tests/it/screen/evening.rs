@@ -276,5 +276,5 @@ fn evening_of_an_author_ends_with_a_history_of_every_edit() {
         text(&exported.stderr)
     );
     let page = std::fs::read_to_string(root.join("page.html")).expect("a page");
-    assert!(page.contains("renamed kind to gentle"), "{page}");
+    assert!(page.contains("renamed r/kind to r/gentle"), "{page}");
 }
