@@ -96,7 +96,12 @@ fn start_due_judging(app: &mut App) -> Vec<Effect> {
 }
 
 /// Starts an order of a save whose cost is known.
-pub(super) fn start_previewed(app: &mut App, order: RunOrder) -> Effect {
+pub(super) fn start_previewed(app: &mut App, mut order: RunOrder) -> Effect {
+    // A later save may have changed weights while the order waited. It asks the same questions, so the order stays, but its
+    // run must record the newest revision: `record_revision` leaves that to a run of this revision.
+    if let Some(workspace) = app.workspace() {
+        order.workspace = Arc::clone(workspace);
+    }
     let names = order.only.as_deref().cloned().unwrap_or_default();
     track_and_start(app, order, parse_eval_names(&names), names)
 }

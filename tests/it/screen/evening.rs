@@ -79,9 +79,9 @@ fn until_counts(pty: &mut Pty, counts: &str) {
 /// Waits until the history has this number of states: dicta records a save that judges nothing when the user stops
 /// saving.
 fn until_states(pty: &mut Pty, test_dir: &TestDir, count: usize) {
-    pty.until_true("the record of the save", || {
-        let listed = test_dir.dicta(&["history", "--format", "jsonl"]);
-        text(&listed.stdout).lines().count() == count
+    let list = || text(&test_dir.dicta(&["history", "--format", "jsonl"]).stdout);
+    pty.until_true(&format!("the record of state {count}"), || {
+        list().lines().count() == count
     });
 }
 
