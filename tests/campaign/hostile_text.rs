@@ -287,14 +287,13 @@ pub(crate) fn measure_clipboard(campaign: &Campaign) -> Measured {
     for keys in ["R", "6", "+", "G", "g", "+"] {
         pty.type_in(keys);
     }
-    for overlay in ["?", "L"] {
-        let before = pty.contents();
-        pty.type_in(overlay);
-        pty.until("an overlay", |pty| pty.contents() != before);
-        let opened = pty.contents();
+    pty.until_shown("✗ 4");
+    for (key, title) in [("?", "┏ help "), ("L", "┏ log ")] {
+        pty.type_in(key);
+        pty.until_shown(title);
         // The next key waits until it is closed: right after `esc`, it would be a key with alt.
         pty.type_in("\u{1b}");
-        pty.until("the closed overlay", |pty| pty.contents() != opened);
+        pty.until("the closed overlay", |pty| !pty.contents().contains(title));
     }
     pty.type_in("5").type_in("1");
     pty.until_shown("names");
