@@ -81,22 +81,22 @@ fn transcript_of(messages: Vec<TranscriptMessage<'static>>) -> Transcript<'stati
 type Case = (&'static str, fn() -> Transcript<'static>);
 
 const CASES: &[Case] = &[
-    ("10 MB of one letter", || {
-        transcript_of(vec![asks("q"), says("a".repeat(10 << 20))])
+    ("3 MB of one letter", || {
+        transcript_of(vec![asks("q"), says("a".repeat(3 << 20))])
     }),
-    ("10 MB of words and numbers", || {
+    ("3 MB of words and numbers", || {
         let line = "Order 4711 was sent on 2026-01-02 for 12.50 EUR, \"as agreed\". See https://a.example/x. ";
-        transcript_of(vec![asks("q"), says(line.repeat((10 << 20) / line.len()))])
+        transcript_of(vec![asks("q"), says(line.repeat((3 << 20) / line.len()))])
     }),
-    ("10 MB of quotes and brackets", || {
-        transcript_of(vec![asks("q"), says("\"[{(“‘".repeat((10 << 20) / 10))])
+    ("3 MB of quotes and brackets", || {
+        transcript_of(vec![asks("q"), says("\"[{(“‘".repeat((3 << 20) / 10))])
     }),
-    ("10 MB in a tool result", || {
+    ("3 MB in a tool result", || {
         let call = message(MessageRole::Assistant, vec![calls("c", "search", "{}")]);
         transcript_of(vec![
             asks("q"),
             call,
-            answers("c", "7 ".repeat(5 << 20)),
+            answers("c", "7 ".repeat((3 << 20) / 2)),
             says("It is 7, and 8."),
         ])
     }),
@@ -141,8 +141,8 @@ const CASES: &[Case] = &[
             says(deep),
         ])
     }),
-    ("arguments of 10 MB", || {
-        let arguments = format!("{{\"order\": \"{}\"}}", "x".repeat(10 << 20));
+    ("arguments of 3 MB", || {
+        let arguments = format!("{{\"order\": \"{}\"}}", "x".repeat(3 << 20));
         let parts = vec![calls("c", "get_order", arguments)];
         transcript_of(vec![
             asks("q"),
@@ -373,7 +373,7 @@ fn prefix_gives_the_same_result_as_a_shorter_transcript() {
 
 #[test]
 fn a_pattern_of_10_mib_is_refused_unread() {
-    let pattern = "a".repeat(10 << 20);
+    let pattern = "a".repeat(3 << 20);
     assert_eq!(
         refused("regex", &json!({"pattern": pattern})),
         [(

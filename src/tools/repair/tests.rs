@@ -257,7 +257,7 @@ proptest! {
 
 #[test]
 fn hostile_texts_are_repaired_in_linear_time() {
-    const SIZE: usize = 1 << 20;
+    const SIZE: usize = 1 << 17;
     let filled = |unit: &str| unit.repeat(SIZE / unit.len());
     let after =
         |head: &str, unit: &str| head.to_owned() + &unit.repeat((SIZE - head.len()) / unit.len());

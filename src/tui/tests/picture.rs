@@ -58,9 +58,10 @@ fn check_picture(path: &str, svg: &str) {
         std::fs::write(&file, svg).expect("the picture is written");
     }
     let current = std::fs::read_to_string(&file).unwrap_or_default();
+    let changed = current.lines().zip(svg.lines()).find(|(a, b)| a != b);
     assert!(
         current == svg,
-        "{path} is out of date; .ci/docs draws it again"
+        "{path} is out of date; .ci/docs draws it again. The first change: {changed:?}"
     );
 }
 

@@ -400,7 +400,8 @@ fn deep_values_and_odd_kinds_never_panic() {
 
 #[test]
 fn each_of_many_chats_of_one_trace_is_found_again() {
-    let count = 5000;
+    // One `part` has room for 4096 transcripts.
+    let count = 4200;
     let mut file = String::new();
     for at in 0..count {
         file += &chat("t", "r", at, "", &[&format!("q{at}")], "yes");
@@ -413,8 +414,8 @@ fn each_of_many_chats_of_one_trace_is_found_again() {
     while let Some(block) = read.next_block().expect("a block") {
         spans.extend(block.records.iter().map(|record| record.span));
     }
-    assert_eq!(spans.len(), 5000);
-    for at in [0, 4095, 4096, 4999] {
+    assert_eq!(spans.len(), count);
+    for at in [0, 4095, 4096] {
         let again = read.read_native(spans[at]).expect("found again");
         let again: Value = serde_json::from_slice(&again).expect("JSON");
         let id = again["id"].as_str().unwrap_or_default();
@@ -432,7 +433,8 @@ fn each_of_many_chats_of_one_trace_is_found_again() {
 fn few_shot_chats_with_equal_ends_stay_apart() {
     let examples = ["is a good?", "yes", "is b good?", "no"];
     let mut file = String::new();
-    for at in 0..200 {
+    // More than the number of threads that a call is compared with.
+    for at in 0..70 {
         let question = format!("is {at} good?");
         let asked: Vec<&str> = examples.iter().copied().chain([&*question]).collect();
         file += &chat(
@@ -445,7 +447,7 @@ fn few_shot_chats_with_equal_ends_stay_apart() {
         );
     }
     let (all, _) = read(file.as_bytes());
-    assert_eq!(all.len(), 200);
+    assert_eq!(all.len(), 70);
     for transcript in all {
         assert_eq!(message_lines(&transcript.expect("a transcript")).len(), 6);
     }

@@ -1,3 +1,5 @@
+use std::sync::LazyLock;
+
 use super::*;
 use crate::model::make_visible;
 use crate::theme::Theme;
@@ -11,14 +13,15 @@ fn press(input: &mut LineInput, keys: &str) {
     }
 }
 
+/// A theme in which nothing else is reversed, marks of hostile characters included.
+static THEME: LazyLock<Theme> = LazyLock::new(|| Theme::bundled("dark").expect("a bundled theme"));
+
 /// The row, and the columns shown reversed.
 fn drawn(input: &LineInput, width: u16) -> (String, Vec<usize>) {
-    // A theme in which nothing else is reversed, marks of hostile characters included.
-    let theme = Theme::bundled("dark").expect("a bundled theme");
     let mut buffer = Buffer::empty(Rect::new(0, 0, width, 1));
     let area = buffer.area;
     input.draw(
-        &mut Canvas::<()>::new(&mut buffer, &theme),
+        &mut Canvas::<()>::new(&mut buffer, &THEME),
         area,
         Role::Text,
     );
