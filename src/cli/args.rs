@@ -334,12 +334,12 @@ fn render_lint_help() -> String {
 
 /// The end of the help of `compare`.
 const COMPARE_HELP: &str = "\
-States: @ is the newest, @2 the one before the last edit, @3 the one before that, @baseline the one of
-`dicta history --baseline`. Four letters or a path are a run. A file.jsonl has the result lines of
+States: @ is the newest, @2 the one before the last edit, @3 the one before that, @baseline the one of \
+`dicta history --baseline`. Four letters or a path are a run. A file.jsonl has the result lines of \
 `dicta run -o file.jsonl`.
 
-A flip is a decision that passes in one state and fails in the other. It is a regression if its newer verdict differs
-from the label or, without a label of pass or fail, if it goes from pass to fail. Decisions that end in an error, are
+A flip is a decision that passes in one state and fails in the other. It is a regression if its newer verdict differs \
+from the label or, without a label of pass or fail, if it goes from pass to fail. Decisions that end in an error, are \
 pending, new or removed are not regressions; `dicta run` reports them by its exit code.
 ";
 

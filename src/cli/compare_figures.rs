@@ -22,8 +22,8 @@ use crate::record::{NoiseRecords, State};
 use crate::report::agreement_text::describe_to_confirm;
 use crate::report::html::EvalFigureLines;
 use crate::report::{
-    describe_flip_noise, describe_noise, describe_paired_figures, format_as_code, format_p_value,
-    format_points, format_points_interval,
+    describe_flip_noise, describe_noise, describe_paired_figures, describe_undrawn_labels,
+    format_as_code, format_p_value, format_points, format_points_interval,
 };
 
 /// The figures of a comparison.
@@ -145,6 +145,7 @@ impl ComparisonFigures {
         let mut out = String::new();
         let (same, changed): (Vec<_>, Vec<_>) =
             self.rows(after).into_iter().partition(EvalRow::is_unmoved);
+        let has_changed = !changed.is_empty();
         for row in changed {
             let _infallible = writeln!(out, "\n{}/{}", row.rubric, row.eval);
             for line in describe_row(&row) {
@@ -160,7 +161,10 @@ impl ComparisonFigures {
             let _infallible = writeln!(
                 out,
                 "\n{} with labels: agreement as before, {right} of {labels}",
-                pluralize(same.len() as u64, "other eval")
+                pluralize(
+                    same.len() as u64,
+                    if has_changed { "other eval" } else { "eval" }
+                )
             );
         }
         out
@@ -196,7 +200,7 @@ impl ComparisonFigures {
         if rows.is_empty() {
             return String::new();
         }
-        let mut out = "\n| eval | drawn labels | agree before | agree now | b | c | difference, 95 % interval | McNemar p | Holm p | self-flip rate |\n\
+        let mut out = "\n| eval | drawn labels | agree before | agree now | lost (b) | gained (c) | difference, 95 % interval | McNemar p | Holm p | self-flip rate |\n\
                        |---|---|---|---|---|---|---|---|---|---|\n"
             .to_owned();
         for row in &rows {
@@ -244,6 +248,13 @@ impl ComparisonFigures {
             );
         }
         for row in &rows {
+            // The table counts drawn labels alone.
+            let others = row.paired.and_then(describe_undrawn_labels);
+            let waiting = (row.to_confirm > 0).then(|| describe_to_confirm(row.to_confirm));
+            for line in others.into_iter().chain(waiting) {
+                let name = format_as_code(&format!("{}/{}", row.rubric, row.eval));
+                let _infallible = writeln!(out, "\n{name}: {line}.");
+            }
             if let Some(flips) = row.flips {
                 let name = format_as_code(&format!("{}/{}", row.rubric, row.eval));
                 let _infallible = writeln!(out, "\n{name}: {}.", describe_flip_noise(flips));

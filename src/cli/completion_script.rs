@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
+use std::ops::ControlFlow;
 
 use clap::builder::PossibleValue;
 use clap_complete::Shell;
@@ -14,10 +15,13 @@ use super::history::name_entry;
 use super::workspace::open_run_store_and_workspace;
 use super::{CommandCx, help};
 use crate::record::{History, RunStore};
+use crate::run::visit_transcripts_until;
 use crate::workspace::Workspace;
 
 /// The largest number of words of one kind that a shell offers.
 const MAX_WORDS: usize = 200;
+/// The largest number of transcripts that are read for their ids and tags: the user waits for the list.
+const MAX_READ_TRANSCRIPTS: usize = 2000;
 
 /// Lets bash complete words with `@` and `:`. By itself, bash takes these characters as separators of words.
 const BASH_WORDS: &str = r#"
@@ -159,28 +163,59 @@ fn list_runs(store: &RunStore) -> Vec<String> {
     runs.map(|run| run.id.letters().to_owned()).collect()
 }
 
-/// Returns the terms of filters, with the ids of the workspace.
+/// Returns the terms of filters, with the values of the workspace.
 fn list_terms(store: &RunStore, workspace: Option<&Workspace>) -> Vec<String> {
     let mut terms: BTreeSet<String> = BTreeSet::new();
     if let Some(workspace) = workspace {
         for rubric in &workspace.rubrics {
             terms.insert(format!("rubric:{}", rubric.id));
-            terms.extend(rubric.evals.iter().map(|eval| format!("eval:{}", eval.id)));
+            for eval in &rubric.evals {
+                terms.insert(format!("eval:{}", eval.id));
+                let groups = eval.groups.iter().map(|group| format!("group:{group}"));
+                terms.extend(groups);
+            }
         }
         terms.extend(workspace.judges.keys().map(|name| format!("judge:{name}")));
+        terms.extend(list_transcript_terms(workspace));
         let history = History::read(store, &workspace.root);
-        let newest = history.newest().map(|entry| &entry.state.transcripts);
-        let transcripts = newest
-            .into_iter()
-            .flat_map(|all| all.iter())
-            .take(MAX_WORDS);
-        terms.extend(transcripts.map(|one| format!("transcript:{}", one.id)));
+        if let Some(newest) = history.newest() {
+            let decisions = newest.state.decisions().take(MAX_WORDS);
+            let names = decisions.map(|decision| newest.state.name(decision));
+            terms.extend(names.map(|name| format!("cell:{name}")));
+        }
     }
     let fixed = WordList::Filters
         .fixed_words()
         .iter()
         .map(|word| (*word).to_owned());
     fixed.chain(terms).collect()
+}
+
+/// Returns the terms for the ids and tags of the first transcripts. A file that cannot be read has none.
+fn list_transcript_terms(workspace: &Workspace) -> BTreeSet<String> {
+    let (mut ids, mut tags, mut visited) = (BTreeSet::new(), BTreeSet::new(), 0);
+    let _walk = visit_transcripts_until(
+        &workspace.transcripts,
+        &workspace.field_maps,
+        &mut |reference, transcript| {
+            if ids.len() < MAX_WORDS {
+                ids.insert(format!("transcript:{}", reference.id));
+            }
+            for tag in &transcript.tags {
+                if tags.len() < MAX_WORDS {
+                    tags.insert(format!("tag:{tag}"));
+                }
+            }
+            visited += 1;
+            if visited < MAX_READ_TRANSCRIPTS {
+                ControlFlow::Continue(())
+            } else {
+                ControlFlow::Break(())
+            }
+        },
+    );
+    ids.extend(tags);
+    ids
 }
 
 #[cfg(test)]

@@ -91,6 +91,12 @@ pub(super) fn history(args: &HistoryArgs, cx: &CommandCx) -> Result<u8, CommandE
     if let Some(name) = &args.baseline {
         return set_baseline(name, &catalog, cx);
     }
+    if args.no_baseline {
+        let mut history = catalog.history()?.clone();
+        history.remove_baseline(catalog.store()?, catalog.root())?;
+        cx.streams.print("there is no baseline any more\n");
+        return Ok(0);
+    }
     let history = catalog.history()?;
     for problem in history.problems() {
         cx.streams.print_note(&format!("note: {problem}"));
@@ -390,10 +396,15 @@ fn describe_other_labels(row: &HistoryRow<'_>) -> Option<String> {
     if before.total() == common.labels && row.agreement.total() == common.labels {
         return None;
     }
+    let describe = |agreement: &LabelAgreement| match (agreement.total(), agreement.to_confirm) {
+        (0, 0) => "none counted".to_owned(),
+        (0, waiting) => format!("{waiting} to confirm"),
+        _ => format_counts(agreement),
+    };
     Some(format!(
         "of all labels: {} before, {} now",
-        format_counts(before),
-        format_counts(&row.agreement)
+        describe(before),
+        describe(&row.agreement)
     ))
 }
 

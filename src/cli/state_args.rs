@@ -20,6 +20,9 @@ pub(super) struct HistoryArgs {
     /// Make this state the baseline, which @baseline names: @, @2, or the letters of one of its runs
     #[arg(long, value_name = "STATE", value_parser = complete_state(), hide_possible_values = true, conflicts_with_all = ["limit", "format"])]
     pub(super) baseline: Option<String>,
+    /// Remove the baseline; then @baseline names nothing
+    #[arg(long, conflicts_with_all = ["baseline", "limit", "format"])]
+    pub(super) no_baseline: bool,
     /// List only the N newest states
     #[arg(long, value_name = "N")]
     pub(super) limit: Option<NonZeroUsize>,

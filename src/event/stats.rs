@@ -293,8 +293,18 @@ impl RunStats {
                 judge.usage.calls = judge.usage.calls.saturating_add(1);
                 judge.sent_bytes = judge.sent_bytes.saturating_add(open.request_bytes);
             }
-            TurnFact::AttemptFailed { billed, .. } => {
+            TurnFact::AttemptFailed {
+                billed,
+                status,
+                exchange,
+                ..
+            } => {
                 judge.failed += 1;
+                // A request that was never sent costs nothing, also if its cell gets no result.
+                if exchange.is_none() && status.is_none() && billed.is_none() {
+                    open.calls = open.calls.saturating_sub(1);
+                    judge.open_calls = judge.open_calls.saturating_sub(1);
+                }
                 judge.add_duration(open.attempt_began.take(), at);
                 judge.add_usage(billed.unwrap_or_default());
             }

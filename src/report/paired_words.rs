@@ -85,15 +85,21 @@ pub fn describe_paired_figures(figures: &PairedFigures) -> Vec<String> {
         }
         lines.push(describe_test(figures));
     }
-    if figures.debug.labels() > 0 {
-        lines.push(format!(
-            "{} labels that no draw chose agree: {} lost, {} gained; no interval, because they were not drawn by chance",
-            format_counts(figures.debug),
-            figures.debug.lost,
-            figures.debug.gained
-        ));
-    }
+    lines.extend(describe_undrawn_labels(figures));
     lines
+}
+
+/// Describes the counts of labels that no draw chose; `None` without such labels.
+pub fn describe_undrawn_labels(figures: &PairedFigures) -> Option<String> {
+    let counts = figures.debug;
+    (counts.labels() > 0).then(|| {
+        format!(
+            "{} labels that no draw chose agree: {} lost, {} gained; no interval, because they were not drawn by chance",
+            format_counts(counts),
+            counts.lost,
+            counts.gained
+        )
+    })
 }
 
 fn describe_difference(figures: &PairedFigures) -> Option<String> {

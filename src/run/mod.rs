@@ -69,7 +69,7 @@ pub use error::{RunError, RunUsageError, TranscriptSourceError, UnconfirmedSends
 pub use examples::{ExampleCheck, ExampleCheckFilter};
 pub use execute::withdrawn::WithdrawnEvals;
 pub use follow_up::{FollowUpPrompt, render_follow_up};
-pub use inputs::catalog::{TranscriptWalk, visit_transcripts};
+pub use inputs::catalog::{TranscriptWalk, visit_transcripts, visit_transcripts_until};
 pub use inputs::sample::SampleSpec;
 pub(crate) use inputs::snapshot::judge_digest;
 pub use judges::collect_secrets;

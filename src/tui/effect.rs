@@ -260,10 +260,10 @@ pub(crate) enum Effect {
         entry: usize,
         select: Option<CellName>,
     },
-    /// Set the baseline to an entry.
+    /// Set the baseline to an entry; `None` removes it.
     SetBaseline {
         workspace: Arc<Workspace>,
-        entry: usize,
+        entry: Option<usize>,
     },
     /// Write the state of an entry to a file, whose path is relative to the folder of the workspace.
     ExportState {

@@ -156,9 +156,10 @@ fn count_entry(
     for decision in state.decisions() {
         // A cell without a judge was checked by code.
         let is_judged = decision.slots.iter().any(|slot| slot.judge.is_some());
-        let judged = decision
-            .all_cells()
-            .filter(|cell| is_judged && runs.contains(&cell.run));
+        // An error is no verdict, also one next to an earlier verdict.
+        let is_judged = is_judged && decision.outcome().is_some_and(|one| !one.is_error());
+        let cells = decision.cells.iter();
+        let judged = cells.filter(|cell| is_judged && runs.contains(&cell.run));
         let judged = judged.count() as u64;
         tally.add(decision.eval as usize, |counts| {
             count_outcome(counts, decision);

@@ -313,7 +313,7 @@ pub(crate) enum Msg {
     },
     /// The baseline was set to an entry.
     BaselineSet {
-        entry: usize,
+        entry: Option<usize>,
         done: Result<(), TaskFailure>,
     },
     /// The rubric files that a restore would write were found.

@@ -104,6 +104,58 @@ fn baseline_is_stored_and_compared_with() {
         "{}",
         text(&lost.stderr)
     );
+    let removed = test_dir.dicta(&["history", "--no-baseline"]);
+    assert_eq!(removed.status.code(), Some(0), "{}", text(&removed.stderr));
+    let none = test_dir.dicta(&["compare", "@baseline", "@"]);
+    assert_eq!(none.status.code(), Some(2), "{}", text(&none.stdout));
+}
+
+#[test]
+fn shells_complete_every_value_of_a_filter() {
+    let test_dir = TestDir::new();
+    let transcript = json!({"id": "one", "tags": ["refund"], "messages": [{"role": "assistant", "content": "Hi"}]});
+    test_dir.write("t.jsonl", &format!("{transcript}\n"));
+    test_dir.write(
+        "dicta.yaml",
+        "transcripts: [t.jsonl]\nrubrics: [r.yaml]\nruns: runs\n",
+    );
+    test_dir.write(
+        "r.yaml",
+        "id: r\nevals:\n  - { id: greets, type: contains, groups: [tone], params: { patterns: [Hi] } }\n",
+    );
+    let words = || {
+        text(
+            &test_dir
+                .dicta(&["completions", "--words", "filters"])
+                .stdout,
+        )
+    };
+    let before = words();
+    let has = |words: &str, expected: &str| words.lines().any(|word| word == expected);
+    for expected in [
+        "eval:greets",
+        "rubric:r",
+        "group:tone",
+        "tag:refund",
+        "transcript:one",
+        "judge:rules",
+    ] {
+        assert!(has(&before, expected), "{expected}: {before}");
+    }
+    // A cell has a name as soon as a run planned it.
+    let run = test_dir.dicta(&["run", "-q"]);
+    assert_eq!(run.status.code(), Some(0), "{}", text(&run.stderr));
+    let after = words();
+    assert!(has(&after, "cell:one/r/greets"), "{after}");
+    // Each offered term is valid.
+    for word in after.lines().filter(|word| !word.ends_with(':')) {
+        let plan = test_dir.dicta(&["run", "--dry-run", "--where", word]);
+        assert!(
+            !text(&plan.stderr).contains("--where"),
+            "{word}: {}",
+            text(&plan.stderr)
+        );
+    }
 }
 
 #[test]

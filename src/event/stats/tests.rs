@@ -207,6 +207,40 @@ fn judge_statistics_include_failed_calls() {
 }
 
 #[test]
+fn request_that_was_never_sent_costs_nothing() {
+    let mut run = EventFeed::new(vec![model("a")], &[0]);
+    run.turn(0, CELL, 0, TurnFact::AttemptStarted { attempt: 1 });
+    assert_eq!(
+        run.stats.judges[0].bill().unknown,
+        1,
+        "it may be on its way"
+    );
+    let refused = |exchange| TurnFact::AttemptFailed {
+        attempt: 1,
+        status: None,
+        why: "cannot connect".into(),
+        retry_in: None,
+        billed: None,
+        wait_why: None,
+        exchange,
+    };
+    run.turn(1, CELL, 0, refused(None));
+    // The cell stays pending, because dicta stopped calling the judge.
+    assert_eq!(run.stats.judges[0].bill().exact_usd(), Some(0.0));
+    run.turn(2, CELL, 0, TurnFact::AttemptStarted { attempt: 2 });
+    let began = crate::event::HttpExchange {
+        cost_unknown: true,
+        ..Default::default()
+    };
+    run.turn(3, CELL, 0, refused(Some(began)));
+    assert_eq!(
+        run.stats.judges[0].bill().unknown,
+        1,
+        "the server may bill it"
+    );
+}
+
+#[test]
 fn cost_of_a_cell_in_progress_is_unknown() {
     let mut run = EventFeed::new(vec![model("a")], &[0, 0]);
     run.call(0, 10, CELL, 0, tokens(1, 1));

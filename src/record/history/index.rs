@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! .history-<digest of the workspace's folder>.index
-//!   "dicta history 4\n"   the version of this format; another one is rebuilt
+//!   "dicta history 5\n"   the version of this format; another one is rebuilt
 //!   BLAKE3 of the body, 32 bytes
 //!   the body: postcard of `IndexBody`
 //! ```
@@ -27,7 +27,7 @@ use crate::model::{
 use crate::record::{EVENTS_FILE, RecordError, RecordedRun, RunStore};
 use crate::storage;
 
-const MAGIC: &[u8] = b"dicta history 4\n";
+const MAGIC: &[u8] = b"dicta history 5\n";
 
 /// The index of one workspace.
 pub(super) struct HistoryIndex {

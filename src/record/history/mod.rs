@@ -80,7 +80,7 @@ pub struct HistoryEntry {
     pub edits: Vec<EvalEdit>,
     /// Its runs, oldest first; at least one.
     pub runs: Vec<EntryRun>,
-    /// The number of cells that judges of its runs judged. Cached results and checks by code do not count.
+    /// The number of cells that judges of its runs judged. Cached results, checks by code and errors do not count.
     pub judged: u64,
     /// The cost of its runs.
     pub cost: Cost,
@@ -95,7 +95,7 @@ pub struct EntryRun {
     pub id: RunId,
     /// The start of the run.
     pub started: WallTime,
-    /// The number of cells that judges judged. Cached results and checks by code do not count.
+    /// The number of cells that judges judged. Cached results, checks by code and errors do not count.
     pub judged: u64,
     /// The number of planned cells.
     pub cells: u64,
@@ -171,6 +171,11 @@ impl History {
         number: usize,
     ) -> Result<(), RecordError> {
         resolve::write_baseline(self, store, root, number)
+    }
+
+    /// Removes the baseline.
+    pub fn remove_baseline(&mut self, store: &RunStore, root: &Path) -> Result<(), RecordError> {
+        resolve::remove_baseline(self, store, root)
     }
 
     /// Reads the full results of cells from their logs. Each log is read once. Cells that no log has are absent.

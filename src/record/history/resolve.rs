@@ -60,7 +60,9 @@ pub(super) fn resolve<'h>(
         Some(at) => Ok(&entries[at]),
         None => unknown(match entries.len() {
             0 => "there is no state yet; `dicta run` records the first one".to_owned(),
-            1 => format!("there is no `{name}`: the history has one state"),
+            1 => format!(
+                "there is no `{name}`: the history has one state; an edited rubric and `dicta run` add the next one"
+            ),
             n => format!("there is no `{name}`: the history has {n} states"),
         }),
     }
@@ -95,6 +97,29 @@ pub(super) fn write_baseline(
         )));
     };
     let run = run.id.clone();
+    change_file(store, |baselines| {
+        baselines.0.insert(root.to_owned(), run);
+    })?;
+    history.baseline = at;
+    history.lost_baseline = None;
+    Ok(())
+}
+
+/// Removes the baseline and writes the file.
+pub(super) fn remove_baseline(
+    history: &mut History,
+    store: &RunStore,
+    root: &Path,
+) -> Result<(), RecordError> {
+    change_file(store, |baselines| {
+        baselines.0.remove(root);
+    })?;
+    history.baseline = None;
+    history.lost_baseline = None;
+    Ok(())
+}
+
+fn change_file(store: &RunStore, change: impl FnOnce(&mut Baselines)) -> Result<(), RecordError> {
     let path = store.dir.join(BASELINES_FILE);
     let failed = |why| RecordError::Io {
         path: path.clone(),
@@ -103,12 +128,9 @@ pub(super) fn write_baseline(
     // Two processes may set the baselines of two workspaces at once.
     let _lock = storage::FileLock::acquire_private(&path.with_extension("lock")).map_err(failed)?;
     let mut baselines = read_file(store).map_err(failed)?;
-    baselines.0.insert(root.to_owned(), run);
+    change(&mut baselines);
     let text = serde_json::to_string_pretty(&baselines).map_err(|why| failed(why.into()))?;
-    storage::replace_file(&path, text.as_bytes()).map_err(failed)?;
-    history.baseline = at;
-    history.lost_baseline = None;
-    Ok(())
+    storage::replace_file(&path, text.as_bytes()).map_err(failed)
 }
 
 fn read_file(store: &RunStore) -> std::io::Result<Baselines> {

@@ -203,7 +203,8 @@ impl FactReader {
         let is_cached = result.cached.is_some();
         if !is_cached {
             // Code decides the other cells, and every run checks them again.
-            self.judged += u64::from(key.judge.is_some());
+            let is_judged = key.judge.is_some() && !result.outcome.is_error();
+            self.judged += u64::from(is_judged);
             self.cost = self.cost.plus(result_cost(result));
         }
         // A person's edit is not a verdict of the judge.

@@ -255,7 +255,7 @@ fn describe_chance(counts: FlipCounts) -> String {
     let verdict = if p < SIGNIFICANT {
         "chance alone rarely gives such a difference"
     } else {
-        "chance alone explains the difference"
+        "chance alone can explain the difference"
     };
     format!(
         "Exact McNemar test on the flips with labels: p = {}; {verdict}.",
@@ -519,7 +519,7 @@ mod tests {
             unlabelled: 9,
         };
         let few = describe_chance(counts(5, 3));
-        assert!(few.contains("p = 0.727; chance alone explains"), "{few}");
+        assert!(few.contains("p = 0.727; chance alone can explain"), "{few}");
         let many = describe_chance(counts(12, 1));
         assert!(many.contains("rarely gives"), "{many}");
     }

@@ -50,6 +50,9 @@ pub(super) struct ShownDecisions<'s> {
     ranked: Vec<RankedDecision<'s>>,
 }
 
+/// The rank of passes that neither flipped nor disagree with a label.
+const ORDINARY_RANK: u8 = 4;
+
 /// A decision with its importance and its number on the page.
 #[derive(Debug, Clone, Copy)]
 struct RankedDecision<'s> {
@@ -89,7 +92,7 @@ impl<'s> ShownDecisions<'s> {
                 } else if outcome.is_none() {
                     3
                 } else {
-                    4
+                    ORDINARY_RANK
                 };
                 RankedDecision {
                     rank,
@@ -417,6 +420,9 @@ impl<'s> ShownDecisions<'s> {
     ) -> io::Result<()> {
         html.open("section", &[])?;
         html.element("h2", &[], "Reasons and judge traces")?;
+        let note = "In print, the judge traces of passes that neither flipped nor disagree with a label stay folded, and so do \
+                    prompts. The page on a screen has them.";
+        html.element("p", &[("class", "dim print")], note)?;
         if self.ranked.len() > MAX_DETAILED {
             let bound = format!(
                 "The page has the reasons of {MAX_DETAILED} of {} decisions: flips first, then disagreements with \
@@ -509,7 +515,8 @@ impl<'s> ShownDecisions<'s> {
             }
             match traces.get(cell) {
                 Some(trace) if html.bytes() < MAX_PAGE_BYTES => {
-                    write_trace(html, &title, &trace.cell, &*trace.run.blobs())?;
+                    let is_printed = one.rank < ORDINARY_RANK;
+                    write_trace(html, &title, is_printed, &trace.cell, &*trace.run.blobs())?;
                 }
                 Some(_) => {
                     let size = MAX_PAGE_BYTES >> 20;

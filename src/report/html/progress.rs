@@ -66,7 +66,7 @@ pub(super) fn write_progress(
         html.element("p", &[("class", "dim")], &bound)?;
     }
     html.open("div", &[("class", "wide")])?;
-    html.open("table", &[])?;
+    html.open("table", &[("class", "history")])?;
     write_headings(
         html,
         &[

@@ -7,20 +7,29 @@ use std::io;
 use super::changes::write_cut;
 use super::writer::HtmlWriter;
 use crate::event::{BlobSource, CellState};
-use crate::model::pluralize;
+use crate::model::{SUBMIT_VERDICT, pluralize};
 use crate::report::judge_trace::{PROMPT_HEADING, VERDICT_HEADING, list_trace_sections};
+
+/// The class of folds that stay closed on paper.
+const UNPRINTED: &str = "unprinted";
 
 /// The largest number of characters of one section.
 const MAX_SECTION_CHARS: usize = 200_000;
 
-/// Writes a folded judge trace.
+/// Writes a folded judge trace. `is_printed` unfolds it on paper.
 pub(super) fn write_trace(
     html: &mut HtmlWriter<'_>,
     title: &str,
+    is_printed: bool,
     trace: &CellState,
     blobs: &dyn BlobSource,
 ) -> io::Result<()> {
-    html.open("details", &[])?;
+    let class: &[(&'static str, &str)] = if is_printed {
+        &[]
+    } else {
+        &[("class", UNPRINTED)]
+    };
+    html.open("details", class)?;
     let turns = trace.judge_trace.len();
     let turns = pluralize(turns, "turn");
     html.element("summary", &[], &format!("{title} ({turns})"))?;
@@ -32,11 +41,13 @@ pub(super) fn write_trace(
         }
         // A prompt is long and mostly known, so it is folded. The verdict is what a reader wants.
         let is_open = section.heading == VERDICT_HEADING;
-        // Printed pages leave prompts folded, because each trace repeats most of them.
-        let is_prompt = section.heading.starts_with(PROMPT_HEADING);
-        let attributes: &[(&'static str, &str)] = match (is_open, is_prompt) {
+        // Printed pages leave prompts folded, because each trace repeats most of them, and the call with the verdict,
+        // which the verdict repeats.
+        let is_repeated =
+            section.heading.starts_with(PROMPT_HEADING) || text.starts_with(SUBMIT_VERDICT);
+        let attributes: &[(&'static str, &str)] = match (is_open, is_repeated) {
             (true, _) => &[("open", "")],
-            (false, true) => &[("class", "prompt")],
+            (false, true) => &[("class", UNPRINTED)],
             (false, false) => &[],
         };
         html.open("details", attributes)?;

@@ -1,5 +1,6 @@
 //! The walk over all transcripts of some files, with their unique ids, outside of a run.
 
+use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 
@@ -24,6 +25,18 @@ pub fn visit_transcripts(
     maps: &FieldMappings,
     visit: &mut dyn FnMut(TranscriptRef, &Transcript<'_>),
 ) -> Result<TranscriptWalk, TranscriptError> {
+    visit_transcripts_until(paths, maps, &mut |reference, transcript| {
+        visit(reference, transcript);
+        ControlFlow::Continue(())
+    })
+}
+
+/// Visits the transcripts of some files in order until `visit` breaks. See [`visit_transcripts`].
+pub fn visit_transcripts_until(
+    paths: &[PathBuf],
+    maps: &FieldMappings,
+    visit: &mut dyn FnMut(TranscriptRef, &Transcript<'_>) -> ControlFlow<()>,
+) -> Result<TranscriptWalk, TranscriptError> {
     let files = TranscriptFiles {
         // With an empty root, paths stay as they are.
         root: PathBuf::new(),
@@ -33,7 +46,7 @@ pub fn visit_transcripts(
     };
     let mut feed = FileFeed::new(files, None);
     let (mut ids, mut walk) = (TranscriptIds::default(), TranscriptWalk::default());
-    while let Some(chunk) = feed.read_chunk()? {
+    'files: while let Some(chunk) = feed.read_chunk()? {
         for record in &chunk.records {
             let bytes = &chunk.bytes[record.location.byte_range.clone()];
             // A reader's panic on one record must not hide the other transcripts.
@@ -52,7 +65,9 @@ pub fn visit_transcripts(
                 part: span.part,
                 digest: Digest::hash_bytes(bytes),
             };
-            visit(reference, &transcript);
+            if visit(reference, &transcript).is_break() {
+                break 'files;
+            }
         }
     }
     let reports = super::feed::TranscriptFeed::take_file_reports(&mut feed);

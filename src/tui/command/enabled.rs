@@ -5,7 +5,7 @@ use super::super::content;
 use super::super::state::cells::{CellsEntry, CellsRow, LabelValue, RowSlotState};
 use super::super::state::document::DocumentState;
 use super::super::state::pane::Pane;
-use super::super::state::progress::{ProgressItem, ProgressPane};
+use super::super::state::progress::ProgressPane;
 use super::super::state::review::ReviewView;
 use super::super::state::shown_cell::resolve_shown_cell;
 use super::super::state::{App, OpenedItem};
@@ -586,15 +586,6 @@ pub(super) fn progress_open(app: &App) -> EnabledResult {
         }
         ProgressPane::Entries | ProgressPane::Diff | ProgressPane::Chart => progress_entry(app),
     }
-}
-
-pub(super) fn progress_baseline(app: &App) -> EnabledResult {
-    progress_entry(app)?;
-    let selected = app.progress.list.selected.map(ProgressItem::entry);
-    fail_if(
-        selected.is_some() && selected == app.progress.view.baseline,
-        "this state is the baseline already: select another one",
-    )
 }
 
 pub(super) fn progress_restore(app: &App) -> EnabledResult {

@@ -176,8 +176,8 @@ impl Runtime {
         );
     }
 
-    /// Sets the baseline.
-    pub(super) fn set_baseline(&self, workspace: Arc<Workspace>, entry: usize) {
+    /// Sets or removes the baseline.
+    pub(super) fn set_baseline(&self, workspace: Arc<Workspace>, entry: Option<usize>) {
         let env = self.deps.env.clone();
         let last = Arc::clone(&self.last_history);
         self.spawn_blocking(
@@ -258,7 +258,7 @@ fn write_baseline(
     last: &Mutex<Option<Arc<History>>>,
     workspace: &Workspace,
     env: &Env,
-    entry: usize,
+    entry: Option<usize>,
 ) -> Result<(), TaskFailure> {
     let store = run_store_for(workspace, env);
     let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
@@ -266,9 +266,11 @@ fn write_baseline(
         Some(history) => History::clone(history),
         None => History::read(&store, &workspace.root),
     };
-    history
-        .set_baseline(&store, &workspace.root, entry)
-        .map_err(TaskFailure::new)?;
+    match entry {
+        Some(entry) => history.set_baseline(&store, &workspace.root, entry),
+        None => history.remove_baseline(&store, &workspace.root),
+    }
+    .map_err(TaskFailure::new)?;
     *last = Some(Arc::new(history));
     Ok(())
 }

@@ -45,6 +45,8 @@ pub(crate) struct Notices {
     pub(crate) shown_count: u64,
     /// The time until which the newest notice is shown.
     pub(crate) toast_until: Option<Millis>,
+    /// The answer to a key that wrote files, and the time until which it waits for the notice of the reload.
+    written: Option<(String, Millis)>,
 }
 
 impl Notices {
@@ -56,10 +58,27 @@ impl Notices {
             text: text.into(),
             row: None,
         };
-        self.newest = Some(notice.clone());
+        let mut shown = notice.clone();
+        // The reload of files that a key wrote must not hide the answer to the key.
+        if let Some((answer, _)) = self.written.take_if(|(_, until)| now < *until) {
+            shown.text = format!("{answer}; {}", shown.text);
+        }
+        self.newest = Some(shown);
         self.shown_count += 1;
         self.toast_until = Some(now + level.display_time());
         self.add_to_log(notice);
+    }
+
+    /// Shows the answer to a key that wrote files. The notice of the reload that follows is added to it.
+    pub(crate) fn push_written(&mut self, now: Millis, text: impl Into<String>) {
+        let text = text.into();
+        self.push(now, NoticeLevel::Info, text.clone());
+        self.written = Some((text, now + NoticeLevel::Info.display_time()));
+    }
+
+    /// Ends the wait for the notice of a reload: what follows answers another key.
+    pub(crate) fn end_written(&mut self) {
+        self.written = None;
     }
 
     /// Adds a line to the log without showing it.
@@ -117,6 +136,31 @@ impl Notices {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn reload_does_not_hide_the_answer_to_the_key_that_wrote() {
+        let mut notices = Notices::default();
+        let shown = |notices: &Notices| notices.newest.as_ref().map(|one| one.text.clone());
+        notices.push_written(Millis(0), "undone: the eval x/y");
+        notices.push(Millis(10), NoticeLevel::Info, "all labels match again");
+        assert_eq!(
+            shown(&notices).as_deref(),
+            Some("undone: the eval x/y; all labels match again")
+        );
+        assert!(
+            notices.contains("all labels match again"),
+            "in the log alone"
+        );
+        notices.push(Millis(20), NoticeLevel::Info, "copied");
+        assert_eq!(shown(&notices).as_deref(), Some("copied"));
+        notices.push_written(Millis(30), "undone");
+        notices.end_written();
+        notices.push(Millis(40), NoticeLevel::Info, "copied");
+        assert_eq!(shown(&notices).as_deref(), Some("copied"), "another key");
+        notices.push_written(Millis(50), "undone");
+        notices.push(Millis(9000), NoticeLevel::Info, "saved");
+        assert_eq!(shown(&notices).as_deref(), Some("saved"), "too late");
+    }
 
     #[test]
     fn errors_are_shown_longer_and_log_keeps_all() {

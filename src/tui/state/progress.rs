@@ -270,6 +270,22 @@ impl ProgressScreen {
         Some(&eval.counts)
     }
 
+    /// Returns the name that the chosen eval had in an entry; that of the newest entry until the counts are known.
+    pub(crate) fn eval_at(&self, number: usize) -> Option<EvalName> {
+        let chosen = self.eval.as_ref()?;
+        let find = || {
+            let facts = self.facts.get(number.checked_sub(1)?)?.as_ref()?;
+            let known = facts.evals.get(self.eval_position()?)?.as_ref()?;
+            let state = &self.view.entry(number)?.state;
+            let spec = state.header.evals.get(known.position)?;
+            Some(EvalName {
+                rubric: state.rubric_id(spec).to_owned(),
+                eval: spec.id.clone(),
+            })
+        };
+        Some(find().unwrap_or_else(|| chosen.clone()))
+    }
+
     /// Returns true if the counts of an entry are known.
     pub(crate) fn is_counted(&self, number: usize) -> bool {
         let facts = number.checked_sub(1).and_then(|at| self.facts.get(at));

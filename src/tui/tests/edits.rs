@@ -1,6 +1,7 @@
 //! Edits in the whole workbench: the diff and the flips stay together over saves, runs and a restart.
 
 use crate::model::Millis;
+use crate::tui::state::App;
 use crate::tui::state::edit_report::summarize;
 use crate::tui::state::saves::PARTIAL_WRITE_WINDOW;
 use crate::tui::testing::TestWorkbench;
@@ -42,6 +43,12 @@ fn half_met(min_score: f64) -> TestWorkbench {
     );
     app.settle().keys("R").settle();
     app
+}
+
+/// Returns true if no label has an old name. The watcher reads a moved label on a thread of its own, which `settle` does
+/// not wait for.
+fn has_no_offer(app: &App) -> bool {
+    app.movable_labels().is_empty()
 }
 
 fn summary(app: &TestWorkbench) -> String {
@@ -125,9 +132,10 @@ fn renamed_eval_keeps_verdicts_and_its_labels_move() {
     go_to(&mut app, "half/scored/says-hello");
     let screen = app.screen();
     assert!(!screen.contains("cannot be read"), "{screen}");
-    app.keys("M").settle();
+    app.keys("M").settle_for(has_no_offer).settle();
     let labels = std::fs::read_to_string(app.root.join("labels.jsonl")).expect("it is there");
     assert!(labels.contains("\"eval\":\"says-hello\""), "{labels}");
+    assert!(!app.screen().contains("M moves them"), "{}", app.screen());
 }
 
 #[test]
@@ -138,21 +146,38 @@ fn moved_labels_take_their_old_names_back_and_keep_later_changes() {
     };
     let before = read(&app);
     app.save(SCORED, &scored("says-hello", 0.75)).settle();
-    app.keys("M").settle();
+    app.keys("M").settle_for(has_no_offer).settle();
     assert!(read(&app).contains("says-hello"));
+    assert!(!app.screen().contains("M moves them"), "{}", app.screen());
     let is_logged = |app: &TestWorkbench, text: &str| app.event_loop.app.notices.contains(text);
     assert!(is_logged(
         &app,
         "1 label has the new name (U takes it back)"
     ));
+    // The reload of the labels does not hide the answer to the key.
+    let shown = |app: &TestWorkbench| {
+        let newest = app.event_loop.app.notices.newest.as_ref();
+        newest.map(|one| one.text.clone()).unwrap_or_default()
+    };
+    assert!(
+        shown(&app).contains("1 label has the new name"),
+        "{}",
+        shown(&app)
+    );
     // A label that was set after the move is the newest change, so it is taken back first.
     go_to(&mut app, "all/scored/says-hello");
     app.keys("p").settle().keys("U").settle();
     assert_eq!(read(&app).lines().count(), 1, "{}", read(&app));
     assert!(read(&app).contains("says-hello"));
-    app.keys("U").settle();
+    app.keys("U").settle_for(|app| !has_no_offer(app)).settle();
     assert_eq!(read(&app), before);
     assert!(is_logged(&app, "1 label has the old name again"));
+    assert!(
+        shown(&app).contains("1 label has the old name again"),
+        "{}",
+        shown(&app)
+    );
+    assert!(app.screen().contains("M moves them"), "{}", app.screen());
 }
 
 #[test]
@@ -170,9 +195,10 @@ fn eval_that_is_renamed_and_edited_keeps_the_offer_to_move_its_labels() {
     // It is another question, so its verdicts are new and nothing flips.
     let report = app.event_loop.app.saves.report.as_ref().expect("an edit");
     assert_eq!((report.flips.len(), report.first_verdicts.len()), (0, 2));
-    app.keys("M").settle();
+    app.keys("M").settle_for(has_no_offer).settle();
     let labels = std::fs::read_to_string(app.root.join("labels.jsonl")).expect("it is there");
     assert!(labels.contains("\"eval\":\"says-hello\""), "{labels}");
+    assert!(!app.screen().contains("M moves them"), "{}", app.screen());
 }
 
 #[test]
@@ -183,6 +209,42 @@ fn rename_and_threshold_in_one_save_explain_the_flip_by_arithmetic() {
     assert_eq!(report.flips.len(), 1, "{report:?}");
     let screen = app.keys("7").screen();
     assert!(screen.contains("0.50 ≥ 0.50, was < 0.75"), "{screen}");
+}
+
+#[test]
+fn progress_of_a_renamed_eval_names_its_edits_under_the_earlier_name() {
+    let mut app = half_met(0.75);
+    app.save(SCORED, &scored("greets", 0.5)).settle();
+    app.pass(PARTIAL_WRITE_WINDOW + Millis(1));
+    app.save(SCORED, &scored("says-hello", 0.5)).settle();
+    let screen = app.keys("H").settle().keys(".").settle().screen();
+    for expected in [
+        "eval says-hello",
+        "renamed greets to says-hello",
+        "greets: min_score 0.75 → 0.50",
+    ] {
+        assert!(screen.contains(expected), "{expected}: {screen}");
+    }
+    assert!(!screen.contains("other evals"), "{screen}");
+}
+
+#[test]
+fn scores_of_an_eval_count_the_labels_to_confirm() {
+    let mut app = half_met(0.75);
+    app.save("labels.jsonl", "").settle();
+    go_to(&mut app, "all/scored/greets");
+    app.keys("p").settle();
+    let screen = app.keys("H").settle().keys(".").settle().screen();
+    assert!(screen.contains("min_score 0.75   1/1 agree"), "{screen}");
+    // The label answers the criteria before this edit.
+    let edited = scored("greets", 0.75).replace("zebra", "zebras");
+    app.save(SCORED, &edited).settle();
+    let screen = app.screen();
+    assert!(
+        screen.contains("min_score 0.75   1 label to confirm"),
+        "{screen}"
+    );
+    assert!(!screen.contains("no labels"), "{screen}");
 }
 
 #[test]

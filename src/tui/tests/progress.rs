@@ -420,17 +420,22 @@ fn enter_writes_the_threshold_at_its_place_and_undo_restores_it() {
 }
 
 #[test]
-fn baseline_is_set_once() {
+fn star_sets_the_baseline_and_removes_it_from_its_row() {
     let mut app = judged(120, 40);
     app.keys("H").settle();
     app.keys("*").settle();
     assert_eq!(app.event_loop.app.progress.view.baseline, Some(1));
-    app.keys("*");
-    assert!(
-        last_notice(&app).contains("already"),
-        "{}",
-        last_notice(&app)
+    assert!(app.screen().contains("1★"), "{}", app.screen());
+    app.keys("*").settle();
+    assert_eq!(app.event_loop.app.progress.view.baseline, None);
+    assert_eq!(
+        last_notice(&app),
+        "there is no baseline any more: * on a revision sets one"
     );
+    assert!(!app.screen().contains("1★"), "{}", app.screen());
+    // It is gone from the file, too.
+    app.keys("H").settle().keys("H").settle();
+    assert_eq!(app.event_loop.app.progress.view.baseline, None);
 }
 
 #[test]

@@ -5,7 +5,7 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use super::notices::push_info;
+use super::notices::push_written;
 use crate::model::{make_visible, pluralize};
 use crate::tui::effect::Effect;
 use crate::tui::label_write::MovedLabels;
@@ -55,7 +55,7 @@ pub(super) fn handle_labels_renamed(
             if many > 0 {
                 app.label_edits.add_move(moved);
             }
-            app.notices.push(app.now, NoticeLevel::Info, text);
+            app.notices.push_written(app.now, text);
             // The watcher may miss a change of the file.
             vec![Effect::RescanFiles]
         }
@@ -92,7 +92,7 @@ pub(super) fn handle_move_undone(
                     let _infallible = write!(text, "; {kept} {end}");
                 }
             }
-            let mut effects = push_info(app, text);
+            let mut effects = push_written(app, text);
             effects.push(Effect::RescanFiles);
             effects
         }

@@ -74,6 +74,7 @@ pub(crate) fn update(app: &mut App, msg: Msg) -> Vec<Effect> {
     }
     let mut effects = match msg {
         Msg::Key(chord) => {
+            app.notices.end_written();
             // A command acts on the filtered rows, so the filter must be complete.
             if app.ui.footer_input.is_none() {
                 app.session_mut().cells.finish_filtering();
@@ -81,7 +82,10 @@ pub(crate) fn update(app: &mut App, msg: Msg) -> Vec<Effect> {
             keys::handle_key(app, chord)
         }
         Msg::Pasted(text) => keys::handle_paste(app, &text),
-        Msg::Mouse(mouse) => mouse::handle_mouse(app, mouse),
+        Msg::Mouse(mouse) => {
+            app.notices.end_written();
+            mouse::handle_mouse(app, mouse)
+        }
         Msg::Resized { width, height } => {
             let effects = panes::handle_resize(app, width, height);
             trace_screen::keep_selection_visible(app);

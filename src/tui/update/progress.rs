@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use super::notices::push_info;
+use super::notices::{push_info, push_written};
 use super::progress_scores::{self, ThresholdStep};
 use super::state_export;
 use crate::compare::StateChange;
@@ -179,16 +179,21 @@ pub(super) fn handle_reasons(
 
 pub(super) fn handle_baseline_set(
     app: &mut App,
-    entry: usize,
+    entry: Option<usize>,
     done: Result<(), TaskFailure>,
 ) -> Vec<Effect> {
     match done {
         Ok(()) => {
             let mut view = HistoryView::clone(&app.progress.view);
-            view.baseline = Some(entry);
+            view.baseline = entry;
             app.progress.view = view.into();
-            let mut effects =
-                push_info(app, format!("revision {entry} is the baseline (@baseline)"));
+            let notice = match entry {
+                Some(entry) => {
+                    format!("revision {entry} is the baseline (@baseline; * removes it)")
+                }
+                None => "there is no baseline any more: * on a revision sets one".to_owned(),
+            };
+            let mut effects = push_info(app, notice);
             // The sentence at the top compares with the baseline.
             effects.extend(count_again(app));
             effects
@@ -273,7 +278,7 @@ pub(super) fn handle_rubrics_written(
             } else {
                 screen.undo_stack.push(edit);
             }
-            push_info(app, notice);
+            push_written(app, notice);
             // The watcher would notice the write later.
             vec![Effect::RescanFiles]
         }
@@ -527,12 +532,17 @@ fn toggle_mark(app: &mut App) -> Vec<Effect> {
     )
 }
 
+/// `*`: makes the selected state the baseline, or removes the baseline from it.
 fn set_baseline(app: &mut App) -> Vec<Effect> {
-    let entry = app.progress.list.selected.map(ProgressItem::entry);
+    let selected = app.progress.list.selected.map(ProgressItem::entry);
     let workspace = app.workspace().map(Arc::clone);
-    let order = workspace
-        .zip(entry)
-        .map(|(workspace, entry)| Effect::SetBaseline { workspace, entry });
+    let order = workspace.zip(selected).map(|(workspace, selected)| {
+        let is_baseline = app.progress.view.baseline == Some(selected);
+        Effect::SetBaseline {
+            workspace,
+            entry: (!is_baseline).then_some(selected),
+        }
+    });
     order.into_iter().collect()
 }
 

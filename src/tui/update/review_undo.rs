@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::notices::push_info;
+use super::notices::{push_info, push_written};
 use super::review_suggest::undo_discard;
 use super::review_write::{begin_write, write_undo};
 use crate::model::make_visible;
@@ -75,7 +75,8 @@ pub(super) fn show_undone(app: &mut App, step: &UndoStep) -> Vec<Effect> {
         show_question(app, step);
     }
     let what = make_visible(&step.what, false);
-    push_info(app, format!("undone: {what}"))
+    // An undone eval changed the rubrics, whose reload follows.
+    push_written(app, format!("undone: {what}"))
 }
 
 /// Shows the question again whose answer was undone. Another undone change can open or close questions.

@@ -10,6 +10,7 @@ use crate::run::CachePolicy;
 use crate::tui::effect::Effect;
 use crate::tui::run_order::RunOrder;
 use crate::tui::state::App;
+use crate::tui::state::notices::NoticeLevel;
 use crate::tui::state::overlay::Overlay;
 use crate::tui::state::runs::TrackedRun;
 use crate::tui::state::saves::{EvalName, SaveRun};
@@ -124,6 +125,68 @@ pub(super) fn drop_unanswered(app: &mut App) -> Vec<String> {
         _ => true,
     });
     names
+}
+
+/// Lets the orders of the user that wait for a preview or an answer judge the newest workspace. If the save changed the
+/// revision, their cost is counted again, so that no answer is about other calls.
+pub(super) fn renew_user_orders(app: &mut App, changes_revision: bool) -> Vec<Effect> {
+    let Some(workspace) = app.workspace().map(Arc::clone) else {
+        return Vec::new();
+    };
+    // A branch continues a recorded judge trace, which no save changes.
+    let is_renewed = |order: &RunOrder| !order.is_of_save && order.branch.is_none();
+    if !changes_revision {
+        for order in &mut app.awaiting_preview {
+            if is_renewed(order) {
+                order.workspace = Arc::clone(&workspace);
+            }
+        }
+        for overlay in &mut app.overlays {
+            if let Overlay::ConfirmCost { order, .. } = overlay
+                && is_renewed(order)
+            {
+                order.workspace = Arc::clone(&workspace);
+            }
+        }
+        return Vec::new();
+    }
+    let mut orders: Vec<RunOrder> = app
+        .awaiting_preview
+        .extract_if(.., |order| is_renewed(order))
+        .collect();
+    let asked = app.overlays.extract_if(
+        ..,
+        |overlay| matches!(overlay, Overlay::ConfirmCost { order, .. } if is_renewed(order)),
+    );
+    orders.extend(asked.filter_map(|overlay| match overlay {
+        Overlay::ConfirmCost { order, .. } => Some(order),
+        _ => None,
+    }));
+    let mut effects = Vec::new();
+    for mut order in orders {
+        if let Some(only) = &order.only {
+            let names = only.iter().filter(|name| {
+                let evals = parse_eval_names(std::slice::from_ref(*name));
+                let mut evals = evals.iter();
+                evals.all(|eval| touched_evals::has_eval(&workspace, eval))
+            });
+            let names: Vec<String> = names.cloned().collect();
+            if names.is_empty() {
+                let why = "nothing was run: the save removed the evals of the run that waited";
+                app.notices.push(app.now, NoticeLevel::Warning, why);
+                continue;
+            }
+            order.only = Some(Arc::new(names));
+        }
+        let why = "a file was saved: the cost of the run that waits is counted again";
+        app.notices.push(app.now, NoticeLevel::Info, why);
+        // The result of the preview that may still be computed is about the old workspace.
+        order.ticket = app.next_ticket();
+        order.workspace = Arc::clone(&workspace);
+        app.awaiting_preview.push(order.clone());
+        effects.push(Effect::PreviewRun(order));
+    }
+    effects
 }
 
 /// Starts runs over whole evals, one run per rubric.

@@ -44,7 +44,7 @@ pub(super) fn handle_reloaded(
             clear_problems(app, true);
         }
         app.opened = OpenedItem::Workspace(workspace);
-        return Vec::new();
+        return save_runs::renew_user_orders(app, false);
     }
     let changed = others.as_slice();
     clear_problems(app, changed.is_empty());
@@ -87,6 +87,10 @@ pub(super) fn handle_reloaded(
     warnings::report_new(app, &workspace.warnings);
     // Ordered first, because runs wait for the examples that code decides.
     let mut effects = examples::try_after_save(app, &old, &workspace, &touched);
+    effects.extend(save_runs::renew_user_orders(
+        app,
+        changes_revision || !stays,
+    ));
     if !stays {
         // The verdicts are decided by the old rubric. The runs of this save then show each change as a flip.
         effects.extend(request_outline(app, Arc::clone(&old)));

@@ -125,7 +125,7 @@ fn open_items(layout: &ScreenLayout, app: &App) -> Vec<HeaderItem> {
             if layout.replay.is_empty() {
                 items.push(header_item(
                     7,
-                    format!("recorded {}", header.started),
+                    format!("recorded {}", replay.recorded_at),
                     Role::Muted,
                 ));
             }

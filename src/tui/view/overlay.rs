@@ -98,7 +98,7 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, app: &App) {
             }
             Overlay::ExportFile { entry, input } => {
                 let title = format!("export revision {entry}");
-                let text = "a page (.html) or a table (.csv), in the folder of the workspace";
+                let text = "a page (.html) or a table (.csv)";
                 draw_line_input(canvas, input, (&title, "writes it"), text);
             }
             Overlay::SeekTo(input) => {

@@ -1,5 +1,7 @@
-//! An author's evening in the workbench: edits of every kind, a paid judge that is busy and then broken, labels, a restart.
+//! An author's evening in the workbench: edits of every kind, a paid judge that is busy, then broken, then dead, labels, a
+//! restart.
 
+use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,12 +20,11 @@ const WORKING: usize = 0;
 /// The server answers each request with an error.
 const BROKEN: usize = 1;
 
-/// A judge that is busy for its first two requests. A strict question gets a low score.
-fn judge() -> (Arc<AtomicUsize>, WireServer) {
-    let mode = Arc::new(AtomicUsize::new(WORKING));
-    let now = Arc::clone(&mode);
-    let server = WireServer::answering(Dialect::Openai, move |request| {
-        if request.number < 2 {
+/// A judge that is busy for its first requests. A strict question gets a low score.
+fn judge_at(address: SocketAddr, busy: usize, mode: &Arc<AtomicUsize>) -> WireServer {
+    let now = Arc::clone(mode);
+    WireServer::answering_at(address, Dialect::Openai, move |request| {
+        if request.number < busy {
             return Reply::status(429).header("retry-after", "0");
         }
         if now.load(Ordering::SeqCst) == BROKEN {
@@ -37,8 +38,15 @@ fn judge() -> (Arc<AtomicUsize>, WireServer) {
         let verdict =
             json!({"citations": [], "reasoning": "It is.", "passed": score > 0.5, "score": score});
         Reply::text(verdict.to_string())
+    })
+}
+
+/// Waits until the run has ended, as its message and the first row tell.
+fn until_end(pty: &mut Pty) {
+    pty.until_run().until("the end of the run", |pty| {
+        let screen = pty.contents();
+        !screen.lines().next().unwrap_or_default().contains(" live")
     });
-    (mode, server)
 }
 
 fn eval(id: &str, criteria: &str, min_score: f64) -> String {
@@ -94,7 +102,8 @@ fn judge_all(pty: &mut Pty) {
 
 #[test]
 fn evening_of_an_author_ends_with_a_history_of_every_edit() {
-    let (mode, server) = judge();
+    let mode = Arc::new(AtomicUsize::new(WORKING));
+    let server = judge_at(SocketAddr::from(([127, 0, 0, 1], 0)), 2, &mode);
     let test_dir = TestDir::new();
     let root = test_dir.path();
     let lines = (0..COUNT).map(|at| {
@@ -111,7 +120,7 @@ fn evening_of_an_author_ends_with_a_history_of_every_edit() {
         "dicta.yaml",
         &format!(
             "transcripts: [t.jsonl]\nrubrics: [r.yaml]\nruns: runs\nlabels: labels.jsonl\njudge: m\njudges:\n  m: {{ \
-             provider: openai, base_url: '{}', model: m, prices: {{ input: 1, output: 10 }} }}\nlimits: {{ confirm_usd: \
+             provider: openai, base_url: '{}', model: m, max_attempts: 3, prices: {{ input: 1, output: 10 }} }}\nlimits: {{ confirm_usd: \
              0.00001, concurrency: 1 }}\n",
             server.base_url()
         ),
@@ -200,18 +209,31 @@ fn evening_of_an_author_ends_with_a_history_of_every_edit() {
             !pty.contents().contains("judge the saved cell?")
         });
     judge_all(&mut pty);
-    pty.until_shown("the disk is full").until_run();
-    pty.until("the end of the run", |pty| {
-        let screen = pty.contents();
-        !screen.lines().next().unwrap_or_default().contains(" live")
-    });
+    pty.until_shown("the disk is full");
+    until_end(&mut pty);
 
-    // After a restart, the server works again, and R judges what is pending. Quitting asks if a run is still active.
+    // After a restart, the server is dead: dicta stops calling it too, and the earlier verdicts stay. Quitting asks if a
+    // run is still active.
     pty.type_in("qy");
     assert_eq!(pty.ended().code, 0, "{}", pty.contents());
-    mode.store(WORKING, Ordering::SeqCst);
+    let address = server.address();
+    drop(server);
     let mut pty = open(&test_dir);
-    pty.until_shown("the last edit, r.yaml");
+    pty.until_shown("the last edit, r.yaml")
+        .until_true("the dead server", || TcpStream::connect(address).is_err());
+    judge_all(&mut pty);
+    pty.until_shown("5 equal errors in a row")
+        .until_shown("Connection refused");
+    until_end(&mut pty);
+    until_counts(&mut pty, "✓ 0  ✗ 6");
+    pty.until_shown("m stopped: equal errors");
+    let listed = test_dir.dicta(&["history", "--limit", "1", "--format", "json"]);
+    let states: Value = serde_json::from_slice(&listed.stdout).expect("JSON");
+    assert_eq!(states[0]["judged"], 0, "{states}");
+
+    // The server is back, and R judges what is pending.
+    mode.store(WORKING, Ordering::SeqCst);
+    let _server = judge_at(address, 0, &mode);
     judge_all(&mut pty);
     // Stale verdicts have the same counts, so all of them must be fresh.
     pty.until("six fresh verdicts", |pty| {

@@ -203,13 +203,23 @@ impl WireServer {
         dialect: Dialect,
         script: impl Fn(&Request) -> Reply + Send + Sync + 'static,
     ) -> Self {
+        let free = SocketAddr::from(([127, 0, 0, 1], 0));
+        Self::answering_at(free, dialect, script)
+    }
+
+    /// A server at this address, for example that of a server that was dropped.
+    pub(crate) fn answering_at(
+        address: SocketAddr,
+        dialect: Dialect,
+        script: impl Fn(&Request) -> Reply + Send + Sync + 'static,
+    ) -> Self {
         let shared = Arc::new(Shared {
             script: Box::new(script),
             requests: Mutex::default(),
             connections: watch::Sender::new(0),
         });
         let (stop, stopped) = oneshot::channel();
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("loopback");
+        let listener = std::net::TcpListener::bind(address).expect("loopback");
         listener.set_nonblocking(true).expect("a plain socket");
         let address = listener.local_addr().expect("bound");
         let serving = Arc::clone(&shared);

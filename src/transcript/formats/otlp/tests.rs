@@ -414,7 +414,7 @@ fn each_of_many_chats_of_one_trace_is_found_again() {
     while let Some(block) = read.next_block().expect("a block") {
         spans.extend(block.records.iter().map(|record| record.span));
     }
-    assert_eq!(spans.len(), count);
+    assert_eq!(spans.len() as u64, count);
     for at in [0, 4095, 4096] {
         let again = read.read_native(spans[at]).expect("found again");
         let again: Value = serde_json::from_slice(&again).expect("JSON");

@@ -119,7 +119,11 @@ fn columns_of(width: u16, is_measured: bool) -> impl Iterator<Item = &'static Co
         _ => NARROW_COLUMNS,
     };
     all.iter().filter(move |spec| {
-        is_measured || !matches!(spec.column, ListColumn::Interval | ListColumn::Effect)
+        let needs_draw = matches!(
+            spec.column,
+            ListColumn::Interval | ListColumn::Effect | ListColumn::PValue
+        );
+        is_measured || !needs_draw
     })
 }
 
@@ -263,7 +267,10 @@ pub(super) fn describe_selected(
     let entry = screen.selected_entry()?;
     let counts = screen.counts(entry.number);
     let notes = counts.map_or_else(String::new, |counts| describe_counts(entry, counts, glyphs));
-    let text = format!("{}{notes}", describe_edits(entry, screen.eval.as_ref()));
+    let text = format!(
+        "{}{notes}",
+        describe_edits(entry, screen.eval_at(entry.number).as_ref())
+    );
     let row = Rect::new(0, 0, width, 1);
     // One column stays free before the numbers.
     let room = RowLayout::new(row, has_drawn_labels(screen))
@@ -290,7 +297,12 @@ fn draw_note(canvas: &mut Canvas<'_>, frame: Rect, screen: &ProgressScreen) {
     } else {
         "+ now agree, - no longer, ? no label · "
     };
-    let note = format!("{legend}{}", pluralize(runs, "run"));
+    let test = if frame.width >= WIDEST && has_drawn_labels(screen) {
+        "p: McNemar's test · "
+    } else {
+        ""
+    };
+    let note = format!("{legend}{test}{}", pluralize(runs, "run"));
     canvas.draw_corner_note(frame, &StyledRow::new(note, Role::Muted));
 }
 
@@ -373,7 +385,10 @@ fn draw_entry(
         None,
     );
     let counts = screen.counts(entry.number);
-    let mut edit = StyledRow::new(describe_edits(entry, screen.eval.as_ref()), Role::Text);
+    let mut edit = StyledRow::new(
+        describe_edits(entry, screen.eval_at(entry.number).as_ref()),
+        Role::Text,
+    );
     if let Some(counts) = counts {
         let notes = describe_counts(entry, counts, glyphs);
         edit = edit.with(notes, Role::Muted);

@@ -4,6 +4,7 @@ use ratatui::layout::Rect;
 
 use super::flips::describe_flips;
 use crate::compare::{PreviewCounts, ThresholdPreview};
+use crate::model::pluralize;
 use crate::report::format_threshold;
 use crate::theme::Role;
 use crate::tui::state::progress::{ProgressPane, ProgressScreen, format_agreement};
@@ -72,7 +73,12 @@ fn draw_counts(
         |at| format!("{bound} {}", format_threshold(at)),
     );
     let recorded = preview.count_at(None);
+    // Labels of the question before an edit count for nothing until the user confirms them.
+    let newest = screen.view.newest();
+    let facts = newest.and_then(|entry| screen.counts(entry.number));
+    let waiting = facts.map_or(0, |counts| counts.agreement.to_confirm);
     let agreement = |counts: &PreviewCounts| match counts.agreement.total() {
+        0 if waiting > 0 => format!("{} to confirm", pluralize(waiting, "label")),
         0 => "no labels".to_owned(),
         _ => format!("{} agree", format_agreement(&counts.agreement)),
     };
