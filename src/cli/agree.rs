@@ -16,7 +16,7 @@ use super::error::CommandError;
 use super::figure_json::{estimate_to_json, figure_to_json, interval_to_json};
 use super::format::{Format, format_list};
 use super::label_pairs::{compute_pair_figures, pair_figures_to_json, write_pair_figures};
-use super::population::select_population;
+use super::population::select_figures_population;
 use super::states::{LoadedState, StateCatalog};
 use crate::compare::statistics::{BootstrapInterval, Confidence, ConfusionTable, Estimate};
 use crate::compare::{
@@ -25,9 +25,9 @@ use crate::compare::{
 };
 use crate::model::{make_visible, pluralize};
 use crate::report::agreement_text::{
-    adjusted_rate, answer_whether_good, count_missing_labels, describe_debug, describe_details,
-    describe_label_gaps, describe_measured, describe_people, describe_reference, format_estimate,
-    has_labels,
+    AgreementStep, adjusted_rate, answer_whether_good, count_missing_labels, describe_debug,
+    describe_details, describe_label_gaps, describe_measured, describe_people, describe_reference,
+    find_next_step, format_estimate, has_labels,
 };
 use crate::report::{ReportDetail, describe_noise};
 
@@ -45,7 +45,7 @@ pub(super) fn agree(args: &AgreeArgs, cx: &CommandCx) -> Result<u8, CommandError
     let draws = catalog.draws()?;
     let population = match (&args.population, &catalog.workspace) {
         (None, _) => None,
-        (Some(filter), Some(workspace)) => Some(select_population(filter, workspace, cx)?),
+        (Some(filter), Some(workspace)) => Some(select_figures_population(filter, workspace, cx)?),
         (Some(_), None) => {
             return Err(CommandError::usage(
                 "--population needs a workspace: a file of results alone has no tags and groups",
@@ -151,6 +151,7 @@ fn format_human(
             out.push('\n');
         }
         let mut lines = vec![format!("good enough? {}", answer_whether_good(eval))];
+        lines.extend(describe_next_step(eval));
         lines.extend(describe_measured(eval));
         lines.extend(describe(eval).map(|noise| format!("noise      {noise}")));
         lines.extend(describe_label_gaps(eval));
@@ -177,6 +178,27 @@ fn format_human(
         }
     }
     out
+}
+
+/// Returns the line with the command that brings a better answer; `None` if the answer is a yes or a no.
+fn describe_next_step(eval: &EvalFigures) -> Option<String> {
+    let name = format!("{}/{}", eval.rubric, eval.eval);
+    let step = match find_next_step(eval)? {
+        AgreementStep::Draw => {
+            format!("`dicta label --queue random --eval {name}` draws what to label")
+        }
+        AgreementStep::LabelDrawn => {
+            "`dicta label CELL pass|fail` labels them; in the workbench, `Q` goes on with the draw"
+                .to_owned()
+        }
+        AgreementStep::Confirm => {
+            format!("`dicta label --queue to-confirm --eval {name}` lists them")
+        }
+        AgreementStep::DrawMore => {
+            format!("`dicta label plan --eval {name} --draw` draws what is missing")
+        }
+    };
+    Some(format!("next: {step}"))
 }
 
 fn format_markdown(
@@ -213,6 +235,15 @@ fn format_markdown(
             format_estimate(&one.tnr),
             format_estimate(&one.agreement),
         );
+    }
+    for (at, eval) in figures.iter().filter(|eval| has_labels(eval)).enumerate() {
+        let gap = if at == 0 { "\n" } else { "" };
+        let name = crate::report::format_as_code(&format!("{}/{}", eval.rubric, eval.eval));
+        let answer = answer_whether_good(eval);
+        let _infallible = writeln!(out, "{gap}- {name}: good enough? {answer}");
+        for line in describe_label_gaps(eval) {
+            let _infallible = writeln!(out, "  - {line}");
+        }
     }
     out
 }

@@ -124,7 +124,8 @@ impl ComparisonFigures {
         let evals = after.header.evals.iter().enumerate();
         let rows = evals.map(|(position, spec)| {
             let rubric = after.rubric_id(spec);
-            let at = self.labels.iter().position(|one| one.position == position);
+            let own = Some(position);
+            let at = self.labels.iter().position(|one| one.position == own);
             EvalRow {
                 rubric,
                 eval: &spec.id,
@@ -137,7 +138,17 @@ impl ComparisonFigures {
                 flips: self.flip_noise.iter().find(|one| one.position == position),
             }
         });
-        rows.filter(|row| !row.is_empty()).collect()
+        let labels = self.labels.iter().zip(&self.paired);
+        let wholes = labels.filter(|(eval, _)| eval.position.is_none());
+        let wholes = wholes.map(|(eval, figures)| EvalRow {
+            rubric: &eval.rubric,
+            eval: &eval.eval,
+            to_confirm: eval.labels.to_confirm,
+            paired: Some(figures),
+            noise: None,
+            flips: None,
+        });
+        rows.chain(wholes).filter(|row| !row.is_empty()).collect()
     }
 
     /// Formats the figures for people; empty without any.

@@ -36,6 +36,8 @@ struct ExportedRun {
 struct TracedCell {
     name: String,
     judged: judged_cells::JudgedCell,
+    /// True if the transcript measures nothing, because it is an example of the judge.
+    is_shot: bool,
 }
 
 /// Writes a run, or cells of it, to a file.
@@ -177,6 +179,7 @@ fn write_spans(
             cell: traced.judged.trace,
             blobs: traced.judged.run.blobs(),
             name: traced.name,
+            is_shot: traced.is_shot,
         })
         .collect();
     write_otlp(out, &cells).map_err(|error| write_failed(args, &error))?;
@@ -268,8 +271,19 @@ fn find_traces(
                 trace: own.clone(),
                 last: state.last,
             });
+        // The exported run decides what is a shot, also for a reused verdict.
+        let asked = own.planned.map(|planned| planned.key);
+        let eval = asked.and_then(|key| header.evals.get(key.eval as usize));
+        let transcript = state.cell_name(*cell).map(|name| name.transcript);
+        let is_shot = eval
+            .zip(transcript)
+            .is_some_and(|(eval, transcript)| eval.is_shot(&transcript));
         let name = name.clone();
-        found.push(TracedCell { name, judged });
+        found.push(TracedCell {
+            name,
+            judged,
+            is_shot,
+        });
     }
     if found.is_empty() {
         return Err(CommandError::usage(format!(

@@ -22,6 +22,7 @@ use crate::compare::{
 use crate::event::EvalSpec;
 use crate::model::{LabelLookup, Labels, Outcome, RecordedDraw, ScoreBounds, pluralize};
 use crate::record::{NoiseRecords, StateDecision};
+use crate::report::agreement_text::count_missing_labels;
 use crate::workspace::label_draws::{add_draw, draws_file_path};
 
 /// The newest state: its verdicts choose and its decisions are drawn.
@@ -275,8 +276,8 @@ pub(super) fn plan_labels(args: &LabelPlanArgs, cx: &CommandCx) -> Result<u8, Co
     );
     let mut is_any_planned = false;
     let mut suggestions: HashMap<usize, DrawSuggestion> = HashMap::new();
-    for (at, eval) in figures.iter().enumerate() {
-        let spec = &state.header.evals[at];
+    // Figures of evals that several parts replace come after those of the header's evals.
+    for (at, (eval, spec)) in figures.iter().zip(&state.header.evals).enumerate() {
         let is_judged = spec.judge.is_some() || spec.panel.is_some();
         let is_wanted = chosen.map_or(is_judged, |chosen| chosen == at);
         if !is_wanted || eval.decisions == 0 {
@@ -298,6 +299,14 @@ pub(super) fn plan_labels(args: &LabelPlanArgs, cx: &CommandCx) -> Result<u8, Co
             describe_class("TNR", tnr, "label fails"),
             describe_suggestion(&suggestion, passes + fails)
         );
+        let unlabelled = count_missing_labels(eval);
+        if unlabelled > 0 {
+            let drawn = pluralize(unlabelled, "drawn decision");
+            let _infallible = writeln!(
+                out,
+                "  {drawn} without a label that counts: label what is drawn before you draw more"
+            );
+        }
         if passes + fails > 0 {
             suggestions.insert(at, suggestion);
         }

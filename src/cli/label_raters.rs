@@ -18,7 +18,9 @@ use super::workspace::load_workspace;
 use crate::model::{
     Digest, DisagreementCause, Label, LabelLookup, make_visible, name_rater, pluralize,
 };
+use crate::run::collect_transcript_ids;
 use crate::workspace::label_edit::{append_labels, change_labels, list_label_files, read_labels};
+use crate::workspace::matches_an_eval;
 
 /// The question that several people answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -130,6 +132,8 @@ pub(super) fn merge_labels(
     cx: &CommandCx,
 ) -> Result<u8, CommandError> {
     let workspace = load_workspace(place.workspace.as_deref(), cx)?.workspace;
+    // Labels can be merged before the transcripts can be read.
+    let ids = collect_transcript_ids(&workspace).ok();
     let mut added: Vec<Label> = Vec::new();
     let mut refused = Vec::new();
     let mut sealed_twice = 0_u64;
@@ -150,6 +154,15 @@ pub(super) fn merge_labels(
             // The same person may not answer one question twice; the label of the workspace stays.
             match known.entry(MergeKey::of(&label)) {
                 Entry::Vacant(free) => {
+                    let mut lists = ids.iter();
+                    let is_known = lists.all(|ids| ids.contains(&label.transcript));
+                    if !(is_known && matches_an_eval(&label, &workspace.rubrics)) {
+                        refused.push(format!(
+                            "{}:{line}: {} names no decision of this workspace, so the label counts for nothing",
+                            path.display(),
+                            AnsweredQuestion::of(&label).describe()
+                        ));
+                    }
                     free.insert(label.passed);
                     added.push(label);
                 }

@@ -9,6 +9,24 @@ use super::planned_cells::for_each_planned_cell;
 use crate::run::DecisionFilter;
 use crate::workspace::Workspace;
 
+/// Returns the decisions that `--population` selects. An error names that option, and an empty population is one.
+pub(super) fn select_figures_population(
+    filter: &str,
+    workspace: &Arc<Workspace>,
+    cx: &CommandCx,
+) -> Result<HashSet<String>, CommandError> {
+    let selected = select_population(filter, workspace, cx).map_err(|mut error| {
+        error.message = error.message.replace("--where", "--population");
+        error
+    })?;
+    if selected.is_empty() {
+        return Err(CommandError::usage(format!(
+            "--population: `{filter}` selects no decision, so there are no figures"
+        )));
+    }
+    Ok(selected)
+}
+
 /// Returns the names of the decisions that a filter selects.
 pub(super) fn select_population(
     filter: &str,

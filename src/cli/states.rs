@@ -16,7 +16,7 @@ use crate::compare::{
     FileDiff, StateComparison, compare_recorded_entry, compare_recorded_states,
     diff_question_files, state_of_run,
 };
-use crate::diag::Diagnostic;
+use crate::diag::{Diagnostic, Severity};
 use crate::event::{BlobSource, EventKind, RunEvent, RunHeader, RunState};
 use crate::model::{CellIx, CellResult, Digest, Labels, RecordedDraw, RunId};
 use crate::record::{
@@ -170,7 +170,10 @@ impl StateCatalog {
 
     /// Prints that no label counts, if the files of the workspace do not load.
     pub(super) fn note_missing_labels(&self, cx: &CommandCx) {
-        if let Some(first) = self.load_problems.first() {
+        let is_error = |problem: &&Diagnostic| problem.severity == Severity::Error;
+        let problems = &self.load_problems;
+        let error = problems.iter().find(is_error).or(problems.first());
+        if let Some(first) = error {
             cx.streams.print_stderr(&format!(
                 "dicta: the workspace does not load, so no label counts here: {first}"
             ));

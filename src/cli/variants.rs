@@ -20,10 +20,13 @@ use super::{CommandCx, build_runtime};
 use crate::compare::{
     compare_variants_after, explain_by_clauses, join_clauses, read_variant_verdicts,
 };
+use crate::diag::Diagnostic;
 use crate::handlers::EvalTypeRegistry;
 use crate::model::{SplitPart, make_visible};
 use crate::rubric::{Eval, Rubric};
-use crate::run::{count_earlier_variants, list_part_labels, prepare_variant, variant_key};
+use crate::run::{
+    check_shots, count_earlier_variants, list_part_labels, prepare_variant, variant_key,
+};
 use crate::workspace::Workspace;
 use crate::workspace::rubric_write::{RubricFileChange, write_rubric_files};
 use crate::workspace::variant_file::{Variant, VariantFile};
@@ -140,6 +143,14 @@ pub(super) fn take_variant(
         ));
         return Ok(0);
     }
+    // A run would refuse such shots, so the rubric must not get them.
+    if let Some(problem) = find_new_shot_problem(workspace, &changed) {
+        return Err(CommandError::usage(format!(
+            "variant {}: {}; {shown} stays as it is",
+            make_visible(&variant.name, false),
+            problem.message
+        )));
+    }
     let change = RubricFileChange {
         path: path.clone(),
         before: Some(Arc::clone(&file.rubric.source)),
@@ -160,6 +171,17 @@ pub(super) fn take_variant(
         describe_label_change(file, &changed),
     ));
     Ok(0)
+}
+
+/// Returns a problem of shots that the workspace does not have without the change.
+fn find_new_shot_problem(workspace: &Workspace, changed: &Workspace) -> Option<Diagnostic> {
+    let problems = check_shots(changed);
+    if problems.is_empty() {
+        return None;
+    }
+    let known = check_shots(workspace);
+    let is_new = |one: &Diagnostic| known.iter().all(|known| known.message != one.message);
+    problems.into_iter().find(is_new)
 }
 
 /// Describes what a written variant changes for labels: a line for each change, or an empty text.

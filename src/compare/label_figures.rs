@@ -6,14 +6,13 @@
 
 use std::collections::{HashMap, HashSet};
 
-use indexmap::IndexMap;
-
 use super::rater_figures::{RaterFigures, RaterTally};
 use super::statistics::{
     AgreementFigures, Bootstrap, BootstrapInterval, Confidence, ConfusionTable, DisagreementWeight,
     FEW_LABELS_FOR_BOOTSTRAP, Figure, MeasuredLabel, PopulationItem, SampledPopulation,
     bootstrap_table, kendall_tau_b, mean_absolute_error, score_bias, spearman_rho, weighted_kappa,
 };
+use super::whole_evals::join_parts;
 use crate::model::{DisagreementCause, LabelLookup, LabelQuery, Labels, RecordedDraw};
 use crate::record::{RecordedCell, State, StateDecision};
 
@@ -223,8 +222,7 @@ pub fn compute_label_figures(
     figures
 }
 
-/// Returns the figures of evals that several parts replace, one for each criterion, if they have labels. A whole passes if
-/// all of its parts pass, and has no verdict if one of them has none.
+/// Returns the figures of evals that several parts replace, if they have labels.
 fn compute_whole_figures(
     state: &State,
     labels: &Labels,
@@ -232,46 +230,17 @@ fn compute_whole_figures(
     confidence: Confidence,
     includes: impl Fn(&StateDecision) -> bool,
 ) -> Vec<EvalFigures> {
-    let mut wholes: IndexMap<(u32, &str), Vec<usize>> = IndexMap::new();
-    for (at, spec) in state.header.evals.iter().enumerate() {
-        if let Some(whole) = &spec.part_of {
-            let parts = wholes.entry((spec.rubric, whole.id.as_str())).or_default();
-            parts.push(at);
-        }
-    }
     let mut all = Vec::new();
-    for ((_, id), parts) in wholes {
-        let specs = parts.iter().map(|at| &state.header.evals[*at]);
-        let Some(rubric) = specs.clone().next().map(|spec| state.rubric_id(spec)) else {
-            continue;
-        };
-        // The first decision of each transcript, the verdict of all, and the number of parts with a verdict.
-        let mut joined: IndexMap<u32, (&StateDecision, bool, usize)> = IndexMap::new();
-        for decision in parts.iter().flat_map(|at| &state.evals[*at].decisions) {
-            if decision.message.is_none() && includes(decision) {
-                let (_, passed, decided) = joined
-                    .entry(decision.transcript)
-                    .or_insert((decision, true, 0));
-                *passed &= decision.passed() == Some(true);
-                *decided += usize::from(decision.passed().is_some());
-            }
-        }
-        let mut sorted = SortedLabels::new(draws, rubric, id);
-        for (decision, passed, decided) in joined.into_values() {
-            let transcript = &*state.transcript(decision).id;
-            let part = state.eval(decision);
-            let query = state.label_query(decision).map(|query| LabelQuery {
-                eval: id,
-                question: part.part_of.as_ref().map(|whole| &whole.question),
-                later_name: None,
-                is_shot: specs.clone().any(|spec| spec.is_shot(transcript)),
-                ..query
-            });
-            let verdict = (decided == parts.len()).then_some(passed);
+    for whole in join_parts(state, includes) {
+        let rubric = state.header.rubrics.get(whole.rubric as usize);
+        let rubric = rubric.map_or("", |rubric| rubric.id.as_str());
+        let mut sorted = SortedLabels::new(draws, rubric, whole.id);
+        for decision in &whole.decisions {
+            let query = decision.label_query(state);
             // Scores of the parts are no score of the whole.
-            sorted.add_decision(decision, verdict, None, query, labels, state);
+            sorted.add_decision(decision.first, decision.verdict, None, query, labels, state);
         }
-        let figures = sorted.finish(rubric, id, confidence);
+        let figures = sorted.finish(rubric, whole.id, confidence);
         if figures.has_labels() {
             all.push(figures);
         }

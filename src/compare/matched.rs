@@ -28,9 +28,14 @@ impl<'s> MatchedStates<'s> {
     /// Returns the decision of the older state that a decision of the newer one continues.
     pub(super) fn old_decision(&self, decision: &StateDecision) -> Option<&'s StateDecision> {
         let eval = self.old_eval(decision.eval as usize)?;
-        let transcripts = &self.matched.transcripts;
-        let transcript = transcripts.get(decision.transcript as usize).copied()??;
+        let transcript = self.old_transcript(decision)?;
         self.before.find(eval, transcript, decision.message)
+    }
+
+    /// Returns the transcript in the older state of a decision of the newer one.
+    pub(super) fn old_transcript(&self, decision: &StateDecision) -> Option<u32> {
+        let transcripts = &self.matched.transcripts;
+        transcripts.get(decision.transcript as usize).copied()?
     }
 
     /// Returns the pairs of an eval of the newer state that are decided in both.

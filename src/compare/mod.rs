@@ -23,6 +23,7 @@ mod threshold_preview;
 mod thresholds;
 mod variant_figures;
 mod variant_verdicts;
+mod whole_evals;
 
 use std::hash::Hash;
 use std::path::{Path, PathBuf};

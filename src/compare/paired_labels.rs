@@ -4,6 +4,7 @@
 //! compares both verdicts with one answer. Only drawn labels enter tests and intervals; labels that a person picked are
 //! counted apart. Does not compute the figures; [`super::statistics`] does.
 
+use std::collections::HashMap;
 use std::ops::Range;
 
 use super::label_figures::{DrawIndex, classify_label};
@@ -13,7 +14,8 @@ use super::statistics::{
     PairedCounts, PairedDifference, PairedItem, PopulationItem, SampledPopulation, Undefined,
     adjust_holm, check_non_inferiority, paired_counts, paired_difference, paired_strata,
 };
-use crate::model::{LabelLookup, Labels, RecordedDraw};
+use super::whole_evals::join_parts;
+use crate::model::{LabelLookup, LabelQuery, Labels, RecordedDraw};
 use crate::record::{State, StateDecision};
 
 /// One of two states.
@@ -55,8 +57,8 @@ pub struct EvalLabels {
     pub rubric: String,
     /// The id of the eval in the newer state.
     pub eval: String,
-    /// The position of the eval in the newer header.
-    pub position: usize,
+    /// The position of the eval in the newer header; `None` if several parts replace it.
+    pub position: Option<usize>,
     /// The labels.
     pub labels: PairedLabels,
 }
@@ -97,8 +99,8 @@ impl PairedFigures {
     }
 }
 
-/// Collects the labels of every eval of the newer state. Without an older state, only figures of the newer one exist.
-/// Decisions on single messages have no labels.
+/// Collects the labels of every eval of the newer state, and of evals that several parts replace. Without an older state,
+/// only figures of the newer one exist. Decisions on single messages have no labels.
 pub fn collect_paired_labels(
     before: Option<&State>,
     after: &State,
@@ -109,57 +111,168 @@ pub fn collect_paired_labels(
         return Vec::new();
     }
     let matched = before.map(|before| MatchedStates::new(before, after));
-    let evals = (0_u32..).zip(after.header.evals.iter().zip(&after.evals));
-    evals
-        .map(|(at, (spec, eval))| {
-            let rubric = after.rubric_id(spec);
-            let own: Vec<DrawIndex<'_>> = draws
-                .iter()
-                .filter(|draw| draw.rubric == rubric && draw.eval == spec.id)
-                .map(DrawIndex::new)
-                .collect();
-            let mut found = PairedLabels::default();
-            for decision in eval.decisions.iter().filter(|one| one.message.is_none()) {
-                let transcript = &*after.transcript(decision).id;
-                let query = after.label_query(decision);
-                let label = query.map_or(LabelLookup::Unlabelled, |query| labels.look_up(&query));
-                // A split is one more random draw: it hides labels, and the sampling cells stay.
-                let is_drawn = !labels.is_sealed(transcript)
-                    && own.iter().any(|draw| draw.has_drawn(transcript));
-                // The judge saw the label, so it measures nothing.
-                if matches!(label, LabelLookup::Shot(_)) {
-                    continue;
-                }
-                let passed = label.counted().and_then(|label| label.passed);
-                found.to_confirm += u64::from(label.is_to_confirm());
-                let first = found.strata.len();
-                found
-                    .strata
-                    .extend(own.iter().map(|draw| draw.stratum(transcript)));
-                let is_outside = found.strata[first..].iter().all(Option::is_none);
-                if is_outside && passed.is_none() {
-                    // Neither a figure nor a count uses the decision.
-                    found.strata.truncate(first);
-                    continue;
-                }
-                let old = matched.as_ref().and_then(|all| all.old_decision(decision));
-                found.items.push(LabelledDecision {
-                    eval: at,
-                    strata: first..found.strata.len(),
-                    measured: classify_label(is_drawn, passed),
-                    debug: passed.filter(|_| !is_drawn),
-                    old: old.and_then(StateDecision::passed),
-                    new: decision.passed(),
-                });
+    let wholes = OldWholes::new(before, matched.as_ref());
+    let mut all = Vec::new();
+    for (position, (spec, eval)) in after.header.evals.iter().zip(&after.evals).enumerate() {
+        let rubric = after.rubric_id(spec);
+        let mut own =
+            LabelCollector::new(after, labels, draws, all.len(), (rubric, spec.id.as_str()));
+        for decision in eval.decisions.iter().filter(|one| one.message.is_none()) {
+            let old = matched.as_ref().and_then(|all| all.old_decision(decision));
+            let old = match old {
+                Some(old) => old.passed(),
+                None => wholes.joined_verdict((rubric, spec.id.as_str()), decision),
+            };
+            own.add(
+                decision,
+                after.label_query(decision),
+                (old, decision.passed()),
+            );
+        }
+        all.push(own.finish(Some(position)));
+    }
+    for whole in join_parts(after, |_| true) {
+        let rubric = after.header.rubrics.get(whole.rubric as usize);
+        let rubric = rubric.map_or("", |rubric| rubric.id.as_str());
+        let mut own = LabelCollector::new(after, labels, draws, all.len(), (rubric, whole.id));
+        for decision in &whole.decisions {
+            let old = wholes.verdict((rubric, whole.id), decision.first);
+            own.add(
+                decision.first,
+                decision.label_query(after),
+                (old, decision.verdict),
+            );
+        }
+        all.push(own.finish(None));
+    }
+    all
+}
+
+/// The verdicts of evals in the older state by name, for evals that have parts in one of two states.
+struct OldWholes<'s> {
+    before: Option<&'s State>,
+    matched: Option<&'s MatchedStates<'s>>,
+    /// The joined verdicts by rubric, eval and transcript.
+    joined: HashMap<(&'s str, &'s str), HashMap<u32, Option<bool>>>,
+}
+
+impl<'s> OldWholes<'s> {
+    fn new(before: Option<&'s State>, matched: Option<&'s MatchedStates<'s>>) -> Self {
+        let mut joined: HashMap<(&str, &str), HashMap<u32, Option<bool>>> = HashMap::new();
+        if let Some(state) = before {
+            for whole in join_parts(state, |_| true) {
+                let rubric = state.header.rubrics.get(whole.rubric as usize);
+                let rubric = rubric.map_or("", |rubric| rubric.id.as_str());
+                let verdicts = whole.decisions.iter();
+                let verdicts = verdicts.map(|one| (one.first.transcript, one.verdict));
+                joined.insert((rubric, whole.id), verdicts.collect());
             }
-            EvalLabels {
+        }
+        Self {
+            before,
+            matched,
+            joined,
+        }
+    }
+
+    /// Returns the older verdict of all parts together on the transcript of a newer decision.
+    fn joined_verdict(&self, name: (&str, &str), decision: &StateDecision) -> Option<bool> {
+        let verdicts = self.joined.get(&name)?;
+        let transcript = self.matched?.old_transcript(decision)?;
+        verdicts.get(&transcript).copied()?
+    }
+
+    /// Returns the older verdict of an eval of this name, with parts or without.
+    fn verdict(&self, name: (&str, &str), decision: &StateDecision) -> Option<bool> {
+        let before = self.before?;
+        let mut specs = before.header.evals.iter();
+        let plain = specs.position(|spec| (before.rubric_id(spec), &*spec.id) == name);
+        let Some(plain) = plain else {
+            return self.joined_verdict(name, decision);
+        };
+        let transcript = self.matched?.old_transcript(decision)?;
+        before.find(plain, transcript, None)?.passed()
+    }
+}
+
+/// Collects the labels of one eval.
+struct LabelCollector<'l> {
+    state: &'l State,
+    labels: &'l Labels,
+    draws: Vec<DrawIndex<'l>>,
+    stratum: u32,
+    found: EvalLabels,
+}
+
+impl<'l> LabelCollector<'l> {
+    /// `number` is another one for each eval.
+    fn new(
+        state: &'l State,
+        labels: &'l Labels,
+        draws: &'l [RecordedDraw],
+        number: usize,
+        (rubric, eval): (&str, &str),
+    ) -> Self {
+        let own = draws
+            .iter()
+            .filter(|draw| draw.rubric == rubric && draw.eval == eval);
+        Self {
+            state,
+            labels,
+            draws: own.map(DrawIndex::new).collect(),
+            stratum: u32::try_from(number).unwrap_or(u32::MAX),
+            found: EvalLabels {
                 rubric: rubric.to_owned(),
-                eval: spec.id.clone(),
-                position: at as usize,
-                labels: found,
-            }
-        })
-        .collect()
+                eval: eval.to_owned(),
+                position: None,
+                labels: PairedLabels::default(),
+            },
+        }
+    }
+
+    fn add(
+        &mut self,
+        decision: &StateDecision,
+        query: Option<LabelQuery<'_>>,
+        (old, new): (Option<bool>, Option<bool>),
+    ) {
+        let transcript = &*self.state.transcript(decision).id;
+        let label = query.map_or(LabelLookup::Unlabelled, |query| self.labels.look_up(&query));
+        // The judge saw the label, so it measures nothing.
+        if matches!(label, LabelLookup::Shot(_)) {
+            return;
+        }
+        // A split is one more random draw: it hides labels, and the sampling cells stay.
+        let is_drawn = !self.labels.is_sealed(transcript)
+            && self.draws.iter().any(|draw| draw.has_drawn(transcript));
+        let passed = label.counted().and_then(|label| label.passed);
+        let found = &mut self.found.labels;
+        found.to_confirm += u64::from(label.is_to_confirm());
+        let first = found.strata.len();
+        let strata = self.draws.iter().map(|draw| draw.stratum(transcript));
+        found.strata.extend(strata);
+        let is_outside = found.strata[first..].iter().all(Option::is_none);
+        if is_outside && passed.is_none() {
+            // Neither a figure nor a count uses the decision.
+            found.strata.truncate(first);
+            return;
+        }
+        found.items.push(LabelledDecision {
+            eval: self.stratum,
+            strata: first..found.strata.len(),
+            measured: classify_label(is_drawn, passed),
+            debug: passed.filter(|_| !is_drawn),
+            old,
+            new,
+        });
+    }
+
+    fn finish(self, position: Option<usize>) -> EvalLabels {
+        EvalLabels {
+            position,
+            ..self.found
+        }
+    }
 }
 
 /// Returns the figures of each eval, with p-values adjusted for all of them.

@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use super::whole_evals::join_parts;
 use crate::event::{EvalSpec, JudgeSpec};
 use crate::model::{
     CellName, Digest, LabelAgreement, LabelLookup, LabelQuery, Labels, Outcome, ScoreBounds,
@@ -350,7 +351,7 @@ fn list_judges(state: &State, eval: &EvalSpec) -> Vec<Option<Digest>> {
 /// The agreement of a state with labels.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct StateAgreement {
-    /// The counts over all decisions.
+    /// The counts over all decisions, and over those of evals that several parts replace.
     pub all: LabelAgreement,
     /// The counts by eval, at the positions of the header's evals.
     pub evals: Vec<LabelAgreement>,
@@ -366,27 +367,37 @@ pub fn count_agreement(state: &State, labels: &Labels) -> StateAgreement {
     if labels.is_empty() {
         return agreement;
     }
+    let all = &mut agreement.all;
     for (eval, counts) in state.evals.iter().zip(&mut agreement.evals) {
         for decision in &eval.decisions {
-            let Some(query) = state.label_query(decision) else {
-                continue;
-            };
-            match labels.look_up(&query) {
-                LabelLookup::Counted(label) => {
-                    if let (Some(passed), Some(label)) = (decision.passed(), label.passed) {
-                        counts.add(passed, label);
-                        agreement.all.add(passed, label);
-                    }
+            if let Some(query) = state.label_query(decision) {
+                let found = labels.look_up(&query);
+                for counts in [&mut *counts, &mut *all] {
+                    count_lookup(counts, decision.passed(), found);
                 }
-                LabelLookup::ToConfirm(..) => {
-                    counts.to_confirm += 1;
-                    agreement.all.to_confirm += 1;
-                }
-                LabelLookup::Sealed { .. } | LabelLookup::Shot(_) | LabelLookup::Unlabelled => {}
+            }
+        }
+    }
+    for whole in join_parts(state, |_| true) {
+        for decision in &whole.decisions {
+            if let Some(query) = decision.label_query(state) {
+                count_lookup(all, decision.verdict, labels.look_up(&query));
             }
         }
     }
     agreement
+}
+
+fn count_lookup(counts: &mut LabelAgreement, verdict: Option<bool>, found: LabelLookup<'_>) {
+    match found {
+        LabelLookup::Counted(label) => {
+            if let (Some(passed), Some(label)) = (verdict, label.passed) {
+                counts.add(passed, label);
+            }
+        }
+        LabelLookup::ToConfirm(..) => counts.to_confirm += 1,
+        LabelLookup::Sealed { .. } | LabelLookup::Shot(_) | LabelLookup::Unlabelled => {}
+    }
 }
 
 /// Formats where a score is: `≥ 0.50`, `< 0.75`, `> 0.90`.

@@ -9,6 +9,9 @@ use crate::compare::statistics::{
 use crate::compare::{EvalFigures, RaterFigures, ReferenceFigures};
 use crate::model::pluralize;
 
+/// The least TPR and TNR that people usually ask of a judge.
+const LEAST_SHARE: f64 = 0.8;
+
 /// Reports whether an eval has any label, or a draw whose labels are missing.
 pub fn has_labels(eval: &EvalFigures) -> bool {
     let is_drawn = eval.population.cells.iter().any(|cell| cell.missing > 0);
@@ -150,10 +153,14 @@ pub fn describe_label_gaps(eval: &EvalFigures) -> Vec<String> {
         ));
     }
     if population.cells_with_missing_labels().next().is_some() {
-        out.push(format!(
-            "{} drawn and without a label: label them first, because those that are easy to label may differ",
-            pluralize(count_missing_labels(eval), "decision")
-        ));
+        let drawn = pluralize(count_missing_labels(eval), "decision");
+        out.push(if eval.to_confirm > 0 {
+            format!("{drawn} drawn and without a label that counts: label or confirm them first")
+        } else {
+            format!(
+                "{drawn} drawn and without a label: label them first, because those that are easy to label may differ"
+            )
+        });
     }
     if eval.to_confirm > 0 {
         out.push(describe_to_confirm(eval.to_confirm));
@@ -255,7 +262,7 @@ pub fn describe_details(eval: &EvalFigures) -> Vec<String> {
     if eval.measured.is_none() && labels > 0 {
         out.push("of the debug labels, which were not drawn by chance:".to_owned());
     }
-    out.extend([
+    let table_lines = [
         format!(
             "on fail    precision {}  recall {}  F1 {}",
             few(table.precision_on_fail()),
@@ -273,7 +280,11 @@ pub fn describe_details(eval: &EvalFigures) -> Vec<String> {
             few(table.kappa_max()),
             ranged(table.ac1(), intervals.and_then(|one| one.ac1)),
         ),
-    ]);
+    ];
+    // Without a label, each figure would only repeat that there is none.
+    if labels > 0 {
+        out.extend(table_lines);
+    }
     if let Some(intervals) = intervals {
         let approximate = if intervals.is_approximate {
             "; approximate under 100 labels"
@@ -335,11 +346,14 @@ fn count_details_labels(eval: &EvalFigures) -> u64 {
 /// Returns the answer to "is my judge good enough?" in a sentence, as far as the labels give one.
 pub fn answer_whether_good(eval: &EvalFigures) -> String {
     let Some(measured) = &eval.measured else {
-        return if count_missing_labels(eval) > 0 {
-            "not known yet: the drawn decisions have no labels".to_owned()
-        } else {
-            "not known: no label was drawn by chance, and others do not measure".to_owned()
+        let why = match find_next_step(eval) {
+            Some(AgreementStep::Confirm) => {
+                "not known yet: the labels of the drawn decisions wait for a confirmation"
+            }
+            Some(AgreementStep::LabelDrawn) => "not known yet: the drawn decisions have no labels",
+            _ => "not known: no label was drawn by chance, and others do not measure",
         };
+        return why.to_owned();
     };
     let missing = [
         (&measured.tpr, "label passes"),
@@ -364,7 +378,10 @@ pub fn answer_whether_good(eval: &EvalFigures) -> String {
         range(&measured.tpr),
         range(&measured.tnr)
     );
-    if !missing.is_empty() {
+    // Enough labels of one class can show that the judge is not good, whatever the other class says.
+    let is_too_low = list_too_low(measured)
+        .any(|(_, estimate)| FigurePresentation::missing_labels(estimate.labels) == 0);
+    if !missing.is_empty() && !is_too_low {
         return format!(
             "too few labels to decide: {says}. {} are needed",
             missing.join(" and ")
@@ -382,17 +399,62 @@ pub fn answer_whether_good(eval: &EvalFigures) -> String {
     }
 }
 
+/// What brings a person nearer to the answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AgreementStep {
+    /// No label measures, so decisions must be drawn.
+    Draw,
+    /// The drawn decisions need labels.
+    LabelDrawn,
+    /// The labels of drawn decisions wait for a confirmation.
+    Confirm,
+    /// The drawn labels are too few.
+    DrawMore,
+}
+
+/// Returns the step to a better answer than [`answer_whether_good`] gives now; `None` if it is a yes or a no.
+pub fn find_next_step(eval: &EvalFigures) -> Option<AgreementStep> {
+    let missing = count_missing_labels(eval) > 0;
+    let Some(measured) = &eval.measured else {
+        return Some(match (missing, eval.to_confirm > 0) {
+            (true, true) => AgreementStep::Confirm,
+            (true, false) => AgreementStep::LabelDrawn,
+            (false, _) => AgreementStep::Draw,
+        });
+    };
+    let classes = [&measured.tpr, &measured.tnr];
+    let has_enough =
+        |estimate: &&Estimate| FigurePresentation::missing_labels(estimate.labels) == 0;
+    let is_no = list_too_low(measured).any(|(_, estimate)| has_enough(&estimate));
+    let is_yes = classes
+        .iter()
+        .all(|estimate| has_enough(estimate) && estimate.further.lower >= LEAST_SHARE);
+    match (is_no || is_yes, missing) {
+        (true, _) => None,
+        (false, true) => Some(AgreementStep::LabelDrawn),
+        (false, false) => Some(AgreementStep::DrawMore),
+    }
+}
+
+/// Returns the classes whose share is certainly under the usual measure.
+fn list_too_low(measured: &AgreementFigures) -> impl Iterator<Item = (&'static str, &Estimate)> {
+    let classes = [("TPR", &measured.tpr), ("TNR", &measured.tnr)];
+    let classes = classes.into_iter();
+    classes.filter(|(_, estimate)| estimate.further.upper < LEAST_SHARE)
+}
+
 /// Compares TPR and TNR with the numbers that people usually ask of a judge: at least 0.80 of both, better 0.90.
 fn compare_with_custom(measured: &AgreementFigures) -> String {
-    const LEAST: f64 = 0.8;
+    const LEAST: f64 = LEAST_SHARE;
     const WISHED: f64 = 0.9;
+    let has_enough = |estimate: &Estimate| FigurePresentation::missing_labels(estimate.labels) == 0;
     let classes = [("TPR", &measured.tpr), ("TNR", &measured.tnr)];
     let names = |is_named: &dyn Fn(&Estimate) -> bool| {
         let named = classes.iter().filter(|(_, estimate)| is_named(estimate));
         let named: Vec<&str> = named.map(|(name, _)| *name).collect();
         named.join(" and ")
     };
-    let too_low = names(&|estimate| estimate.further.upper < LEAST);
+    let too_low = names(&|one| one.further.upper < LEAST && has_enough(one));
     if !too_low.is_empty() {
         return format!("no by the usual measure, because {too_low} is under {LEAST:.2}");
     }

@@ -90,10 +90,11 @@ impl<'w> GithubReportWriter<'w> {
         };
         let outcome = row.outcome().map_or("undecided", describe_outcome);
         let place = (row.name.rubric.to_owned(), row.name.eval.to_owned());
+        let mark = if row.is_shot { " (shot)" } else { "" };
         let line = format_annotation(
             level,
             self.places.get(&place),
-            &format!("{outcome}: {}", row.name),
+            &format!("{outcome}: {}{mark}", row.name),
             &explain_decision(row),
         );
         self.write_line(&line)

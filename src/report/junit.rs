@@ -49,6 +49,7 @@ impl<'w> JunitReportWriter<'w> {
             why: strip_invalid_chars(&append_flags(why, result)),
             flags: strip_invalid_chars(&append_flags("", result)),
             time: Duration::from_millis(result.duration_ms.0),
+            is_shot: row.is_shot,
         };
         // Repeats and panel members wait for their decision, which becomes one case.
         if row.name.repeat.is_none() && !row.is_panel_member {
@@ -98,6 +99,7 @@ impl<'w> JunitReportWriter<'w> {
             reason: reasons.join("; "),
             why: whys.join("\n"),
             time: cells.iter().map(|cell| cell.time).sum(),
+            is_shot: row.is_shot,
         });
     }
 
@@ -130,6 +132,7 @@ impl<'w> JunitReportWriter<'w> {
             why: why.join("\n"),
             flags: String::new(),
             time: cells.iter().map(|cell| cell.time).sum(),
+            is_shot: cells.iter().any(|cell| cell.is_shot),
         });
     }
 
@@ -157,6 +160,9 @@ impl<'w> JunitReportWriter<'w> {
         };
         let mut test = TestCase::new(strip_invalid_chars(&case.name.to_string()), status);
         test.set_time(case.time);
+        if case.is_shot {
+            test.add_property(("dicta.shot", "true"));
+        }
         // A passed case has no message, so its flags go into `system-out`.
         if case.outcome == Outcome::Pass && !case.flags.is_empty() {
             test.set_system_out(case.flags);
@@ -269,6 +275,8 @@ struct JunitCase {
     /// The flags of the verdict; the only text of a case that passed.
     flags: String,
     time: Duration,
+    /// True if the decision measures nothing, because the judge saw the transcript as an example.
+    is_shot: bool,
 }
 
 impl ReportWriter for JunitReportWriter<'_> {

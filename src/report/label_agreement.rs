@@ -31,6 +31,19 @@ pub struct EvalVerdicts {
 }
 
 impl EvalVerdicts {
+    /// Returns the evals of a run, without verdicts, in the order of the header.
+    pub(super) fn list(header: &RunHeader) -> Vec<Self> {
+        let evals = header.evals.iter().map(|eval| {
+            let rubric = header.rubrics.get(eval.rubric as usize);
+            Self {
+                rubric: rubric.map_or_else(String::new, |rubric| rubric.id.clone()),
+                eval: eval.id.clone(),
+                ..Self::default()
+            }
+        });
+        evals.collect()
+    }
+
     /// Counts the label of a decision. `passed` is `None` if the decision has no verdict.
     pub(super) fn count_lookup(&mut self, passed: Option<bool>, label: LabelLookup<'_>) {
         match label {
@@ -84,10 +97,16 @@ pub(super) fn is_edited_by_human<'r>(
     results.any(|result| result.is_some_and(|result| result.by_human))
 }
 
+/// Returns the evals with labels, those that several parts replace last.
+fn list_labelled(summary: &RunSummary) -> impl Iterator<Item = &EvalVerdicts> {
+    let all = summary.evals.iter().chain(&summary.wholes);
+    all.filter(|eval| eval.is_labelled())
+}
+
 /// Returns one line per eval with labels: `grounded  12 labelled: 7 true passes, 1 false pass, 3 true fails, 1 false
 /// fail`.
 pub(super) fn format_label_lines(summary: &RunSummary) -> Vec<String> {
-    let labelled = || summary.evals.iter().filter(|eval| eval.is_labelled());
+    let labelled = || list_labelled(summary);
     let alone =
         |verdicts: &EvalVerdicts| labelled().filter(|eval| eval.eval == verdicts.eval).count() == 1;
     let names = labelled().map(|verdicts| {
@@ -163,7 +182,7 @@ pub(super) struct LabelsLine {
 
 /// Returns the agreement of each labelled eval of a run, by `rubric/eval`.
 pub(super) fn collect_labels_lines(summary: &RunSummary) -> BTreeMap<String, LabelsLine> {
-    let labelled = summary.evals.iter().filter(|eval| eval.is_labelled());
+    let labelled = list_labelled(summary);
     let line = |verdicts: &EvalVerdicts| {
         let counts = LabelsLine {
             n: verdicts.agreement.total(),

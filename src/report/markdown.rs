@@ -52,6 +52,12 @@ pub fn format_as_code(text: &str) -> String {
     lines.join("<br>")
 }
 
+/// Formats a name, with the mark of a decision that measures nothing because the judge saw it as an example.
+fn format_name(name: &str, is_shot: bool) -> String {
+    let mark = if is_shot { " (shot)" } else { "" };
+    format!("{}{mark}", format_as_code(name))
+}
+
 fn format_line_as_code(line: &str) -> String {
     // Forges remove spaces at the start of a line; no-break spaces keep the columns of a diff aligned.
     let indent = line.len() - line.trim_start_matches(' ').len();
@@ -94,13 +100,12 @@ impl ReportWriter for MarkdownReportWriter<'_> {
                     .error
                     .as_deref()
                     .unwrap_or(&row.result.explanation);
-                let name = row.name.to_string();
                 let outcome = row.result.outcome;
                 self.failures.push(format!(
                     "| {} {} | {} | {} |",
                     outcome.symbol(),
                     describe_outcome(outcome),
-                    format_as_code(&name),
+                    format_name(&row.name.to_string(), row.is_shot),
                     format_as_code(&append_flags(why, row.result))
                 ));
                 Ok(())
@@ -115,12 +120,12 @@ impl ReportWriter for MarkdownReportWriter<'_> {
                     self.unlisted_flagged += 1;
                     return Ok(());
                 }
-                let (name, outcome) = (row.name.to_string(), row.result.outcome);
+                let outcome = row.result.outcome;
                 self.flagged_cells.push(format!(
                     "| {} {} | {} | {} |",
                     outcome.symbol(),
                     describe_outcome(outcome),
-                    format_as_code(&name),
+                    format_name(&row.name.to_string(), row.is_shot),
                     format_as_code(&flags)
                 ));
                 Ok(())
@@ -137,7 +142,7 @@ impl ReportWriter for MarkdownReportWriter<'_> {
                         "| {} {} | {} | {} |",
                         outcome.symbol(),
                         describe_outcome(outcome),
-                        format_as_code(&row.name.to_string()),
+                        format_name(&row.name.to_string(), row.is_shot),
                         format_as_code(&describe_panel_decision(ruling, &row.judges))
                     ));
                 }

@@ -28,6 +28,8 @@ pub struct ExportedCell {
     pub header: Arc<RunHeader>,
     /// The state of the cell in that run.
     pub cell: CellState,
+    /// True if the judge saw the transcript as an example, so that the verdict measures nothing.
+    pub is_shot: bool,
     /// The texts of that run.
     pub blobs: Arc<dyn BlobSource>,
 }
@@ -166,6 +168,9 @@ impl CellSpans<'_> {
         if cell.by_human {
             attributes.add("dicta.edited_by_hand", true);
         }
+        if self.of.is_shot {
+            attributes.add("dicta.shot", true);
+        }
         let name = eval.map_or("judge", |eval| eval.id.as_str());
         let mut span = self.span(
             (&self.root_id, format!("judge {name}"), INTERNAL),
@@ -197,6 +202,9 @@ impl CellSpans<'_> {
         attributes.add("gen_ai.evaluation.explanation", why);
         if result.by_human {
             attributes.add("dicta.edited_by_hand", true);
+        }
+        if self.of.is_shot {
+            attributes.add("dicta.shot", true);
         }
         json!({
             "name": "gen_ai.evaluation.result",

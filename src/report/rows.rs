@@ -7,6 +7,7 @@
 
 mod decided;
 mod plan_order;
+mod wholes;
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap};
@@ -14,6 +15,7 @@ use std::collections::{BTreeMap, HashMap};
 use indexmap::IndexMap;
 use serde::Serialize;
 
+use self::wholes::JoinedParts;
 use super::label_agreement::{EvalVerdicts, is_edited_by_human, look_up_label};
 use super::panel_decision::find_judge_names;
 use super::result_digests::{CellDigests, EvalSettings};
@@ -156,6 +158,8 @@ pub struct RunSummary {
     pub transcripts: u64,
     /// The verdicts by eval, in the order of the header.
     pub evals: Vec<EvalVerdicts>,
+    /// The agreement of evals that several parts replace, one for each criterion. They have no outcomes of their own.
+    pub wholes: Vec<EvalVerdicts>,
     /// The recorded tool responses that replaced live calls, if any.
     pub evidence: Option<ReplayedEvidencePlan>,
     /// The number of calls with a recorded tool response.
@@ -329,15 +333,7 @@ impl RowBuilder {
                 self.summary.demo = header.demo;
                 // `RunFinished` changes this, so a recording without an end stays interrupted.
                 self.summary.interrupted = true;
-                let evals = header.evals.iter().map(|eval| EvalVerdicts {
-                    rubric: header
-                        .rubrics
-                        .get(eval.rubric as usize)
-                        .map_or_else(String::new, |rubric| rubric.id.clone()),
-                    eval: eval.id.clone(),
-                    ..EvalVerdicts::default()
-                });
-                self.summary.evals = evals.collect();
+                self.summary.evals = EvalVerdicts::list(header);
                 self.summary.evidence = header.replayed_evidence_plan();
                 emit(&ReportRow::Header(header))?;
                 self.header = Some(header.clone());
@@ -575,6 +571,7 @@ impl RowBuilder {
         emit: &mut impl FnMut(&ReportRow<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
         let mut scores: IndexMap<u32, RubricScore> = IndexMap::new();
+        let mut wholes = JoinedParts::default();
         // After the sort, the cells of one decision are adjacent.
         for group in open
             .cells
@@ -603,7 +600,9 @@ impl RowBuilder {
                 && let Some(verdicts) = self.summary.evals.get_mut(key.eval as usize)
             {
                 let outcome = decision.as_ref().map(|decision| decision.outcome);
-                verdicts.count_lookup(outcome.and_then(Outcome::passed), found);
+                let passed = outcome.and_then(Outcome::passed);
+                verdicts.count_lookup(passed, found);
+                wholes.add(eval, key, passed, &open.source);
             }
             // An undecided decision is known only at the end, also if the others are emitted earlier.
             let is_due = match self.decision_order {
@@ -637,6 +636,7 @@ impl RowBuilder {
                 });
             }
         }
+        wholes.finish(header, &open.source, &self.labels, &mut self.summary.wholes);
         for (rubric, score) in scores {
             let Some(spec) = header.rubrics.get(rubric as usize) else {
                 continue;

@@ -63,7 +63,7 @@ pub use referenced_files::{
 pub use sampling::{is_sampled, sample_bucket};
 pub use selector::{CompiledSelector, Selector, json_equal};
 pub use trigger::Trigger;
-pub use value_edit::{EvalValue, ValueEditError, find_eval_value, set_eval_values};
+pub use value_edit::{EvalValue, ValueEditError, find_part_of_value, set_eval_values};
 pub use when::WhenCondition;
 
 /// A named list of evals.

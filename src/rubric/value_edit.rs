@@ -14,6 +14,7 @@ use thiserror::Error;
 
 use super::edit_target::{EditTarget, EditTargetError, read_file};
 use crate::diag::yaml::YamlDoc;
+use crate::model::escape_pointer_step;
 
 /// A value of an eval. Null removes the key, so that the default applies.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -53,17 +54,35 @@ pub fn set_eval_values(
     Ok(text.to_string())
 }
 
-/// Returns the bytes of a value with its key in the text of a rubric file; `None` if the eval does not have it.
-pub fn find_eval_value(
+/// Returns the part of an eval's value that has a byte of the rubric file, as a pointer below the value, such as `/pass`.
+/// The pointer of the value itself and of its key is empty. `None` if the value does not have the byte.
+pub fn find_part_of_value(
     source: &Arc<str>,
     path: &Path,
     eval: &str,
     value: &EvalValue,
-) -> Option<Range<usize>> {
+    byte: usize,
+) -> Option<String> {
     let EditTarget { doc, at } = EditTarget::find(source, path, eval).ok()?;
     let pointer = format!("{}/{}", find_parent(at, value), value.key);
-    doc.value.pointer(&pointer)?;
-    Some(doc.key_span(&pointer).bytes.start..doc.span(&pointer).bytes.end)
+    let found = find_deepest(&doc, &pointer, byte)?;
+    found.strip_prefix(&pointer).map(str::to_owned)
+}
+
+/// Returns the pointer of the innermost value that has a byte, or whose key has it.
+fn find_deepest(doc: &YamlDoc, pointer: &str, byte: usize) -> Option<String> {
+    let steps: Vec<String> = match doc.value.pointer(pointer)? {
+        Value::Object(entries) => entries.keys().map(|key| escape_pointer_step(key)).collect(),
+        Value::Array(items) => (0..items.len()).map(|at| at.to_string()).collect(),
+        _ => Vec::new(),
+    };
+    let inner = steps
+        .iter()
+        .find_map(|step| find_deepest(doc, &format!("{pointer}/{step}"), byte));
+    inner.or_else(|| {
+        let own = doc.key_span(pointer).bytes.start..=doc.span(pointer).bytes.end;
+        own.contains(&byte).then(|| pointer.to_owned())
+    })
 }
 
 /// Returns the pointer of the mapping that has the key.

@@ -71,6 +71,7 @@ pub fn list_part_labels(
     let index = workspace.index_labels();
     let mut labels: IndexMap<String, PartLabel> = IndexMap::new();
     let mut header: Option<Box<RunHeader>> = None;
+    let mut is_any_waiting = false;
     let mut take_batch = |batch: super::OutlineBatch| {
         for fact in batch.facts {
             let (transcript, keys) = match fact {
@@ -112,6 +113,7 @@ pub fn list_part_labels(
                     later_name: None,
                     is_shot: false,
                 };
+                is_any_waiting |= index.look_up(&query).is_to_confirm();
                 let Some(passed) = index.find(&query).and_then(|label| label.passed) else {
                     continue;
                 };
@@ -144,11 +146,16 @@ pub fn list_part_labels(
     )
     .map_err(|error: RunError| unusable(error.to_string()))?;
     if labels.is_empty() {
+        let next = if is_any_waiting {
+            "its labels wait for a confirmation, which `dicta labels drift` lists".to_owned()
+        } else {
+            let eval = &file.eval;
+            format!("`dicta label --queue random --eval {eval}` draws what to label")
+        };
         return Err(unusable(format!(
-            "no transcript of {} has a label of {} that counts; `dicta label --queue random --eval {}` draws what to label",
+            "no transcript of {} has a label of {} that counts; {next}",
             part.as_str(),
             file.eval_name(),
-            file.eval
         )));
     }
     Ok(labels.into_values().collect())

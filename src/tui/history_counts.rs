@@ -107,7 +107,8 @@ fn compare_since(
     let mut evals = vec![None; newest.state.header.evals.len()];
     let figures = compute_paired_figures(&paired, Confidence::P95);
     for (eval, figures) in paired.iter().zip(figures) {
-        if let Some(slot) = evals.get_mut(eval.position) {
+        let slot = eval.position.and_then(|position| evals.get_mut(position));
+        if let Some(slot) = slot {
             *slot = Some(figures);
         }
     }
@@ -204,7 +205,8 @@ fn add_figures(
     };
     let figures = compute_paired_figures(&paired, Confidence::P95);
     for (eval, figures) in paired.iter().zip(figures) {
-        if let Some(counts) = tally.evals.get_mut(eval.position) {
+        let counts = eval.position.and_then(|at| tally.evals.get_mut(at));
+        if let Some(counts) = counts {
             counts.interval = interval(&eval.labels);
             counts.paired = before.is_some().then_some(figures);
         }

@@ -166,7 +166,7 @@ pub(super) fn find_retiring_models(
             // A judge of another file has no place in dicta.yaml.
             let at = format!("/judges/{}/model", escape_pointer_step(name));
             let message = format!(
-                "the provider retires {} on {}, as a copy of {} states (copy of {RETIREMENTS_READ} or before; check the page); \
+                "{} has the retirement date {}, as a copy of {} states (copy of {RETIREMENTS_READ} or before; check the page); \
                  `dicta migrate --from {name} --to NEW` compares a new judge with this one",
                 judge.model, end.date, end.source
             );
@@ -209,7 +209,7 @@ pub(super) fn find_retiring_eval_models(
             // The judges of a panel would repeat the warning.
             for end in ends.take(1) {
                 let message = format!(
-                    "eval {}: the provider retires {model} on {}, as a copy of {} states (copy of {RETIREMENTS_READ} or before; \
+                    "eval {}: {model} has the retirement date {}, as a copy of {} states (copy of {RETIREMENTS_READ} or before; \
                      check the page); `dicta variants` compares another `model` with it",
                     eval.id, end.date, end.source
                 );

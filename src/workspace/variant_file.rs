@@ -13,7 +13,7 @@ use crate::diag::yaml::{self, YamlDoc, describe_value};
 use crate::diag::{Diagnostic, Severity, find_nearest};
 use crate::handlers::EvalTypeRegistry;
 use crate::model::make_visible;
-use crate::rubric::{EvalTypeCatalog as _, EvalValue, Rubric, find_eval_value, set_eval_values};
+use crate::rubric::{EvalTypeCatalog as _, EvalValue, Rubric, find_part_of_value, set_eval_values};
 
 /// The keys that a variant may override, and whether each is an entry of `params`.
 const OVERRIDES: &[(&str, bool)] = &[
@@ -236,8 +236,8 @@ impl VariantFile {
         };
         let entry = format!("/variants/{number}");
         let located = errors.map(|problem| {
-            let key = self.find_key(variant, edited, problem);
-            let place = key.map_or_else(|| entry.clone(), |key| format!("{entry}/{}", escape(key)));
+            let part = self.find_part(variant, edited, problem);
+            let place = format!("{entry}{}", part.unwrap_or_default());
             Diagnostic {
                 help: problem.help.clone(),
                 ..doc.error(&place, problem.code, explain(problem))
@@ -246,19 +246,19 @@ impl VariantFile {
         VariantError::Problems(located.collect())
     }
 
-    /// Returns the key of a variant whose value has a problem; `None` if the problem is elsewhere.
-    fn find_key<'v>(
+    /// Returns the pointer of the value with a problem below its variant; `None` if the problem is elsewhere.
+    fn find_part(
         &self,
-        variant: &'v Variant,
+        variant: &Variant,
         edited: &Arc<str>,
         problem: &Diagnostic,
-    ) -> Option<&'v str> {
+    ) -> Option<String> {
         let byte = problem.span.as_ref()?.bytes.start;
-        let found = variant.values.iter().find(|value| {
-            let place = find_eval_value(edited, &self.rubric.path, &self.eval, value);
-            place.is_some_and(|place| (place.start..=place.end).contains(&byte))
-        });
-        found.map(|value| value.key.as_str())
+        let path = &self.rubric.path;
+        variant.values.iter().find_map(|value| {
+            let part = find_part_of_value(edited, path, &self.eval, value, byte)?;
+            Some(format!("/{}{part}", escape(&value.key)))
+        })
     }
 }
 

@@ -150,9 +150,18 @@ fn population_is_chosen_by_a_filter_that_does_not_depend_on_outcomes() {
         "jsonl",
     ]);
     assert_eq!(rows(&part)[0]["covered"], 10, "{}", text(&part.stderr));
-    let refused = test_dir.dicta(&["agree", "--population", "outcome:fail"]);
-    assert_eq!(refused.status.code(), Some(2));
-    assert!(text(&refused.stderr).contains("depends on outcomes"));
+    for (filter, why) in [
+        ("outcome:fail", "depends on outcomes"),
+        ("passed:no", "--population: unknown key `passed`"),
+        ("eval:nmes", "did you mean `names`?"),
+        ("tag:absent", "`tag:absent` selects no decision"),
+    ] {
+        let refused = test_dir.dicta(&["agree", "--population", filter]);
+        assert_eq!(refused.status.code(), Some(2), "{filter}");
+        let said = text(&refused.stderr);
+        assert!(said.contains(why), "{filter}: {said}");
+        assert!(!said.contains("--where"), "{filter}: {said}");
+    }
 }
 
 #[test]

@@ -345,6 +345,24 @@ fn merged_labels_of_several_people_are_counted_and_conflicts_are_listed() {
         raters.contains("\nclosed with the cause rubric: 1\n"),
         "{raters}"
     );
+    let stray = test_dir.write(
+        "stray.txt",
+        concat!(
+            "{\"transcript\":\"nope\",\"rubric\":\"r\",\"eval\":\"hello\",\"passed\":true,\"by\":\"bo\"}\n",
+            "{\"transcript\":\"one\",\"rubric\":\"r\",\"eval\":\"helo\",\"passed\":true,\"by\":\"bo\"}\n",
+        ),
+    );
+    let strays = text(
+        &test_dir
+            .dicta(&["labels", "merge", &stray.display().to_string()])
+            .stdout,
+    );
+    for name in ["stray.txt:1: nope/r/hello", "stray.txt:2: one/r/helo"] {
+        assert!(
+            strays.contains(&format!("{name} names no decision of this workspace")),
+            "{strays}"
+        );
+    }
     let torn = test_dir.write("torn.jsonl", "\n{\"torn\n");
     let refused = test_dir.dicta(&["labels", "merge", &torn.display().to_string()]);
     assert_eq!(refused.status.code(), Some(2));

@@ -51,4 +51,5 @@ mod single_commands;
 mod tool_calls;
 mod tools_yaml;
 mod trust;
+mod variant_parts;
 mod variants;

@@ -93,7 +93,7 @@ fn retiring_model_of_an_eval_and_a_reply_of_another_model_are_warnings() {
     let checked = test_dir.dicta(&["check"]);
     let all = text(&checked.stdout) + &text(&checked.stderr);
     assert!(
-        all.contains("eval polite: the provider retires o3-mini on 2026-10-23"),
+        all.contains("eval polite: o3-mini has the retirement date 2026-10-23"),
         "{all}"
     );
     for (dialect, provider) in [

@@ -231,8 +231,8 @@ fn bad_variants_are_refused_with_the_nearest_name_and_nothing_is_spent() {
     for (entry, column) in [
         ("criteria: ''", 46),
         ("repeat: none", 44),
-        // A limit inside a value has the place of its variant.
-        ("shots: { pass: 30 }", 25),
+        ("shots: { pass: 30 }", 51),
+        ("shots: { pass: 1, fail: [2] }", 60),
     ] {
         let why = one(entry);
         assert!(why.contains("variant b loads no rubric: "), "{why}");
@@ -273,6 +273,29 @@ fn bad_variants_are_refused_with_the_nearest_name_and_nothing_is_spent() {
         std::fs::read_to_string(test_dir.path().join("r.yaml")).expect("text"),
         RUBRIC
     );
+}
+
+#[test]
+fn variant_with_a_leaking_shot_is_not_written() {
+    let server = pupil();
+    let test_dir = workspace(&server);
+    let parts = test_dir.dicta(&["variants", "v.yaml", "--dry-run"]);
+    assert_eq!(parts.status.code(), Some(0), "{}", text(&parts.stderr));
+    let stored = std::fs::read_to_string(test_dir.path().join("labels.split.jsonl")).expect("text");
+    let of_test = stored
+        .lines()
+        .find(|line| line.contains("\"test\""))
+        .expect("one");
+    let of_test: Value = serde_json::from_str(of_test).expect("JSON");
+    let id = of_test["transcript"].as_str().expect("an id");
+    let leaking = format!("eval: colour\nvariants: [{{ name: a, shots: {{ pick: [{id}] }} }}]\n");
+    test_dir.write("leak.yaml", &leaking);
+    let took = test_dir.dicta(&["variants", "leak.yaml", "--take", "a"]);
+    let why = text(&took.stderr);
+    assert_eq!(took.status.code(), Some(2), "{why}");
+    assert!(why.contains(id) && why.contains("stays as it is"), "{why}");
+    let rubric = std::fs::read_to_string(test_dir.path().join("r.yaml")).expect("text");
+    assert_eq!(rubric, RUBRIC);
 }
 
 #[test]
@@ -374,6 +397,43 @@ fn shots_are_marked_in_lines_and_tables() {
         let written = std::fs::read_to_string(test_dir.path().join(file)).expect("written");
         assert_eq!(written.matches(mark).count(), 2, "{written}");
     }
+    // Both marks are on the root span and on its verdict. Tables of Markdown and annotations list only what failed.
+    let exported = test_dir.dicta(&["export", "@", "--format", "otlp", "-o", "spans.json"]);
+    assert_eq!(
+        exported.status.code(),
+        Some(0),
+        "{}",
+        text(&exported.stderr)
+    );
+    let failed = lines
+        .lines()
+        .filter(|line| line.contains("\"shot\":true") && line.contains("\"outcome\":\"fail\""));
+    assert_eq!(failed.count(), 1, "{lines}");
+    let again = test_dir.dicta(&[
+        "run",
+        "--yes",
+        "-q",
+        "--format",
+        "github",
+        "-o",
+        "cases.xml",
+        "-o",
+        "run.md",
+    ]);
+    test_dir.write("run.txt", &text(&again.stdout));
+    for (file, mark, count) in [
+        ("spans.json", "\"dicta.shot\"", 4),
+        (
+            "cases.xml",
+            "<property name=\"dicta.shot\" value=\"true\"/>",
+            2,
+        ),
+        ("run.md", " (shot) |", 1),
+        ("run.txt", " (shot)::", 1),
+    ] {
+        let written = std::fs::read_to_string(test_dir.path().join(file)).expect("written");
+        assert_eq!(written.matches(mark).count(), count, "{file}: {written}");
+    }
     // The lines alone keep the mark: their labels of shots measure nothing, too.
     test_dir.write("lines.jsonl", &lines);
     let agree = test_dir.dicta(&["agree", "lines.jsonl", "--format", "jsonl"]);
@@ -436,91 +496,6 @@ fn taken_criteria_keep_their_labels_after_a_confirmation_that_shows_no_sealed_an
     assert!(
         after["debug"]["counts"]["true_pass"].as_f64() > Some(0.0),
         "{after}"
-    );
-}
-
-#[test]
-fn criteria_as_evals_of_their_own_keep_the_labels_of_the_whole() {
-    // The second criterion fails what is not reddish.
-    let server = WireServer::answering(Dialect::Openai, |request| {
-        let body = &request.body;
-        let judged = colour(body.rsplit("begin transcript").next().unwrap_or_default());
-        let asked = ["Is an answer", "Is reddish"]
-            .into_iter()
-            .filter(|criterion| body.contains(criterion));
-        let parts: Vec<Value> = (1..)
-            .zip(asked)
-            .map(|(index, criterion)| {
-                let passed = criterion != "Is reddish" || judged == "reddish";
-                json!({"index": index, "reasoning": "As scripted.", "passed": passed})
-            })
-            .collect();
-        let verdict = json!({"citations": [], "reasoning": "As scripted.", "criteria": parts});
-        Reply::text(verdict.to_string())
-    });
-    let test_dir = workspace(&server);
-    let list = RUBRIC.replace("llm_judge", "binary_rubric").replace(
-        "criteria: Has the right colour.",
-        "criteria: [Is an answer, Is reddish]",
-    );
-    test_dir.write("r.yaml", &list);
-    let confirmed = test_dir.dicta(&["labels", "confirm", "--all", "--without-digest"]);
-    assert_eq!(
-        confirmed.status.code(),
-        Some(0),
-        "{}",
-        text(&confirmed.stderr)
-    );
-    test_dir.write(
-        "g.yaml",
-        "eval: colour\nvariants: [{ name: base }, { name: each, grouping: per_criterion }]\n",
-    );
-    let took = test_dir.dicta(&["variants", "g.yaml", "--take", "each"]);
-    assert!(
-        text(&took.stdout).contains("labels stay on r/colour"),
-        "{} {}",
-        text(&took.stdout),
-        text(&took.stderr)
-    );
-    // The file that was taken still measures, on the labels of the whole.
-    let priced = test_dir.dicta(&["variants", "g.yaml", "--dry-run"]);
-    assert_eq!(priced.status.code(), Some(0), "{}", text(&priced.stderr));
-    let checked = test_dir.dicta(&["check", "--strict"]);
-    assert!(
-        !(text(&checked.stdout) + &text(&checked.stderr)).contains("for the eval `colour`"),
-        "{}",
-        text(&checked.stderr)
-    );
-    let run = test_dir.dicta(&["run", "-q", "--yes", "--format", "jsonl"]);
-    assert_eq!(
-        run.status.code(),
-        Some(1),
-        "{} {}",
-        text(&run.stdout),
-        text(&run.stderr)
-    );
-    let agree = test_dir.dicta(&["agree", "--format", "jsonl"]);
-    let whole: Vec<Value> = text(&agree.stdout)
-        .lines()
-        .map(|line| serde_json::from_str(line).expect("JSON"))
-        .filter(|line: &Value| line["eval"] == "colour")
-        .collect();
-    let [whole] = &whole[..] else {
-        panic!("one line for the whole: {}", text(&agree.stdout));
-    };
-    let counts = &whole["debug"]["counts"];
-    assert!(
-        counts["true_pass"].as_f64().is_some_and(|n| n > 3.0),
-        "{whole}"
-    );
-    for wrong in ["false_pass", "false_fail"] {
-        assert_eq!(counts[wrong].as_f64(), Some(0.0), "{whole}");
-    }
-    let pruned = test_dir.dicta(&["labels", "prune", "--dry-run"]);
-    assert!(
-        text(&pruned.stderr).contains("every label"),
-        "{}",
-        text(&pruned.stderr)
     );
 }
 

@@ -9,7 +9,8 @@ use super::interval::{Confidence, Figure, Interval, Undefined};
 use super::mover::{Limits, Part, mover_share, mover_sum};
 use super::plan::smoothed_share;
 use super::proportion::{
-    finite_continuous_interval, finite_wilson_interval, superpopulation_interval,
+    finite_continuous_interval, finite_modified_interval, finite_wilson_interval,
+    superpopulation_interval,
 };
 use super::stratified::{StratifiedMean, StratumMoments, stratified_mean};
 
@@ -77,23 +78,23 @@ impl SampledPopulation {
 
     /// Returns the share of verdicts that the label agrees with.
     pub fn agreement(&self, confidence: Confidence) -> Estimate {
-        let parts = self.cells.iter();
-        let limits = mover_sum(parts.map(|cell| self.class_part(cell, cell.verdict, confidence)));
         let point = self.weighted_table().agreement();
-        self.estimate(point, limits.interval, self.covered() as f64, confidence)
+        let intervals = CellIntervals::BOTH.map(|cells| {
+            let parts = self.cells.iter();
+            let parts = parts.map(|cell| self.class_part(cell, cell.verdict, cells, confidence));
+            mover_sum(parts).interval
+        });
+        self.estimate(point, intervals, self.covered() as f64, confidence)
     }
 
     /// Returns the share of items whose label is a pass: the judged pass rate corrected by the labels.
     pub fn corrected_rate(&self, confidence: Confidence) -> Estimate {
-        let parts = self.cells.iter();
-        let limits = mover_sum(parts.map(|cell| self.class_part(cell, true, confidence)));
+        let intervals = CellIntervals::BOTH.map(|cells| {
+            let parts = self.cells.iter();
+            mover_sum(parts.map(|cell| self.class_part(cell, true, cells, confidence))).interval
+        });
         let items = self.covered() as f64;
-        self.estimate(
-            self.difference_estimate(),
-            limits.interval,
-            items,
-            confidence,
-        )
+        self.estimate(self.difference_estimate(), intervals, items, confidence)
     }
 
     /// Returns the share of items whose label is a pass, for a label that is often rare, such as a failure mode.
@@ -108,16 +109,12 @@ impl SampledPopulation {
                 cell.population,
                 confidence,
             ),
-            ..self.class_part(cell, true, confidence)
+            ..self.class_part(cell, true, CellIntervals::Population, confidence)
         });
-        let limits = mover_sum(parts);
+        let interval = mover_sum(parts).interval;
         let items = self.covered() as f64;
-        self.estimate(
-            self.difference_estimate(),
-            limits.interval,
-            items,
-            confidence,
-        )
+        let intervals = [interval, interval];
+        self.estimate(self.difference_estimate(), intervals, items, confidence)
     }
 
     /// Returns the corrected rate with its standard error, for export. Its t interval is too narrow for few labels.
@@ -164,16 +161,17 @@ impl SampledPopulation {
         } else {
             (table.tnr(), table.label_fails())
         };
-        let sum_over = |verdict: bool| -> Limits {
+        let sum_over = |verdict: bool, intervals: CellIntervals| -> Limits {
             let cells = self.cells.iter().filter(|cell| cell.verdict == verdict);
-            mover_sum(cells.map(|cell| self.class_part(cell, class, confidence)))
+            mover_sum(cells.map(|cell| self.class_part(cell, class, intervals, confidence)))
         };
-        let interval = mover_share(sum_over(class), sum_over(!class));
+        let intervals = CellIntervals::BOTH
+            .map(|intervals| mover_share(sum_over(class, intervals), sum_over(!class, intervals)));
         let of_class = |cell: &SamplingCell| {
             let passes = cell.label_passes;
             if class { passes } else { cell.labels - passes }
         };
-        let estimate = self.estimate(point, interval, items, confidence);
+        let estimate = self.estimate(point, intervals, items, confidence);
         Estimate {
             labels: self.labels_of(class),
             effective_labels: self.effective(of_class),
@@ -182,20 +180,30 @@ impl SampledPopulation {
     }
 
     /// Returns the share of items of a cell with labels of a class, as a part of a sum over the population.
-    fn class_part(&self, cell: &SamplingCell, class: bool, confidence: Confidence) -> Part {
+    fn class_part(
+        &self,
+        cell: &SamplingCell,
+        class: bool,
+        intervals: CellIntervals,
+        confidence: Confidence,
+    ) -> Part {
         let of_class = if class {
             cell.label_passes
         } else {
             cell.labels - cell.label_passes
         };
         let share = cell.label_pass_share();
+        let interval_of = match intervals {
+            CellIntervals::Population => finite_wilson_interval,
+            CellIntervals::Further => finite_modified_interval,
+        };
         Part {
             weight: cell.population as f64 / self.covered() as f64,
             point: share.map_or(
                 UNKNOWN_SHARE,
                 |share| if class { share } else { 1.0 - share },
             ),
-            interval: finite_wilson_interval(of_class, cell.labels, cell.population, confidence),
+            interval: interval_of(of_class, cell.labels, cell.population, confidence),
         }
     }
 
@@ -222,23 +230,28 @@ impl SampledPopulation {
         Ok(rate.sum::<f64>().clamp(0.0, 1.0))
     }
 
-    /// Returns an estimate. `items` is the number of items of the population that the figure is about.
+    /// Returns an estimate from the intervals of [`CellIntervals::BOTH`]. `items` is the number of items of the population
+    /// that the figure is about.
     fn estimate(
         &self,
         point: Figure,
-        interval: Interval,
+        intervals: [Interval; 2],
         items: f64,
         confidence: Confidence,
     ) -> Estimate {
         // The point leaves empty cells out; the interval does not.
-        let interval = point.map_or(Interval::SHARES, |point| {
-            interval.clamped(Interval::SHARES).including(point)
+        let [interval, wider] = intervals.map(|interval| {
+            point.map_or(Interval::SHARES, |point| {
+                interval.clamped(Interval::SHARES).including(point)
+            })
         });
         Estimate {
             point,
             interval,
             further: point.map_or(Interval::SHARES, |point| {
-                superpopulation_interval(point, interval, items, confidence)
+                superpopulation_interval(point, wider, items, confidence)
+                    .including(interval.lower)
+                    .including(interval.upper)
             }),
             labels: self.labels(),
             effective_labels: self.effective(|cell| cell.labels),
@@ -259,6 +272,20 @@ impl SampledPopulation {
             0.0
         }
     }
+}
+
+/// The intervals of the cells.
+#[derive(Debug, Clone, Copy)]
+enum CellIntervals {
+    /// Wilson's, for figures of the population.
+    Population,
+    /// With wider limits for rare labels, for figures of further items. Otherwise, a cell with one error among its labels
+    /// gives TNR a too narrow interval.
+    Further,
+}
+
+impl CellIntervals {
+    const BOTH: [Self; 2] = [Self::Population, Self::Further];
 }
 
 /// Returns the number of items that a label of the cell represents.

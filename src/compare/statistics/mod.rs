@@ -67,7 +67,8 @@ pub use prevalence::{RoganGladen, rogan_gladen, shows_rogan_gladen};
 pub use probability::{area_under_roc, brier_score, expected_calibration_error};
 pub use proportion::{
     clopper_pearson_interval, continuous_wilson_interval, finite_continuous_interval,
-    finite_wilson_interval, jeffreys_interval, superpopulation_interval, wilson_interval,
+    finite_modified_interval, finite_wilson_interval, jeffreys_interval, superpopulation_interval,
+    wilson_interval,
 };
 pub use raters::{AlphaMetric, fleiss_kappa, krippendorff_alpha, randolph_kappa};
 pub use sampling::{

@@ -119,8 +119,19 @@ pub struct VerdictStratum {
 }
 
 impl VerdictStratum {
-    fn pass_share(self) -> f64 {
-        smoothed_share(self.label_passes, self.labels)
+    /// Returns the expected share of label passes. Without a label, it is that of a judge with a TPR and TNR of 0.9.
+    fn pass_share(self, verdict: bool) -> f64 {
+        match (self.labels, verdict) {
+            (0, true) => EXPECTED_SHARE,
+            (0, false) => 1.0 - EXPECTED_SHARE,
+            _ => smoothed_share(self.label_passes, self.labels),
+        }
+    }
+
+    /// Returns how many items a draw takes at least. TPR and TNR need labels of both verdicts.
+    fn least_draws(self) -> u64 {
+        let wanted = MIN_LABELS_PER_STRATUM as u64;
+        wanted.saturating_sub(self.labels).min(self.available)
     }
 }
 
@@ -139,15 +150,24 @@ pub struct DrawSuggestion {
     pub is_enough: bool,
 }
 
-/// Returns the smallest draw by verdict that is expected to give the missing labels of both classes.
+/// Returns the smallest draw by verdict that is expected to give the missing labels of both classes. Each verdict has 10
+/// labels then, if it has the items: without one, neither TPR nor TNR has an interval of use.
 pub fn suggest_draws(
     missing_passes: u64,
     missing_fails: u64,
     judged_passes: VerdictStratum,
     judged_fails: VerdictStratum,
 ) -> DrawSuggestion {
-    let (share_of_passed, share_of_failed) =
-        (judged_passes.pass_share(), judged_fails.pass_share());
+    if missing_passes == 0 && missing_fails == 0 {
+        return DrawSuggestion {
+            is_enough: true,
+            ..DrawSuggestion::default()
+        };
+    }
+    let (share_of_passed, share_of_failed) = (
+        judged_passes.pass_share(true),
+        judged_fails.pass_share(false),
+    );
     let suggest = |passed: u64, failed: u64| {
         let (n, m) = (passed as f64, failed as f64);
         let expected_passes = n * share_of_passed + m * share_of_failed;
@@ -164,7 +184,7 @@ pub fn suggest_draws(
     };
     let all = suggest(judged_passes.available, judged_fails.available);
     let mut best = all;
-    for failed in 0..=judged_fails.available {
+    for failed in judged_fails.least_draws()..=judged_fails.available {
         let needs = |missing: u64, from_failed: f64, share: f64| {
             let rest = missing as f64 - failed as f64 * from_failed;
             if rest <= 0.0 {
@@ -173,11 +193,13 @@ pub fn suggest_draws(
                 round_up(rest / share - 1e-9)
             }
         };
-        let passed = needs(missing_passes, share_of_failed, share_of_passed).max(needs(
-            missing_fails,
-            1.0 - share_of_failed,
-            1.0 - share_of_passed,
-        ));
+        let passed = needs(missing_passes, share_of_failed, share_of_passed)
+            .max(needs(
+                missing_fails,
+                1.0 - share_of_failed,
+                1.0 - share_of_passed,
+            ))
+            .max(judged_passes.least_draws());
         let size = |draw: &DrawSuggestion| draw.from_judged_passes + draw.from_judged_fails;
         if passed <= judged_passes.available {
             let draw = suggest(passed, failed);

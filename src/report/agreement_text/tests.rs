@@ -98,9 +98,20 @@ fn details_of_very_few_labels_show_no_bare_number() {
 fn answer_names_the_missing_labels_and_then_both_intervals() {
     let by_hand = figures(&[(true, Some(true), 9)], false);
     assert!(answer_whether_good(&by_hand).contains("no label was drawn by chance"));
+    assert_eq!(find_next_step(&by_hand), Some(AgreementStep::Draw));
+    let mut drifted = figures(&[(true, None, 9)], true);
+    drifted.to_confirm = 9;
+    assert!(answer_whether_good(&drifted).contains("wait for a confirmation"));
+    assert_eq!(find_next_step(&drifted), Some(AgreementStep::Confirm));
+    assert!(describe_label_gaps(&drifted)[0].contains("without a label that counts"));
+    assert_eq!(
+        describe_details(&figures(&[(true, None, 9)], true)),
+        [""; 0]
+    );
     let unlabelled = figures(&[(true, None, 9)], true);
     assert!(answer_whether_good(&unlabelled).contains("the drawn decisions have no labels"));
     let few = figures(&[(true, Some(true), 30), (false, Some(false), 5)], true);
+    assert_eq!(find_next_step(&few), Some(AgreementStep::DrawMore));
     let answer = answer_whether_good(&few);
     assert!(
         answer.ends_with("15 more label fails are needed"),
@@ -113,6 +124,19 @@ fn answer_names_the_missing_labels_and_then_both_intervals() {
         "yes by the usual measure, because TPR and TNR are at least 0.90: on further transcripts like these, the judge passes \
          94 to 100 % of what should pass, and fails 91 to 100 % of what should fail"
     );
+    // Enough label passes show a no, whatever the few label fails say.
+    let bad = [
+        (true, Some(true), 10),
+        (false, Some(true), 30),
+        (false, Some(false), 5),
+    ];
+    let found = figures(&bad, true);
+    let answer = answer_whether_good(&found);
+    assert!(
+        answer.starts_with("no by the usual measure, because TPR is under 0.80: "),
+        "{answer}"
+    );
+    assert_eq!(find_next_step(&found), None);
     // All are right, and 20 label fails show less.
     let few = [(true, Some(true), 40), (false, Some(false), 20)];
     let answer = answer_whether_good(&figures(&few, true));

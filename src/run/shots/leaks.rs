@@ -12,8 +12,8 @@ use crate::model::{SplitPart, make_visible};
 
 /// The largest number of leaks in one message.
 const MAX_NAMED_LEAKS: usize = 3;
-/// The number of other transcripts with a message from which it counts as a stock phrase, such as a refusal. A shot
-/// with a stock phrase reveals nothing about one of them.
+/// The number of other transcripts with a message from which it counts as a stock phrase, such as a greeting. A judged
+/// answer is never a stock phrase, because the shot shows its verdict.
 const STOCK_PHRASE_TRANSCRIPTS: usize = 5;
 
 /// A chosen shot with the texts that no measured transcript may repeat.
@@ -28,6 +28,8 @@ pub(super) struct GuardedShot {
     whole: ComparedText,
     /// Each message that the prompt shows, and the note.
     messages: Vec<ComparedMessage>,
+    /// True if the label is about the whole conversation.
+    is_session: bool,
 }
 
 /// A transcript that a shot repeats.
@@ -41,9 +43,9 @@ struct Repeated {
 /// The transcripts that one shot repeats.
 #[derive(Default)]
 struct RepeatedByShot {
-    /// The transcripts that it repeats as a whole.
-    whole: Vec<Repeated>,
-    /// The transcripts that have one of its messages, by position of the message. At most
+    /// The transcripts that it repeats as a whole, or whose judged answer it repeats.
+    certain: Vec<Repeated>,
+    /// The transcripts that have another one of its messages, by position of the message. At most
     /// [`STOCK_PHRASE_TRANSCRIPTS`] of each.
     messages: BTreeMap<usize, Vec<Repeated>>,
 }
@@ -69,6 +71,7 @@ impl GuardedShot {
             shown: ComparedText::of_messages(shown),
             whole: ComparedText::of_transcript(&shot.transcript),
             messages,
+            is_session: shot.judged_message.is_none(),
         }
     }
 
@@ -94,6 +97,19 @@ impl GuardedShot {
             .or_else(|| self.whole.find_likeness(text))?;
         Some(format!("their texts are nearly equal ({why})"))
     }
+
+    /// Returns why one of its messages repeats a message of another transcript, and if one of the two is judged.
+    fn find_message(
+        &self,
+        own: &ComparedMessage,
+        others: &[ComparedMessage],
+    ) -> Option<(bool, &'static str)> {
+        let repeats = others.iter().filter_map(|other| {
+            let is_judged = own.is_judged(self.is_session) || other.is_judged(self.is_session);
+            Some((is_judged, own.find_repeat(other)?))
+        });
+        repeats.max_by_key(|(is_judged, _)| *is_judged)
+    }
 }
 
 impl RepeatedByShot {
@@ -108,7 +124,7 @@ impl RepeatedByShot {
     fn finish(self) -> Vec<Repeated> {
         let messages = self.messages.into_values();
         let rare = messages.filter(|known| known.len() < STOCK_PHRASE_TRANSCRIPTS);
-        let mut all: Vec<Repeated> = self.whole.into_iter().chain(rare.flatten()).collect();
+        let mut all: Vec<Repeated> = self.certain.into_iter().chain(rare.flatten()).collect();
         all.sort_by(|one, other| one.id.cmp(&other.id));
         all.dedup_by(|one, other| one.id == other.id);
         all
@@ -153,14 +169,18 @@ impl<'c> LeakGuard<'c> {
                 why,
             };
             if let Some(why) = shot.find_likeness(&read.group, &text) {
-                found.whole.push(repeated(why));
+                found.certain.push(repeated(why));
                 continue;
             }
             for (at, own) in shot.messages.iter().enumerate() {
-                let why = messages.iter().find_map(|other| own.find_repeat(other));
-                if let Some(why) = why {
-                    let why = format!("a message of both is nearly equal ({why})");
-                    found.add_message(at, repeated(why));
+                let Some((is_judged, why)) = shot.find_message(own, &messages) else {
+                    continue;
+                };
+                let repeated = repeated(format!("a message of both is nearly equal ({why})"));
+                if is_judged {
+                    found.certain.push(repeated);
+                } else {
+                    found.add_message(at, repeated);
                 }
             }
         }
@@ -215,7 +235,7 @@ fn describe_leaks(shot: &GuardedShot, leaks: &[Repeated]) -> Option<ShotProblem>
     Some(ShotProblem {
         place: Some(shot.place),
         why: format!(
-            "the shots of {}: `{}` cannot be a shot, because {}{more}; choose other shots with `pick`, or give both \
+            "the shots of {}: `{}` cannot be a shot, because {}{more}; choose other shots with `pick` or `seed`, or give both \
              transcripts the same `metadata.group` before the split is stored",
             shot.eval,
             make_visible(&shot.id, false),

@@ -122,6 +122,8 @@ pub(super) struct ComparedMessage {
     is_answer: bool,
     /// True for the last message of the assistant, which most evals judge.
     is_last_answer: bool,
+    /// True for an answer with at least half of the words that the assistant wrote.
+    is_half_of_answers: bool,
     text: ComparedText,
 }
 
@@ -131,17 +133,25 @@ impl ComparedMessage {
     pub(super) fn list(messages: &[TranscriptMessage<'_>], range: Range<usize>) -> Vec<Self> {
         let is_answer = |message: &TranscriptMessage<'_>| message.role == MessageRole::Assistant;
         let last = messages.iter().rposition(is_answer);
-        let own = messages
+        let mut all: Vec<Self> = messages
             .iter()
             .enumerate()
-            .filter(|(at, _)| range.contains(at));
-        own.map(|(at, message)| Self {
-            is_answer: is_answer(message),
-            is_last_answer: last == Some(at),
-            text: ComparedText::of_messages(std::slice::from_ref(message)),
-        })
-        .filter(Self::is_long_enough)
-        .collect()
+            .map(|(at, message)| Self {
+                is_answer: is_answer(message),
+                is_last_answer: last == Some(at),
+                is_half_of_answers: false,
+                text: ComparedText::of_messages(std::slice::from_ref(message)),
+            })
+            .collect();
+        let answers = all.iter().filter(|message| message.is_answer);
+        let words: usize = answers.map(|answer| answer.text.words.len()).sum();
+        for message in all.iter_mut().filter(|message| message.is_answer) {
+            message.is_half_of_answers = 2 * message.text.words.len() >= words;
+        }
+        let all = all.into_iter().enumerate();
+        all.filter(|(at, message)| range.contains(at) && message.is_long_enough())
+            .map(|(_, message)| message)
+            .collect()
     }
 
     /// Prepares a person's note; `None` for a short one.
@@ -149,6 +159,7 @@ impl ComparedMessage {
         let note = Self {
             is_answer: true,
             is_last_answer: false,
+            is_half_of_answers: false,
             text: ComparedText::new(note),
         };
         note.is_long_enough().then_some(note)
@@ -157,6 +168,12 @@ impl ComparedMessage {
     /// Removes the grams that most transcripts share.
     pub(super) fn remove_common(&mut self, common: &CommonGrams) {
         self.text.remove_common(common);
+    }
+
+    /// Returns true if an eval decides mostly about this message: an answer with half of what the assistant wrote, or the
+    /// last answer. An eval of a whole conversation does not, because its last answer is often a stock phrase.
+    pub(super) const fn is_judged(&self, is_session: bool) -> bool {
+        self.is_half_of_answers || (self.is_last_answer && !is_session)
     }
 
     /// Returns the rule by which one message repeats the other, as a phrase; `None` if it does not, or if both are

@@ -287,7 +287,7 @@ fn answer_copied_under_another_question_is_a_leak_in_dev_and_a_copy_in_train() {
 
 #[test]
 fn common_questions_greetings_and_stock_phrases_are_no_leaks() {
-    let refusal = "I am sorry, but I cannot help with this request because our rules forbid it";
+    let greeting = "Hello and welcome to the help desk, please tell us how we can help you today";
     let question = "Which parcel is it that has not come until today, and where was it seen last?";
     let shot = id_in(RULE, SplitPart::Train, "shot");
     let shots = format!("{{ pick: [{shot}] }}");
@@ -313,13 +313,51 @@ fn common_questions_greetings_and_stock_phrases_are_no_leaks() {
         render("Yes, it is.", &[exchange(&dev(0), &own(0), "Yes, it is.")]),
         Ok(())
     );
-    // A phrase of many transcripts. Of few, it is a copy.
-    let many = |count: usize| -> Vec<String> {
-        let refused = (0..count).map(|at| exchange(&dev(at), &own(at), refusal));
-        refused.collect()
+    // A phrase of many transcripts, before their last answer. Of few, it is a copy.
+    let talk = |id: &str, said: &str, answer: &str| {
+        let messages = json!([
+            {"role": "user", "content": "Hello?"}, {"role": "assistant", "content": said},
+            {"role": "user", "content": "And now?"}, {"role": "assistant", "content": answer},
+        ]);
+        json!({"id": id, "messages": messages}).to_string()
     };
-    assert_eq!(render(refusal, &many(5)), Ok(()));
-    assert!(render(refusal, &many(4)).is_err());
+    let render_talk = |count: usize| {
+        let mut records = vec![talk(&shot, greeting, &own_words("said").join(" "))];
+        records.extend((0..count).map(|at| talk(&dev(at), greeting, &own(at))));
+        let world = World::new(RULE, 6, &shots, &records);
+        world.label(&shot, true);
+        world.render().map(|_| ())
+    };
+    assert_eq!(render_talk(5), Ok(()));
+    assert!(render_talk(4).is_err());
+}
+
+#[test]
+fn answer_planted_in_many_transcripts_is_a_leak_until_most_have_it() {
+    let refusal = "I am sorry, but I cannot help with this request because our rules forbid it";
+    let shot = id_in(RULE, SplitPart::Train, "shot");
+    let shots = format!("{{ pick: [{shot}] }}");
+    let dev = |at: usize| id_in(RULE, SplitPart::Dev, &format!("d{at}x"));
+    let render = |others: usize, planted: usize| {
+        let own = |at: usize| own_words(&dev(at)).join(" ");
+        let mut records = vec![exchange(&shot, &own_words("asked").join(" "), refusal)];
+        records.extend((0..planted).map(|at| exchange(&dev(at), &own(at), refusal)));
+        let world = World::new(RULE, others, &shots, &records);
+        world.label(&shot, true);
+        world.render().map(|_| ())
+    };
+    for planted in [1, 4, 5, 12] {
+        let why = render(20, planted).expect_err("a leak");
+        assert!(why.contains(&format!("`{shot}` cannot be a shot")), "{why}");
+        let more = planted.saturating_sub(3);
+        assert_eq!(
+            why.contains(&format!("; and {more} more")),
+            more > 0,
+            "{why}"
+        );
+    }
+    // More than half of all transcripts have it, so it does not show a copy.
+    assert_eq!(render(6, 12), Ok(()));
 }
 
 #[test]

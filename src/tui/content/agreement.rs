@@ -6,8 +6,8 @@ use super::{ContentCx, empty_row, heading, styled_line};
 use crate::compare::statistics::SelfFlipRate;
 use crate::model::{make_visible, pluralize};
 use crate::report::agreement_text::{
-    answer_whether_good, describe_debug, describe_details, describe_label_gaps, describe_measured,
-    describe_people, describe_reference, has_labels,
+    AgreementStep, answer_whether_good, describe_debug, describe_details, describe_label_gaps,
+    describe_measured, describe_people, describe_reference, find_next_step, has_labels,
 };
 use crate::theme::Role;
 use crate::tui::state::App;
@@ -42,9 +42,15 @@ pub(crate) fn agreement_blocks(app: &App, eval: u32) -> Vec<TextBlock<'_>> {
         return vec![TextBlock::new("computing the figures …", Role::Muted)];
     };
     let mut out = figure_blocks(app, figures);
-    out.push(empty_row());
-    out.push(heading("details"));
-    out.extend(lines(describe_details(&figures.figures), Role::Text));
+    if let Some(step) = find_next_step(&figures.figures) {
+        out.insert(1, TextBlock::new(describe_next_step(step), Role::Key));
+    }
+    let details = describe_details(&figures.figures);
+    if !details.is_empty() {
+        out.push(empty_row());
+        out.push(heading("details"));
+        out.extend(lines(details, Role::Text));
+    }
     out.push(empty_row());
     out.push(heading("what the words mean"));
     let words = [
@@ -59,6 +65,20 @@ pub(crate) fn agreement_blocks(app: &App, eval: u32) -> Vec<TextBlock<'_>> {
             .map(|line| TextBlock::new(line, Role::Muted)),
     );
     out
+}
+
+/// Returns the keys that bring a better answer.
+const fn describe_next_step(step: AgreementStep) -> &'static str {
+    match step {
+        AgreementStep::Draw => {
+            "next: esc, then Q and random draw what to label; B hides the verdicts, p f u label"
+        }
+        AgreementStep::LabelDrawn => "next: esc, then Q goes on with the draw; p f u label",
+        AgreementStep::Confirm => {
+            "next: esc, then Q and to confirm list them; a confirms a label, p f u change it"
+        }
+        AgreementStep::DrawMore => "next: esc, then Q draws more; p f u label",
+    }
 }
 
 fn figure_blocks<'a>(app: &App, figures: &ScreenFigures) -> Vec<TextBlock<'a>> {

@@ -444,6 +444,12 @@ fn key_bar_leads_to_the_answer_whether_the_judge_is_good_enough() {
         "{}",
         app.screen()
     );
+    assert!(
+        app.screen()
+            .contains("next: esc, then Q and random draw what to label"),
+        "{}",
+        app.screen()
+    );
     app.keys("esc ?").type_in("good enough").settle();
     assert!(app.screen().contains("judge good?"), "{}", app.screen());
     app.keys("esc");

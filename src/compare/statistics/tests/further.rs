@@ -72,3 +72,39 @@ fn difference_of_completely_labelled_strata_has_tangos_interval_for_further_item
     let test = check_non_inferiority(&strata, 0.05).expect("labels");
     assert!(!test.is_shown, "{test:?}");
 }
+
+#[test]
+fn few_errors_of_a_cell_have_wider_limits_for_further_items() {
+    let [wilson, wider] = [finite_wilson_interval, finite_modified_interval];
+    // The mean of a Poisson count that is 1, 2 or 3 and more with a chance of 5 %.
+    for (hits, mean) in [(1, 0.051_293), (2, 0.355_362)] {
+        let found = wider(hits, 50, 1_000_000, P95);
+        assert!((found.lower - mean / 50.0).abs() < 1e-6, "{found:?}");
+        assert!(found.lower < wilson(hits, 50, 1_000_000, P95).lower);
+        let mirrored = wider(50 - hits, 50, 1_000_000, P95);
+        assert!((mirrored.upper - (1.0 - mean / 50.0)).abs() < 1e-6);
+    }
+    for hits in [0, 3, 25, 47, 50] {
+        assert_eq!(
+            wider(hits, 50, 1000, P95),
+            wilson(hits, 50, 1000, P95),
+            "{hits}"
+        );
+    }
+    let three = wider(3, 51, 1_000_000, P95);
+    assert!((three.lower - 0.817_691 / 51.0).abs() < 1e-6, "{three:?}");
+    // A completely labelled cell stays exact.
+    assert_eq!(wider(1, 50, 50, P95), Interval::exact(0.02));
+}
+
+#[test]
+fn fewer_than_five_labels_have_at_least_the_exact_interval_for_further_items() {
+    let found = superpopulation_interval(1.0, Interval::exact(1.0), 3.0, P95);
+    let exact = clopper_pearson_interval(3, 3, P95);
+    assert!(
+        (found.lower - exact.lower).abs() < 1e-9,
+        "{found:?} {exact:?}"
+    );
+    let found = superpopulation_interval(0.0, Interval::exact(0.0), 1.0, P95);
+    assert!((found.upper - 0.975).abs() < 1e-9, "{found:?}");
+}

@@ -371,6 +371,19 @@ fn plan_names_the_missing_labels_of_both_classes_and_their_draws() {
         draw.from_judged_fails > draw.from_judged_passes,
         "most fails are there"
     );
+    // Without a pilot, the plan expects a judge that is mostly right, and draws from both of its verdicts.
+    let unlabelled = |available| VerdictStratum {
+        available,
+        ..VerdictStratum::default()
+    };
+    let draw = suggest_draws(57, 57, unlabelled(142), unlabelled(58));
+    assert_eq!((draw.from_judged_passes, draw.from_judged_fails), (57, 57));
+    assert!(draw.is_enough);
+    // One class is enough, and no verdict stays without labels.
+    let draw = suggest_draws(20, 0, unlabelled(500), unlabelled(500));
+    assert_eq!((draw.from_judged_passes, draw.from_judged_fails), (22, 10));
+    let draw = suggest_draws(0, 0, unlabelled(500), unlabelled(500));
+    assert!(draw.is_enough && draw.from_judged_passes + draw.from_judged_fails == 0);
     let short = suggest_draws(17, 500, passed, failed);
     assert!(!short.is_enough);
     assert_eq!(
