@@ -24,8 +24,8 @@ pub fn compare_recorded_states<'r>(
     comparison
 }
 
-/// Changes the cause of each flip from chance to evidence if a tool answered the same call differently. `find_run`
-/// returns the run with the number of [`RecordedCell::run`].
+/// Changes the cause of each flip from chance to evidence if a tool answered the same call differently, and to an edit if
+/// a person edited a trace. `find_run` returns the run with the number of [`RecordedCell::run`].
 pub(super) fn find_changed_answers<'r>(
     comparison: &mut StateComparison,
     find_run: impl Fn(u32) -> Option<&'r RecordedRun>,
@@ -38,7 +38,11 @@ pub(super) fn find_changed_answers<'r>(
         }
     }
     let mut answers: HashMap<RecordedCell, CellAnswers> = HashMap::new();
+    let mut edited: HashSet<RecordedCell> = HashSet::new();
     for (number, cells) in wanted {
+        let edits = find_run(number).and_then(|run| run.edited_cells().ok());
+        let edits = edits.into_iter().flatten();
+        edited.extend(edits.map(|cell| RecordedCell { run: number, cell }));
         // A run that was deleted in the meantime has no answers, and its flips stay chance.
         let calls = find_run(number).and_then(|run| run.recorded_calls().ok());
         for call in calls.into_iter().flatten() {
@@ -56,7 +60,10 @@ pub(super) fn find_changed_answers<'r>(
     }
     let changes = comparison.flips.iter_mut().chain(&mut comparison.changes);
     for change in changes.filter(|change| change.cause == FlipCause::Chance) {
-        if has_changed_answer(change, &answers) {
+        let mut cells = change.before.cells.iter().chain(&change.after.cells);
+        if cells.any(|cell| edited.contains(cell)) {
+            change.cause = FlipCause::Edited;
+        } else if has_changed_answer(change, &answers) {
             change.cause = FlipCause::Evidence;
         }
     }

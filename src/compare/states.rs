@@ -33,12 +33,14 @@ pub enum FlipCause {
     Evidence,
     /// The transcript changed.
     Transcript,
+    /// A person edited one of the judge traces. Only [`super::compare_recorded_states`] finds this cause.
+    Edited,
     /// Nothing that dicta knows changed, and the judge was asked again.
     Chance,
 }
 
 impl FlipCause {
-    /// Returns the word for reports: `text`, `bounds`, `judge`, `vote`, `evidence`, `transcript` or `chance`.
+    /// Returns the word for reports: `text`, `bounds`, `judge`, `vote`, `evidence`, `transcript`, `edited` or `chance`.
     pub fn as_str(&self) -> &'static str {
         match self {
             Self::Text => "text",
@@ -47,6 +49,7 @@ impl FlipCause {
             Self::Vote => "vote",
             Self::Evidence => "evidence",
             Self::Transcript => "transcript",
+            Self::Edited => "edited",
             Self::Chance => "chance",
         }
     }
@@ -63,6 +66,7 @@ impl FlipCause {
             Self::Vote => "the vote changed: its judges, rule or repeats",
             Self::Evidence => "a tool answered the same call differently",
             Self::Transcript => "the transcript changed",
+            Self::Edited => "a person edited a judge trace",
             Self::Chance => "nothing changed; dicta judged it again",
         };
         words.to_owned()

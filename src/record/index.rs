@@ -25,6 +25,9 @@ const CALL_EVENT_TAGS: &[EventTag] = &[
     EventTag::BudgetReached,
 ];
 
+/// The events that tell whether a person edited a trace.
+const EDIT_EVENT_TAGS: &[EventTag] = &[EventTag::CellFinished, EventTag::Resumed];
+
 /// A recorded verdict that a cell with the same cache key may use.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CacheEntry {
@@ -190,6 +193,23 @@ impl RecordedRun {
             reading.apply(&event?);
         }
         Ok(reading.calls)
+    }
+
+    /// Returns the cells whose judge traces a person edited.
+    pub fn edited_cells(&self) -> Result<HashSet<CellIx>, RecordError> {
+        let mut edited = HashSet::new();
+        for event in self.events_with_tags(EDIT_EVENT_TAGS)? {
+            match event?.kind {
+                EventKind::CellFinished { cell, result } if result.by_human => {
+                    edited.insert(cell);
+                }
+                EventKind::Resumed { cell, how } if how.by == "human" && how.what != "go" => {
+                    edited.insert(cell);
+                }
+                _ => {}
+            }
+        }
+        Ok(edited)
     }
 }
 

@@ -349,7 +349,7 @@ fn write_result(out: &mut TraceText, result: &CellResult) {
         let _infallible = writeln!(out, "taken from run {run}");
     }
     if result.by_human {
-        let _infallible = writeln!(out, "a person changed something on the way");
+        let _infallible = writeln!(out, "{}", super::flags::EDITED_MARK);
     }
     if let Some(usage) = result.usage {
         let tokens = match (usage.input, usage.output) {

@@ -232,7 +232,8 @@ fn push_response<'a>(
     }
     let search = screen.agent.as_ref();
     let found = search
-        .filter(|search| search.position == position && !is_quoted)
+        .filter(|search| search.position == position && search.run.as_ref() == shown.run)
+        .filter(|_| !is_quoted)
         .and_then(|search| search.found.as_ref());
     if let Some(found) = found {
         push_agent_comparison(cx, found, out);

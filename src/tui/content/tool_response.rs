@@ -100,7 +100,19 @@ pub(super) fn push_response<'a>(
             out.push(empty_row());
             out.push(last);
         }
-        None => out.push(explain_unanswered(call, over)),
+        None => match cx.app.paused_response(call) {
+            Some(text) => {
+                let why = "paused: the judge gets this response next";
+                out.push(TextBlock::new(why, Role::Warning));
+                out.push(empty_row());
+                let pretty = crate::tools::pretty_print_json(text, MAX_COUNTED_BYTES);
+                out.push(match pretty {
+                    Some(pretty) => TextBlock::new(pretty, Role::Text),
+                    None => TextBlock::new(text, Role::Text),
+                });
+            }
+            None => out.push(explain_unanswered(call, over)),
+        },
     }
 }
 

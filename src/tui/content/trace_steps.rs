@@ -8,7 +8,8 @@ use std::borrow::Cow;
 use super::step_line::describe_step;
 use super::{ContentCx, explain_no_cell, styled_line, trace_pair};
 use crate::event::{
-    CallState, GatePoint, StepId, StepPart, StoredText, TraceStep, TurnState, reply_texts,
+    CallState, CellPhase, GatePoint, StepId, StepPart, StoredText, TraceStep, TurnState,
+    reply_texts,
 };
 use crate::model::{Millis, RawJson, SUBMIT_VERDICT};
 use crate::report::format_bytes;
@@ -216,7 +217,11 @@ impl StepListSource<'_> {
                 format_small_json(text)
             }
             StepPart::Response(call) => match state.calls.get(usize::from(call.0)) {
-                Some(call) => response_text(call),
+                Some(call) => {
+                    let phase = self.shown.trace.map(|cell| cell.phase);
+                    let is_paused = phase == Some(CellPhase::Paused(GatePoint::Answered));
+                    response_text(call, is_paused)
+                }
                 None => TextBlock::default(),
             },
             StepPart::Verdict => self.end_of_trace_or(state),
@@ -267,10 +272,11 @@ pub(super) fn claim_line<'a>(
         ClaimFinding::FoundElsewhere => (glyphs.flipped, Role::Warning),
         ClaimFinding::NotFound => (glyphs.fail, Role::Missing),
         ClaimFinding::NotSearched => ("?", Role::Muted),
+        ClaimFinding::AgentDiffers => (if glyphs.ascii { "!" } else { "≠" }, Role::Warning),
     };
     let text = match claim.kind {
         ClaimKind::Quote => format!("“{}”", shorten(&claim.text)),
-        ClaimKind::Number => claim.text.clone(),
+        ClaimKind::Number | ClaimKind::Field => claim.text.clone(),
     };
     let text_role = if is_selected { Role::Match } else { Role::Text };
     styled_line([
@@ -326,7 +332,7 @@ fn forming_arguments(turn: &TurnState) -> &str {
     args.map_or("", String::as_str)
 }
 
-fn response_text(call: &CallState) -> TextBlock<'_> {
+fn response_text(call: &CallState, is_paused: bool) -> TextBlock<'_> {
     if let Some(rejection) = &call.rejected {
         return TextBlock::new(rejection.text.as_str(), Role::Error);
     }
@@ -341,6 +347,7 @@ fn response_text(call: &CallState) -> TextBlock<'_> {
                 TextBlock::new(format!("{size}: the step shows it"), Role::Muted)
             }
         },
+        None if is_paused => TextBlock::new("paused: the step shows the response", Role::Warning),
         None => TextBlock::new("waiting for the response …", Role::Live),
     }
 }

@@ -2,11 +2,12 @@
 
 use std::fmt::Write as _;
 
-use super::{ContentCx, styled_line};
-use crate::model::{Decision, Outcome, PairChoice};
+use super::{ContentCx, EDITED_BY_HAND, styled_line};
+use crate::model::{Decision, Outcome, PairChoice, RunId};
 use crate::report::{describe_outcome, describe_panel_decision, describe_undecided};
 use crate::theme::Role;
-use crate::tui::state::cells::RowSlotState;
+use crate::tui::state::App;
+use crate::tui::state::cells::{RowSlot, RowSlotState};
 use crate::tui::state::shown_cell::ShownCell;
 use crate::tui::widget::flow::TextBlock;
 
@@ -97,8 +98,10 @@ pub(super) fn vote_blocks<'a>(cx: &ContentCx<'a>, shown: &ShownCell<'a>) -> Vec<
     }
     let decision = shown.row.decision.as_ref();
     let several = decision.is_some_and(|decision| decision.panel.is_some());
-    // One line per cell, then the second opinions.
-    for (nth, (at, slot)) in shown.row.all_slots().enumerate() {
+    // One line per cell, then the second opinions; a branch is below the trace that it continues.
+    let slots: Vec<(u16, &RowSlot)> = shown.row.all_slots().collect();
+    for (nth, depth) in order_by_origin(cx.app, &slots) {
+        let (at, slot) = slots[nth];
         let judge = slot
             .judge
             .and_then(|judge| session.cells.judges.get(judge as usize));
@@ -115,12 +118,23 @@ pub(super) fn vote_blocks<'a>(cx: &ContentCx<'a>, shown: &ShownCell<'a>) -> Vec<
             .unwrap_or_default();
         let open = at == session.trace_panes.slot;
         // Second opinions follow the cells of the decision.
-        let remark = if shown.row.is_failed_slot(at) {
+        let edited = format!("  {EDITED_BY_HAND}: doesn't count");
+        let branch = slot.branch.as_ref().map(|origin| {
+            let edited = if slot.by_human {
+                format!(", {EDITED_BY_HAND}")
+            } else {
+                String::new()
+            };
+            format!("  branch from {}{edited}: doesn't count", origin.point)
+        });
+        let remark: &str = if shown.row.is_failed_slot(at) {
             "  failed re-run: doesn't count"
+        } else if let Some(branch) = &branch {
+            branch
+        } else if slot.by_human {
+            &edited
         } else if nth >= shown.row.slots.len() && slot.repeat.is_some() {
             "  repeat: doesn't count"
-        } else if nth >= shown.row.slots.len() && slot.by_human {
-            "  edited by hand: doesn't count"
         } else if nth >= shown.row.slots.len() {
             "  second opinion: doesn't count"
         } else {
@@ -134,7 +148,7 @@ pub(super) fn vote_blocks<'a>(cx: &ContentCx<'a>, shown: &ShownCell<'a>) -> Vec<
             _ => String::new(),
         };
         out.push(TextBlock {
-            indent: 2,
+            indent: 2 + 2 * depth,
             lead: if open { cx.glyphs().cursor } else { "" }.into(),
             ..styled_line([
                 (format!("#{} ", nth + 1).as_str(), Role::Muted),
@@ -149,11 +163,48 @@ pub(super) fn vote_blocks<'a>(cx: &ContentCx<'a>, shown: &ShownCell<'a>) -> Vec<
     out
 }
 
+/// Returns the positions of the cells with their depths in the tree of branches: each branch is after the trace that it
+/// continues, one level deeper.
+fn order_by_origin(app: &App, slots: &[(u16, &RowSlot)]) -> Vec<(usize, u16)> {
+    let runs = &app.session().cells.runs;
+    let is_in = |slot: &RowSlot, run: &RunId| {
+        let own = slot.run_cell.and_then(|at| runs.get(at.run as usize));
+        own == Some(run) || slot.cached_from.as_ref() == Some(run)
+    };
+    let parents: Vec<Option<usize>> = slots
+        .iter()
+        .enumerate()
+        .map(|(at, (_, slot))| {
+            let origin = slot.branch.as_ref()?;
+            // A branch is newer than its parent, so it has a later position.
+            slots[..at]
+                .iter()
+                .position(|&(_, one)| is_in(one, &origin.run))
+        })
+        .collect();
+    let mut out: Vec<(usize, u16)> = Vec::with_capacity(slots.len());
+    for (at, parent) in parents.iter().enumerate() {
+        let place = parent.and_then(|parent| out.iter().position(|(one, _)| *one == parent));
+        let Some(place) = place else {
+            out.push((at, 0));
+            continue;
+        };
+        let depth = out[place].1 + 1;
+        // After the parent's other branches and all that continue those.
+        let end = out[place + 1..]
+            .iter()
+            .position(|(_, other)| *other < depth);
+        let end = end.map_or(out.len(), |end| place + 1 + end);
+        out.insert(end, (at, depth));
+    }
+    out
+}
+
 /// Returns the spread of the repeats that `*` judged: `5 repeats: 4 pass, 1 fail, scores 0.20 to 0.80`.
 fn summarize_repeats<'a>(shown: &ShownCell<'_>) -> Option<TextBlock<'a>> {
     let repeats = shown.row.second_opinions.iter();
     let ended: Vec<(Outcome, Option<f64>)> = repeats
-        .filter(|slot| slot.repeat.is_some())
+        .filter(|slot| slot.repeat.is_some() && !slot.by_human)
         .filter_map(|slot| match &slot.state {
             RowSlotState::Done { outcome, score, .. } => Some((*outcome, *score)),
             RowSlotState::NeverRun | RowSlotState::Live => None,

@@ -83,6 +83,17 @@ pub(crate) struct RunIndexMap {
     pub(crate) measures_noise: bool,
     /// True if the run continues a recorded judge trace.
     pub(crate) is_branch: bool,
+    /// The trace that the run continues, if its header names it.
+    pub(crate) branch: Option<Arc<BranchOrigin>>,
+}
+
+/// The trace that a branch continues, and the change.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct BranchOrigin {
+    /// The run with the trace.
+    pub(crate) run: RunId,
+    /// The step and the change: `1.response.1, answer changed`.
+    pub(crate) point: String,
 }
 
 /// An eval as the newest header describes it.
@@ -158,6 +169,8 @@ pub(crate) struct RowSlot {
     pub(crate) inputs: VerdictInputs,
     /// True if a person edited the judge trace.
     pub(crate) by_human: bool,
+    /// The trace that the cell continues, if its run is a branch.
+    pub(crate) branch: Option<Arc<BranchOrigin>>,
 }
 
 /// The state of a cell.

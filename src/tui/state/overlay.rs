@@ -123,6 +123,21 @@ pub(crate) enum TrustQuestion {
     },
 }
 
+/// Returns the keys of the list of judges. A trace can also continue with another judge or model.
+pub(crate) const fn judge_keys(recorded_only: bool, on_trace: bool) -> &'static str {
+    // Two judges must not differ because one of them had no facts, so new requests are live by default.
+    match (recorded_only, on_trace) {
+        (true, false) => {
+            "enter calls it: recorded responses only (o: also live requests)  esc closes"
+        }
+        (false, false) => {
+            "enter calls it: same responses, new requests live (o: recorded only)  esc closes"
+        }
+        (true, true) => "enter calls it, recorded only (o: also live)  b branch  m other model",
+        (false, true) => "enter calls it (o: recorded only)  b branch  m branch, other model",
+    }
+}
+
 impl Overlay {
     /// Returns true if a save opened the overlay, and no key.
     pub(crate) fn appears_by_itself(&self) -> bool {

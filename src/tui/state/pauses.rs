@@ -7,8 +7,8 @@ use super::cells::{RowId, SlotId};
 use super::runs::{RunTicket, TracePause};
 use super::shown_cell::resolve_shown_cell;
 use super::step_list::StepList;
-use crate::event::{CellPhase, StepId, StepPart, find_call};
-use crate::judge::Breakpoint;
+use crate::event::{CallState, CellPhase, StepId, StepPart, find_call};
+use crate::judge::{Breakpoint, PausedAt};
 use crate::model::{CallIx, CellIx, RunId, SUBMIT_VERDICT};
 
 /// The breakpoints that the list always offers, with their meaning.
@@ -43,6 +43,19 @@ pub(crate) enum EditTarget {
     Branch(Box<BranchEdit>),
 }
 
+impl EditTarget {
+    /// Returns the label of the line.
+    pub(crate) fn label(&self) -> &'static str {
+        match self {
+            Self::Branch(edit) if edit.part == MODEL_PART => " branch with model: ",
+            Self::Branch(_) | Self::Pause(_) => " edit: ",
+        }
+    }
+}
+
+/// The changed part of a branch with another model.
+pub(crate) const MODEL_PART: &str = "model";
+
 /// A change of a recorded step.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct BranchEdit {
@@ -50,10 +63,12 @@ pub(crate) struct BranchEdit {
     pub(crate) cell: CellIx,
     pub(crate) step: StepId,
     pub(crate) row: RowId,
-    /// The name of the changed part, as in `dicta branch --set`.
+    /// The name of the changed part, as in `dicta branch --set`, or `model`.
     pub(crate) part: &'static str,
     /// The recorded text.
     pub(crate) before: String,
+    /// The judge that continues the trace; `None` for that of the recording.
+    pub(crate) judge: Option<String>,
     /// True if the judge may cost money.
     pub(crate) costs: bool,
 }
@@ -116,6 +131,20 @@ impl App {
         let phase = run.state.cells.get(at.cell.index())?.phase;
         // The recording of this stop may arrive after the message about it.
         (phase == CellPhase::Paused(pause.point)).then_some(pause)
+    }
+
+    /// Returns the tool response at which the shown trace is paused, if this call is the one that waits.
+    pub(crate) fn paused_response(&self, call: &CallState) -> Option<&str> {
+        let pause = self.find_pause(self.shown_pause()?)?;
+        let PausedAt::Answered(text) = &pause.at else {
+            return None;
+        };
+        let turn = resolve_shown_cell(self)?.turns().last()?;
+        let waits = |one: &&CallState| one.started && one.finished.is_none();
+        let mut waiting = turn.calls.iter().filter(waits);
+        let found = waiting.next()?;
+        // Of several calls that run at the same time, it is not known which one was answered.
+        (waiting.next().is_none() && std::ptr::eq(found, call)).then_some(text)
     }
 
     /// Returns the paused traces of live runs, in the order of the rows.

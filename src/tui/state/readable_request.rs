@@ -109,6 +109,19 @@ impl ReadableRequest {
         request
     }
 
+    /// Returns the text of the first message of the user.
+    pub(crate) fn first_user_text(&self) -> Option<String> {
+        let role = speaker_color(SpeakerRole::User);
+        let is_user = |block: &RequestBlock| block.is_heading && block.role == role;
+        let at = self.blocks.iter().position(is_user)?;
+        let parts = self.blocks[at + 1..].iter();
+        let parts = parts.take_while(|block| !block.is_heading);
+        let texts: Vec<&str> = parts
+            .filter_map(|block| self.text.get(block.range.clone()))
+            .collect();
+        (!texts.is_empty()).then(|| texts.join("\n"))
+    }
+
     /// Returns the criteria and the scoring guide.
     pub(crate) fn rubric_sections(&self) -> impl Iterator<Item = &RequestSection> {
         self.sections.iter().filter(|section| section.is_rubric)

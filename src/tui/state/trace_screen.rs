@@ -97,6 +97,8 @@ pub(crate) struct AgentSearch {
     pub(crate) position: CallPosition,
     /// True if the transcript was loaded.
     pub(crate) has_document: bool,
+    /// True if the judge got the response; false while a person can still edit it.
+    pub(crate) is_final: bool,
     pub(crate) found: Option<AgentComparison>,
 }
 

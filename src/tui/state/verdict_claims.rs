@@ -4,6 +4,7 @@
 
 use std::ops::Range;
 
+use super::agent_comparison::AgentComparison;
 use super::document::{TranscriptDocument, find_quote};
 use super::judge_trace::CallPosition;
 use super::piece_range::PieceRange;
@@ -16,6 +17,10 @@ const MAX_CLAIMS: usize = 40;
 const MAX_PLACES: usize = 8;
 /// The number of bytes that are searched for all claims together, so that a huge transcript does not block keys.
 const MAX_SEARCHED_BYTES: usize = 8 << 20;
+/// The largest number of fields of one response that are listed. The step of the response compares all of them.
+const MAX_FIELDS: usize = 5;
+/// The longest value of a field that is shown in full, in characters.
+const MAX_VALUE_CHARS: usize = 40;
 /// The longest text that counts as a quote, in bytes.
 const MAX_QUOTE_BYTES: usize = 400;
 
@@ -30,6 +35,8 @@ pub(crate) struct VerdictClaim {
     /// The places where it occurs, the cited place first.
     pub(crate) places: Vec<ClaimPlace>,
     pub(crate) finding: ClaimFinding,
+    /// The value in the response to the agent, and the message with it, if that differs.
+    pub(crate) agent: Option<(String, u32)>,
 }
 
 /// The kind of a claim.
@@ -39,6 +46,8 @@ pub(crate) enum ClaimKind {
     Quote,
     /// A number in the reasoning.
     Number,
+    /// A field of a tool response: `total 190.25`.
+    Field,
 }
 
 /// The result of the search for a claim.
@@ -52,6 +61,8 @@ pub(crate) enum ClaimFinding {
     NotFound,
     /// The texts are too large to search all of them.
     NotSearched,
+    /// A field of a response to the judge has another value than in the agent's similar call.
+    AgentDiffers,
 }
 
 /// A place where a claim occurs.
@@ -107,6 +118,9 @@ impl VerdictClaim {
     pub(crate) fn describe_finding(&self) -> String {
         let places: Vec<String> = self.places.iter().map(ClaimPlace::describe).collect();
         let places = places.join(", ");
+        if let Some((value, message)) = &self.agent {
+            return format!("{places}, but the agent got {value} in message {message}");
+        }
         match (self.finding, &self.cited) {
             (ClaimFinding::Found, Some(source)) => format!("{source}: found"),
             (ClaimFinding::Found, None) => format!("uncited, found in {places}"),
@@ -114,8 +128,10 @@ impl VerdictClaim {
                 format!("cited {source}, found in {places}")
             }
             (ClaimFinding::FoundElsewhere, None) => format!("found in {places}"),
-            (ClaimFinding::NotFound, Some(source)) => format!("cited {source}, not found"),
-            (ClaimFinding::NotFound, None) => "not found".to_owned(),
+            (ClaimFinding::NotFound | ClaimFinding::AgentDiffers, Some(source)) => {
+                format!("cited {source}, not found")
+            }
+            (ClaimFinding::NotFound | ClaimFinding::AgentDiffers, None) => "not found".to_owned(),
             (ClaimFinding::NotSearched, Some(source)) => {
                 format!("cited {source}, not searched: the texts are too large")
             }
@@ -163,12 +179,13 @@ pub(crate) fn collect_claims(verdict: &Verdict, texts: &SearchedTexts<'_>) -> Ve
             cited: Some(citation.source.clone()),
             places,
             finding,
+            agent: None,
         });
     }
     for (text, kind) in list_reasoning_claims(&verdict.reasoning) {
         let is_known = |claim: &VerdictClaim| match kind {
             ClaimKind::Quote => claim.text.contains(text),
-            ClaimKind::Number => claim.kind == kind && claim.text == text,
+            ClaimKind::Number | ClaimKind::Field => claim.kind == kind && claim.text == text,
         };
         if claims.len() >= MAX_CLAIMS {
             break;
@@ -188,9 +205,44 @@ pub(crate) fn collect_claims(verdict: &Verdict, texts: &SearchedTexts<'_>) -> Ve
             cited: None,
             places,
             finding,
+            agent: None,
         });
     }
     claims
+}
+
+/// Returns the fields of a response that have another value in the response to the agent's similar call.
+pub(crate) fn list_differing_fields(
+    found: &AgentComparison,
+    response: &SearchedResponse<'_>,
+) -> Vec<VerdictClaim> {
+    let differing = found.fields.iter().filter(|field| field.differs());
+    let claims = differing.filter_map(|field| {
+        let (judge, agent) = field.judge.as_ref().zip(field.agent.as_ref())?;
+        Some(VerdictClaim {
+            text: format!("{} {}", field.name, shorten_value(judge)),
+            kind: ClaimKind::Field,
+            cited: None,
+            places: vec![ClaimPlace::Response {
+                position: response.position,
+                number: response.number,
+                range: 0..0,
+            }],
+            finding: ClaimFinding::AgentDiffers,
+            agent: Some((shorten_value(agent), found.message)),
+        })
+    });
+    claims.take(MAX_FIELDS).collect()
+}
+
+/// Cuts a long value, and puts it on one line.
+fn shorten_value(value: &str) -> String {
+    let words: Vec<&str> = value.split_whitespace().collect();
+    let line = words.join(" ");
+    match line.char_indices().nth(MAX_VALUE_CHARS) {
+        Some((at, _)) => format!("{}…", &line[..at]),
+        None => line,
+    }
 }
 
 /// Returns the quotes and the numbers of a text, in order.
@@ -241,7 +293,18 @@ fn names_a_place(before: &str) -> bool {
     .contains(&word.as_str())
 }
 
-/// Returns the ranges of the numbers in a text: digits with points and commas between them.
+/// Returns the end of the date that begins here: `2026-12-05`.
+fn find_date_end(bytes: &[u8], at: usize) -> Option<usize> {
+    let date = bytes.get(at..at + 10)?;
+    let is_date = date.iter().enumerate().all(|(nth, byte)| match nth {
+        4 | 7 => *byte == b'-',
+        _ => byte.is_ascii_digit(),
+    });
+    let ends = !bytes.get(at + 10).is_some_and(u8::is_ascii_digit);
+    (is_date && ends).then_some(at + 10)
+}
+
+/// Returns the ranges of the numbers in a text: digits with points and commas between them, and dates.
 fn list_numbers(text: &str) -> Vec<Range<usize>> {
     let bytes = text.as_bytes();
     let mut out = Vec::new();
@@ -252,6 +315,13 @@ fn list_numbers(text: &str) -> Vec<Range<usize>> {
             continue;
         }
         let start = at;
+        if let Some(end) = find_date_end(bytes, at) {
+            at = end;
+            if !text[..start].chars().next_back().is_some_and(is_word) {
+                out.push(start..end);
+            }
+            continue;
+        }
         while at < bytes.len() {
             let next_is_digit = bytes.get(at + 1).is_some_and(u8::is_ascii_digit);
             let joins = matches!(bytes[at], b'.' | b',') && next_is_digit;
@@ -321,7 +391,7 @@ fn find_places(
         *left -= text.len();
         match kind {
             ClaimKind::Quote => find_quote(text, claim),
-            ClaimKind::Number => find_number(text, claim),
+            ClaimKind::Number | ClaimKind::Field => find_number(text, claim),
         }
     };
     let mut places: Vec<ClaimPlace> = Vec::new();
@@ -367,6 +437,7 @@ fn find_places(
 mod tests {
     use super::*;
     use crate::model::Citation;
+    use crate::tui::state::agent_comparison::ComparedField;
     use crate::tui::state::document::{DocumentPiece, PieceKind};
 
     fn document(messages: &[&str]) -> TranscriptDocument {
@@ -400,6 +471,58 @@ mod tests {
     }
 
     const POSITION: CallPosition = CallPosition { turn: 0, call: 0 };
+
+    #[test]
+    fn date_is_a_claim_and_an_id_with_a_date_is_none() {
+        let text = "on 2026-12-05T10:00 it says 190.25, for TF-2026-12-05";
+        let found: Vec<&str> = list_numbers(text)
+            .into_iter()
+            .map(|range| &text[range])
+            .collect();
+        assert_eq!(found, ["2026-12-05", "190.25"]);
+        assert_eq!(
+            findings(
+                &verdict("2026-12-05 stands in no tool result", &[]),
+                &["expected 2026-12-05"],
+                "2026-12-06"
+            ),
+            ["2026-12-05: uncited, found in message 0"]
+        );
+    }
+
+    #[test]
+    fn fields_with_other_values_than_the_agent_got_are_listed() {
+        let field = |name: &str, judge: &str, agent: &str| ComparedField {
+            name: name.to_owned(),
+            agent_name: None,
+            judge: Some(judge.to_owned()),
+            agent: Some(agent.to_owned()),
+        };
+        let found = AgentComparison {
+            message: 2,
+            piece: 0,
+            call: String::new(),
+            result: String::new(),
+            fields: vec![
+                field("city", "Cork", "Cork"),
+                field("total", "190.25", "195.25"),
+            ],
+        };
+        let response = SearchedResponse {
+            position: POSITION,
+            number: Some(1),
+            text: "",
+        };
+        let claims = list_differing_fields(&found, &response);
+        let listed: Vec<String> = claims
+            .iter()
+            .map(|claim| format!("{}: {}", claim.text, claim.describe_finding()))
+            .collect();
+        assert_eq!(
+            listed,
+            ["total 190.25: fetch 1, but the agent got 195.25 in message 2"]
+        );
+    }
 
     fn findings(verdict: &Verdict, messages: &[&str], response: &str) -> Vec<String> {
         let doc = document(messages);

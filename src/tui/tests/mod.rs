@@ -33,6 +33,7 @@ mod source;
 mod trace_screen;
 mod unjudged_file;
 mod variants;
+mod wishes;
 
 use std::path::Path;
 

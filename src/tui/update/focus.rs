@@ -18,7 +18,7 @@ use crate::transcript::FieldMapping;
 use crate::tui::content;
 use crate::tui::effect::Effect;
 use crate::tui::state::App;
-use crate::tui::state::cells::{RowId, SlotId};
+use crate::tui::state::cells::{CellsRow, RowId, SlotId};
 use crate::tui::state::document::{DocumentState, TranscriptDocument, TranscriptPane};
 use crate::tui::state::judge_trace::{
     CellRef, LastShown, LastShownCall, RecordedCell, RecordedCellRef, RecordedCellState,
@@ -62,13 +62,15 @@ fn update_focused_row(session: &mut SessionView) {
     let held = row
         .and_then(|row| session.cells.row(row))
         .is_some_and(|row| row.slot(session.trace_panes.slot).is_some());
+    let shown = row.and_then(|row| session.cells.row(row));
+    let first = shown.map_or(0, CellsRow::first_shown_slot);
     let trace = &mut session.trace_panes;
     if trace.row != row {
         trace.row = row;
-        trace.slot = 0;
+        trace.slot = first;
         clear_positions(session);
     } else if !held && trace.slot > 0 {
-        trace.slot = 0;
+        trace.slot = first;
         clear_positions(session);
     }
 }

@@ -23,18 +23,18 @@ fn find_key(shown: &ShownCell<'_>) -> Option<FollowUpKey> {
     })
 }
 
-/// Orders the questions of the shown cell, once its trace has ended.
+/// Orders the questions of the shown cell, once its trace has ended. Questions about another trace disappear.
 pub(super) fn request(app: &mut App) -> Option<Effect> {
     let shown = resolve_shown_cell(app)?;
-    shown.result?;
-    let key = find_key(&shown)?;
+    let key = shown.result.and_then(|_| find_key(&shown));
     let known = &mut app.session_mut().trace_screen.follow_ups;
-    if known.key.as_ref() == Some(&key) {
+    if known.key == key {
         return None;
     }
-    known.key = Some(key.clone());
+    known.key.clone_from(&key);
     known.list.clear();
-    Some(Effect::ReadFollowUps(key))
+    known.asking = None;
+    Some(Effect::ReadFollowUps(key?))
 }
 
 /// Opens the line for a question.

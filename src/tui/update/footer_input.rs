@@ -94,7 +94,8 @@ fn choose_offer(
     } = &mut typing
         && let Some((text, cursor)) = choose(completion)
     {
-        *input = LineInput { text, cursor };
+        *input = LineInput::new(text);
+        input.cursor = cursor;
         let cells = &mut app.session_mut().cells;
         *problem = cells.set_filter(&input.text).err();
         // A list of one has no other choice, so the list continues with what can follow.

@@ -3,6 +3,7 @@
 //! Each file is responsible for one area. Pure: it does no I/O and reads no clock except `app.now`, which the loop
 //! sets before each call.
 
+mod branches;
 mod choices;
 mod commands;
 mod copy;

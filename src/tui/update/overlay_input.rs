@@ -7,8 +7,8 @@ use ratatui::layout::Size;
 
 use super::notices::push_info;
 use super::{
-    commands, cost_consent, follow_ups, label_notes, label_queues, pauses, progress, quit, repeats,
-    replay, review_suggest, runs, state_export, trust, variants,
+    branches, commands, cost_consent, follow_ups, label_notes, label_queues, pauses, progress,
+    quit, repeats, replay, review_suggest, runs, state_export, trust, variants,
 };
 use crate::model::DisagreementCause;
 use crate::theme::{self, Theme};
@@ -158,11 +158,27 @@ pub(super) fn handle_key(app: &mut App, chord: KeyChord) -> Vec<Effect> {
                 return label_notes::accept_cause(app, row, at);
             }
         }
-        Overlay::Judges { order, .. } => {
-            if key == "o" {
-                order.recorded_only = !order.recorded_only;
-            }
+        Overlay::Judges { order, .. } if key == "o" => {
+            order.recorded_only = !order.recorded_only;
         }
+        Overlay::Judges {
+            judges, selected, ..
+        } if matches!(key.as_str(), "b" | "m") => {
+            let chosen = judges.as_ref().and_then(|found| found.get(*selected));
+            let chosen = chosen.and_then(|found| found.judge.clone());
+            let Some(judge) = chosen.filter(|_| app.shows_trace_screen()) else {
+                app.overlays.push(top);
+                return push_info(
+                    app,
+                    "a branch needs the trace screen and an available judge",
+                );
+            };
+            return match key.as_str() {
+                "b" => branches::branch_with_judge(app, &judge),
+                _ => branches::ask_model(app, &judge),
+            };
+        }
+        Overlay::Judges { .. } => {}
         Overlay::Themes { .. } | Overlay::Variants(_) => {}
     }
     app.overlays.push(top);

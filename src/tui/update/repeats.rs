@@ -26,8 +26,7 @@ const MAX_REPEATS: u32 = 100;
 
 /// Asks for the number of repeats.
 pub(super) fn ask_count(app: &mut App) -> Vec<Effect> {
-    let mut input = LineInput::default();
-    input.paste(SUGGESTED_REPEATS);
+    let input = LineInput::suggestion(SUGGESTED_REPEATS);
     app.overlays.push(Overlay::RepeatCount(input));
     Vec::new()
 }

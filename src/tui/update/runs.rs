@@ -23,7 +23,7 @@ use crate::tui::effect::Effect;
 use crate::tui::state::App;
 use crate::tui::state::cells::{CellsState, DecidedRow, DecisionChanges, SlotId};
 use crate::tui::state::edit_report::{summarize_briefly, summarize_verdicts};
-use crate::tui::state::judge_trace::StepSelection;
+use crate::tui::state::judge_trace::{StepSelection, TracePanes};
 use crate::tui::state::notices::NoticeLevel;
 use crate::tui::state::pane::Pane;
 use crate::tui::state::runs::{RunStage, RunTicket, TrackedRun, format_bill};
@@ -340,6 +340,7 @@ pub(super) fn feed_events(
     let newest = session.runs.by_ticket.keys().all(|other| *other <= ticket);
     let run = session.runs.by_ticket.entry(ticket).or_default();
     let cells = &mut session.cells;
+    let panes = &mut session.trace_panes;
     let mut changes = DecisionChanges::default();
     for event in events {
         run.apply_event(event);
@@ -370,7 +371,7 @@ pub(super) fn feed_events(
             }
             EventKind::CellsSettled(settled) => {
                 for one in settled {
-                    finish_cell(run, cells, &mut changes, one.cell, &one.result);
+                    finish_cell(run, cells, panes, &mut changes, one.cell, &one.result);
                 }
             }
             EventKind::CellStarted { cell, .. } => {
@@ -379,7 +380,7 @@ pub(super) fn feed_events(
                 }
             }
             EventKind::CellFinished { cell, result } => {
-                finish_cell(run, cells, &mut changes, *cell, result);
+                finish_cell(run, cells, panes, &mut changes, *cell, result);
             }
             _ => {}
         }
@@ -390,6 +391,7 @@ pub(super) fn feed_events(
 fn finish_cell(
     run: &mut TrackedRun,
     cells: &mut CellsState,
+    panes: &mut TracePanes,
     changes: &mut DecisionChanges,
     cell: CellIx,
     result: &CellResult,
@@ -406,6 +408,19 @@ fn finish_cell(
                 outcome,
                 is_first: ended.first_verdict,
             });
+        }
+        // Cells that a person edited no longer decide.
+        if let Some(first) = ended.moved_to {
+            let places = run.cell_slots.iter_mut().flatten();
+            let mut count = 0;
+            for place in places.filter(|place| place.row == at.row) {
+                place.slot += first;
+                count += 1;
+            }
+            // The screen stays on the trace that the user edited.
+            if panes.row == Some(at.row) && panes.slot < count {
+                panes.slot += first;
+            }
         }
     }
 }

@@ -13,7 +13,8 @@ use crate::run::{BranchOrder, CachePolicy, parse_branch_change};
 use crate::tui::content::tool_response::loaded_response;
 use crate::tui::effect::Effect;
 use crate::tui::state::notices::NoticeLevel;
-use crate::tui::state::pauses::{BranchEdit, EditTarget, PauseRef};
+use crate::tui::state::pauses::{BranchEdit, EditTarget, MODEL_PART, PauseRef};
+use crate::tui::state::readable_request::ReadableRequest;
 use crate::tui::state::shown_cell::resolve_shown_cell;
 use crate::tui::state::{App, FooterInput};
 use crate::tui::task_failure::TaskFailure;
@@ -58,7 +59,7 @@ pub(super) fn edit_pause(app: &mut App) -> Vec<Effect> {
 /// `w`: edits the selected arguments, response, or the criteria of the first prompt, for a branch with the new text.
 pub(super) fn edit_for_branch(app: &mut App, step: StepId) -> Vec<Effect> {
     const ELSEWHERE: &str = "select a tool call, its response, or the first prompt: a branch continues with your text in its place";
-    let Some((shown, row)) = resolve_shown_cell(app).zip(app.session().trace_panes.row) else {
+    let Some(shown) = resolve_shown_cell(app) else {
         return Vec::new();
     };
     let call = shown.trace.and_then(|trace| find_call(trace, step));
@@ -80,6 +81,25 @@ pub(super) fn edit_for_branch(app: &mut App, step: StepId) -> Vec<Effect> {
         }
         _ => return push_info(app, ELSEWHERE),
     };
+    open_branch_edit(app, step, part, text)
+}
+
+/// `W` on the first prompt: edits the whole user message, for a branch with the new text.
+pub(super) fn edit_prompt_for_branch(app: &mut App, step: StepId) -> Vec<Effect> {
+    let request = app.session().trace_screen.request(0);
+    let Some(text) = request.map(ReadableRequest::first_user_text) else {
+        return push_info(app, "the prompt is still being read");
+    };
+    match text {
+        Some(text) => open_branch_edit(app, step, "prompt", text),
+        None => push_info(app, "the first request has no user message"),
+    }
+}
+
+fn open_branch_edit(app: &mut App, step: StepId, part: &'static str, text: String) -> Vec<Effect> {
+    let Some((shown, row)) = resolve_shown_cell(app).zip(app.session().trace_panes.row) else {
+        return Vec::new();
+    };
     let Some(run) = shown.run.cloned() else {
         return push_info(app, "the run of this trace is not known yet");
     };
@@ -91,6 +111,7 @@ pub(super) fn edit_for_branch(app: &mut App, step: StepId) -> Vec<Effect> {
         row,
         part,
         before: text.clone(),
+        judge: None,
         costs: judge.is_none_or(|judge| !judge.config.is_free()),
     };
     open(app, EditTarget::Branch(Box::new(target)), text)
@@ -187,7 +208,14 @@ fn branch_with(app: &mut App, edit: &BranchEdit, text: &str) -> Result<Vec<Effec
     if edit.before == text {
         return Ok(push_info(app, "nothing was changed, so nothing was judged"));
     }
-    let change = parse_branch_change(edit.part, text)?;
+    let model = (edit.part == MODEL_PART).then(|| text.trim().to_owned());
+    if model.as_deref() == Some("") {
+        return Err("type the name of a model".to_owned());
+    }
+    let change = match &model {
+        Some(_) => None,
+        None => Some(parse_branch_change(edit.part, text)?),
+    };
     let order = runs::build_workspace_order(app, None, None, CachePolicy::Off, None);
     let Some(mut order) = order else {
         return Ok(push_info(app, "no workspace is open"));
@@ -196,9 +224,9 @@ fn branch_with(app: &mut App, edit: &BranchEdit, text: &str) -> Result<Vec<Effec
         run: edit.run.clone(),
         cell: edit.cell,
         at: edit.step,
-        change: Some(change),
-        judge: None,
-        model: None,
+        change,
+        judge: edit.judge.clone(),
+        model,
     }));
     Ok(runs::start_or_ask(app, order, edit.costs, &[edit.row]))
 }

@@ -2,18 +2,14 @@
 //!
 //! Every step has an id that stays valid while the trace grows, so the selection survives new events.
 
-use std::sync::Arc;
-
+use super::branches;
 use super::focus;
 use super::follow_ups;
 use super::notices::push_info;
 use super::panes;
-use super::runs;
 use super::step_edits;
-use crate::event::{StepId, StepPart, TraceStep, find_call};
-use crate::judge::BranchChange;
+use crate::event::{StepId, StepPart, TraceStep};
 use crate::model::{RawJson, SUBMIT_VERDICT, TurnIx};
-use crate::run::{BranchOrder, CachePolicy};
 use crate::tui::command::UiCommand;
 use crate::tui::content::trace_pair::{
     find_selected_pair, list_aligned_steps, resolve_other_cell, row_of_pair,
@@ -28,11 +24,12 @@ use crate::tui::state::judge_trace::{
 };
 use crate::tui::state::pane::Pane;
 use crate::tui::state::readable_request::RequestKey;
-use crate::tui::state::shown_cell::resolve_shown_cell;
+use crate::tui::state::shown_cell::{hides_verdict, resolve_shown_cell};
 use crate::tui::state::step_list::{StepList, StepRow, next_other_slot};
 use crate::tui::state::trace_screen::{AgentSearch, ClaimsKey, DETAIL_LEVELS, FoundClaims};
 use crate::tui::state::verdict_claims::{
     ClaimFinding, ClaimPlace, SearchedResponse, SearchedTexts, collect_claims,
+    list_differing_fields,
 };
 use crate::tui::widget::flow::{BlockPosition, ScrollState};
 
@@ -81,12 +78,11 @@ pub(super) fn run_command(app: &mut App, command: UiCommand) -> Vec<Effect> {
         UiCommand::TraceUnfold => change_level(app, true),
         UiCommand::TraceFold => change_level(app, false),
         UiCommand::TraceCompare => compare_next(app),
-        UiCommand::TraceBranch => branch_from_step(app),
+        UiCommand::TraceBranch => branches::branch_from_step(app),
         UiCommand::TraceAsk => follow_ups::open_question(app),
         UiCommand::TraceWhatIf => {
             // On the verdict, the last response is what a user wants to change.
-            let step = find_steps(app).map(|(list, at)| list.steps[at].id);
-            let step = match step {
+            let step = match find_selected_step(app) {
                 Some(step) if step.part == StepPart::Verdict => {
                     app.last_call_step(StepPart::Response).or(Some(step))
                 }
@@ -95,8 +91,15 @@ pub(super) fn run_command(app: &mut App, command: UiCommand) -> Vec<Effect> {
             step.map_or_else(Vec::new, |step| step_edits::edit_for_branch(app, step))
         }
         UiCommand::TraceWhatIfArguments => {
-            let step = app.last_call_step(StepPart::Call);
-            match step {
+            let first_prompt = StepId {
+                turn: TurnIx(0),
+                part: StepPart::Prompt,
+            };
+            let selected = find_selected_step(app);
+            if selected == Some(first_prompt) {
+                return step_edits::edit_prompt_for_branch(app, first_prompt);
+            }
+            match app.last_call_step(StepPart::Call) {
                 Some(step) => step_edits::edit_for_branch(app, step),
                 None => push_info(app, "the judge called no tool before this step"),
             }
@@ -112,6 +115,11 @@ fn find_steps(app: &App) -> Option<(StepList, usize)> {
     let list = StepList::new(screen, &shown);
     let at = screen.find_selected(&list.steps)?;
     Some((list, at))
+}
+
+/// Returns the selected step of the focused trace.
+pub(super) fn find_selected_step(app: &App) -> Option<StepId> {
+    find_steps(app).map(|(list, at)| list.steps[at].id)
 }
 
 /// `j` and `k` in the list: selects another step.
@@ -280,7 +288,7 @@ fn change_level(app: &mut App, unfolds: bool) -> Vec<Effect> {
     Vec::new()
 }
 
-/// `=`: shows the next judge or repeat of the decision next to this trace; after the last one, ends the comparison.
+/// `d`: shows the next judge or repeat of the decision next to this trace; after the last one, ends the comparison.
 fn compare_next(app: &mut App) -> Vec<Effect> {
     let session = app.session();
     let (slot, from) = (session.trace_panes.slot, session.trace_screen.other_slot);
@@ -305,55 +313,6 @@ fn compare_next(app: &mut App) -> Vec<Effect> {
             "no other trace of this decision: J asks another judge, * repeats this one",
         ),
     }
-}
-
-/// `b`: continues the trace from the selected step. From a tool call, the tool is called again.
-fn branch_from_step(app: &mut App) -> Vec<Effect> {
-    let found = find_steps(app).map(|(list, at)| list.steps[at].id);
-    // On the verdict, a failed call is what a user wants to try again.
-    let found = found.map(|step| {
-        let failed = app
-            .last_call_step(StepPart::Response)
-            .filter(|call| step.part == StepPart::Verdict && has_failed(app, *call));
-        failed.unwrap_or(step)
-    });
-    let (Some(step), Some(row)) = (found, app.session().trace_panes.row) else {
-        return Vec::new();
-    };
-    let Some(shown) = resolve_shown_cell(app) else {
-        return Vec::new();
-    };
-    let (Some(run), number) = (shown.run.cloned(), shown.number) else {
-        return push_info(app, "the run of this trace is not known yet");
-    };
-    let call = shown.trace.and_then(|trace| find_call(trace, step));
-    let refetches = call.is_some_and(|call| call.name != SUBMIT_VERDICT);
-    let costs = shown
-        .judge_spec()
-        .is_none_or(|judge| !judge.config.is_free());
-    let Some(mut order) = runs::build_workspace_order(app, None, None, CachePolicy::Off, None)
-    else {
-        return push_info(app, "no workspace is open");
-    };
-    order.branch = Some(Arc::new(BranchOrder {
-        run,
-        cell: number,
-        at: step,
-        change: refetches.then_some(BranchChange::Refetch),
-        judge: None,
-        model: None,
-    }));
-    runs::start_or_ask(app, order, costs, &[row])
-}
-
-/// Returns true if a tool call has an error response, or dicta rejected it.
-fn has_failed(app: &App, step: StepId) -> bool {
-    let shown = resolve_shown_cell(app);
-    let call = shown.and_then(|shown| find_call(shown.trace?, step));
-    call.is_some_and(|call| {
-        let finished = call.finished.as_ref();
-        call.rejected.is_some() || finished.is_some_and(|done| done.response.is_error)
-    })
 }
 
 fn stop_comparing(app: &mut App) {
@@ -382,6 +341,16 @@ fn go_to_next_claim(app: &mut App) -> Vec<Effect> {
         push_info(app, text);
     }
     match claim.places.first() {
+        // The details compare both responses field by field.
+        Some(place) if claim.finding == ClaimFinding::AgentDiffers => {
+            show_details(app);
+            app.session_mut().trace_panes.shows_raw = false;
+            if let Some(step) = place.step() {
+                select_step(app, step);
+                reveal_claim(app, at);
+            }
+            app.session_mut().trace_panes.selected_quote = None;
+        }
         Some(ClaimPlace::Message { range, .. }) => {
             focus::show_transcript_range(app, range.clone());
         }
@@ -494,6 +463,10 @@ fn find_strip_position(app: &App, id: StepId) -> Option<usize> {
 /// Orders the requests that the screen shows and updates what it found. Called after every update.
 pub(super) fn request_shown(app: &mut App) -> Vec<Effect> {
     if !app.shows_trace_screen() {
+        // The verdict pane also shows where a quote occurs that its source lacks.
+        if has_missing_citation(app) {
+            find_claims(app);
+        }
         return Vec::new();
     }
     let mut effects = Vec::new();
@@ -503,6 +476,16 @@ pub(super) fn request_shown(app: &mut App) -> Vec<Effect> {
     find_agent_call(app);
     find_claims(app);
     effects
+}
+
+/// Returns true if the shown verdict cites a quote that its source lacks.
+fn has_missing_citation(app: &App) -> bool {
+    if hides_verdict(app) {
+        return false;
+    }
+    let shown = resolve_shown_cell(app);
+    let verdict = shown.as_ref().and_then(content::verdict::shown_verdict);
+    verdict.is_some_and(|verdict| verdict.citations.iter().any(|one| !one.found))
 }
 
 /// Orders the readable request of the selected step, else of the first turn and of unfolded prompts, one at a time.
@@ -570,7 +553,7 @@ fn find_agent_call(app: &mut App) {
     let known = app.session().trace_screen.agent.as_ref();
     let is_known = known.is_some_and(|known| {
         let has_document = known.has_document == document.is_some();
-        known.position == position && known.run == run && has_document
+        known.position == position && known.run == run && has_document && known.is_final
     });
     if is_known {
         return;
@@ -580,14 +563,16 @@ fn find_agent_call(app: &mut App) {
     let Some(call) = call.filter(|call| call.name != SUBMIT_VERDICT) else {
         return;
     };
-    // The search waits for the text of the response.
-    let Some(Ok(response)) = loaded_response(app, call) else {
+    // The search waits for the text of the response. A paused trace has it before its recording.
+    let loaded = loaded_response(app, call).and_then(Result::ok);
+    let Some(response) = loaded.or_else(|| app.paused_response(call)) else {
         return;
     };
     let arguments = call
         .canonical
         .as_ref()
         .map_or(call.raw.as_str(), RawJson::get);
+    let is_final = call.finished.is_some();
     let found = document
         .as_ref()
         .and_then(|doc| compare_with_agent(doc, &call.name, arguments, response));
@@ -595,6 +580,7 @@ fn find_agent_call(app: &mut App) {
         run,
         position,
         has_document: document.is_some(),
+        is_final,
         found,
     });
 }
@@ -621,6 +607,7 @@ fn find_claims(app: &mut App) {
     });
     let turns = shown.turns();
     let mut responses = Vec::new();
+    let mut calls = Vec::new();
     for (turn, state) in turns.iter().enumerate() {
         for (nth, call) in state.calls.iter().enumerate() {
             let position = CallPosition { turn, call: nth };
@@ -632,6 +619,7 @@ fn find_claims(app: &mut App) {
                     number: number_fetch(turns, position),
                     text,
                 });
+                calls.push(call);
             }
         }
     }
@@ -657,7 +645,16 @@ fn find_claims(app: &mut App) {
         responses: &responses,
         rubric: &rubric,
     };
-    let claims = collect_claims(verdict, &texts);
+    let mut claims = collect_claims(verdict, &texts);
+    if let Some(document) = document {
+        for (response, call) in responses.iter().zip(calls) {
+            let arguments = call.canonical.as_ref().map(RawJson::get);
+            let arguments = arguments.unwrap_or(&call.raw);
+            let found = compare_with_agent(document, &call.name, arguments, response.text);
+            let fields = found.map(|found| list_differing_fields(&found, response));
+            claims.extend(fields.unwrap_or_default());
+        }
+    }
     app.session_mut().trace_screen.claims = FoundClaims {
         key: Some(key),
         claims,

@@ -138,9 +138,11 @@ fn draw_typing(canvas: &mut Canvas<'_>, area: Rect, app: &App, typing: &FooterIn
             let judge = make_visible(&target.judge.name, false);
             (format!(" ask {judge}{cost}: "), input, None)
         }
-        FooterInput::StepEdit { input, problem, .. } => {
-            (" edit: ".into(), input, problem.as_deref())
-        }
+        FooterInput::StepEdit {
+            input,
+            target,
+            problem,
+        } => (target.label().into(), input, problem.as_deref()),
         FooterInput::Review { input, purpose } => {
             let label = purpose.label(app.review.message);
             (label.into_owned(), input, None)

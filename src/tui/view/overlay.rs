@@ -44,7 +44,10 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, app: &App) {
                 selected,
                 order,
                 ..
-            } => draw_judges(canvas, found.as_deref(), *selected, order.recorded_only),
+            } => {
+                let keys = overlay::judge_keys(order.recorded_only, app.shows_trace_screen());
+                draw_judges(canvas, found.as_deref(), *selected, keys);
+            }
             Overlay::ConfirmCost { preview, .. } => {
                 let lines = overlay::describe_cost(preview);
                 let (title, keys) = if overlay.appears_by_itself() {
@@ -441,15 +444,9 @@ fn draw_judges(
     canvas: &mut Canvas<'_>,
     found: Option<&[AvailableJudge]>,
     selected: usize,
-    recorded_only: bool,
+    keys: &str,
 ) {
     let width = usize::from(canvas.buffer.area.width.saturating_sub(4)).min(100);
-    // Two judges must not differ because one of them had no facts, so new requests are live by default.
-    let keys = if recorded_only {
-        "enter calls it: recorded responses only (o: also live requests)  esc closes"
-    } else {
-        "enter calls it: same responses, new requests live (o: recorded only)  esc closes"
-    };
     // Each judge takes two rows.
     let rows = found.map_or(1, |found| (found.len() * 2).max(2));
     let inside = draw_frame(canvas, width, rows, "available judges", keys);

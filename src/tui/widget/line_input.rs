@@ -20,6 +20,8 @@ pub(crate) struct LineInput {
     pub(crate) text: String,
     /// The cursor: a byte position on a grapheme boundary.
     pub(crate) cursor: usize,
+    /// True for a suggestion, which the first typed character replaces.
+    is_suggestion: bool,
 }
 
 impl LineInput {
@@ -29,6 +31,15 @@ impl LineInput {
         Self {
             cursor: text.len(),
             text,
+            is_suggestion: false,
+        }
+    }
+
+    /// Returns a line with a suggestion. The first typed character replaces it; other keys edit it.
+    pub(crate) fn suggestion(text: impl Into<String>) -> Self {
+        Self {
+            is_suggestion: true,
+            ..Self::new(text)
         }
     }
 
@@ -36,6 +47,8 @@ impl LineInput {
     pub(crate) fn handle_key(&mut self, chord: KeyChord) -> bool {
         let control = chord.modifiers.contains(KeyModifiers::CONTROL);
         let alt = chord.modifiers.contains(KeyModifiers::ALT);
+        let is_typed = matches!(chord.code, KeyCode::Char(_)) && !control && !alt;
+        self.drop_suggestion(is_typed);
         match chord.code {
             KeyCode::Char(c) if !control && !alt => self.insert(c),
             KeyCode::Char('w') if control => self.delete_word(),
@@ -57,6 +70,14 @@ impl LineInput {
         true
     }
 
+    /// Ends a suggestion, and deletes it if the user types another text.
+    fn drop_suggestion(&mut self, is_typed: bool) {
+        if std::mem::take(&mut self.is_suggestion) && is_typed {
+            self.text.clear();
+            self.cursor = 0;
+        }
+    }
+
     /// Inserts a character before the cursor. Ignores control characters.
     pub(crate) fn insert(&mut self, c: char) {
         if !c.is_control() {
@@ -67,6 +88,7 @@ impl LineInput {
     /// Inserts a text before the cursor. Replaces line breaks and tabs by spaces and drops other control characters,
     /// so a paste runs no command.
     pub(crate) fn paste(&mut self, text: &str) {
+        self.drop_suggestion(true);
         // Cut first, so that the cost of a huge paste is small.
         let end = text.floor_char_boundary(MAX_LINE_BYTES);
         let clean: String = text[..end]

@@ -7,8 +7,8 @@ use super::RunCellIx;
 use super::order::EvalGroup;
 use super::votes::compute_decision;
 use super::{
-    CellsJudge, CellsRow, CellsState, DecisionRule, EvalInfo, ExpectedCells, FlipSide, RowId,
-    RowKey, RowSlot, RowSlotState, RunIndexMap, SlotId, StaleReason,
+    BranchOrigin, CellsJudge, CellsRow, CellsState, DecisionRule, EvalInfo, ExpectedCells,
+    FlipSide, RowId, RowKey, RowSlot, RowSlotState, RunIndexMap, SlotId, StaleReason,
 };
 use crate::event::{CellKey, RunHeader, RunPurpose};
 use crate::model::{Digest, Panel, ProviderKind, ScoreBounds, TranscriptRef, compares_pairs};
@@ -125,6 +125,12 @@ impl CellsState {
             second_opinion: measures_noise || header.plan.contains_key("judge"),
             measures_noise,
             is_branch: header.purpose == RunPurpose::Branch,
+            branch: header.branch_point().and_then(|point| {
+                Some(Arc::new(BranchOrigin {
+                    run: header.parent.as_ref()?.run.clone(),
+                    point: point.describe(),
+                }))
+            }),
             ..RunIndexMap::default()
         };
         let (mut digest_changed, mut redecided) = (false, Vec::new());

@@ -291,6 +291,7 @@ impl CellsState {
             duration: cell.duration,
             // The history has no edited verdicts.
             by_human: false,
+            branch: None,
             inputs: VerdictInputs {
                 eval: hash_digest(&cell.eval),
                 judge: cell.judge.as_ref().map_or(0, |digest| hash_digest(digest)),

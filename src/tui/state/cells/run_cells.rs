@@ -116,6 +116,7 @@ impl CellsState {
                 duration: Millis(0),
                 inputs: hash_inputs(names, key, &transcript.digest),
                 by_human: false,
+                branch: names.branch.clone(),
             };
             // A second opinion does not change the row's decision or its staleness.
             if is_second_opinion {
@@ -215,14 +216,25 @@ impl CellsState {
             let before = row.bookkeeping.before_run.take();
             row.outcome_before = None;
             let earlier = before.as_ref().map(|before| before.slots.clone());
-            // An attempt without a verdict must not hide the verdict from before it.
-            if let Some(before) = before
-                && row.keep_verdict_of(*before, &by)
-            {
-                return CellCompletion {
-                    decided: true,
-                    ..CellCompletion::default()
+            if let Some(before) = before {
+                let before = match row.set_edited_cells_aside(before, &by) {
+                    // A verdict that a person edited decides nothing.
+                    Ok(first) => {
+                        return CellCompletion {
+                            decided: true,
+                            moved_to: Some(first),
+                            ..CellCompletion::default()
+                        };
+                    }
+                    Err(before) => before,
                 };
+                // An attempt without a verdict must not hide the verdict from before it.
+                if row.keep_verdict_of(*before, &by) {
+                    return CellCompletion {
+                        decided: true,
+                        ..CellCompletion::default()
+                    };
+                }
             }
             if let Some(earlier) = earlier {
                 row.keep_cells_before_edit(earlier);
@@ -232,6 +244,7 @@ impl CellsState {
                 first_verdict: row.verdict.is_none(),
                 outcome: row.decision.as_ref().map(|decision| decision.outcome),
                 flip: record_flip(at.row, row, result.by_human),
+                moved_to: None,
             }
         });
         self.update_staleness(at.row);
@@ -335,6 +348,8 @@ pub(crate) struct CellCompletion {
     /// True if the row had no verdict before.
     pub(crate) first_verdict: bool,
     pub(crate) flip: Option<RowFlip>,
+    /// The new number of the row's first cell, if a person edited the traces and the cells no longer decide.
+    pub(crate) moved_to: Option<u16>,
 }
 
 /// Converts a decided row to one side of a flip.

@@ -5,7 +5,8 @@
 //! numbers.
 
 use super::name_index::VerdictInputs;
-use super::{CellsRow, RowSlot, RowSlotState};
+use super::votes::compute_decision;
+use super::{CellsRow, DecisionRule, RowBeforeRun, RowSlot, RowSlotState};
 
 /// The number of a row's first second opinion.
 const FIRST_SECOND_OPINION: u16 = 1 << 15;
@@ -45,6 +46,18 @@ impl CellsRow {
     /// Returns true if a slot number belongs to a second opinion of the row.
     pub(crate) fn is_second_opinion(&self, at: u16) -> bool {
         is_second_opinion_slot(at) && self.slot(at).is_some()
+    }
+
+    /// Returns the slot that a row shows when it gets the focus: its first cell, or the first second opinion if no other cell
+    /// was judged, as in the recording of a branch.
+    pub(crate) fn first_shown_slot(&self) -> u16 {
+        let is_unjudged = |slot: &RowSlot| slot.state == RowSlotState::NeverRun;
+        let others = self.slots.iter().all(is_unjudged) && self.failed_rerun.is_none();
+        if others && !self.second_opinions.is_empty() {
+            FIRST_SECOND_OPINION
+        } else {
+            0
+        }
     }
 
     pub(super) fn slot_mut(&mut self, at: u16) -> Option<&mut RowSlot> {
@@ -103,9 +116,12 @@ impl CellsRow {
     }
 
     /// Adds a second opinion in place of an earlier one of the same judge, and returns its slot number. A branch replaces
-    /// nothing.
+    /// nothing, and nothing replaces a branch or an edited trace.
     pub(super) fn put_second_opinion(&mut self, slot: RowSlot, is_branch: bool) -> Option<u16> {
-        let same = |old: &RowSlot| (old.judge, old.repeat) == (slot.judge, slot.repeat);
+        let same = |old: &RowSlot| {
+            let is_opinion = old.branch.is_none() && !old.by_human;
+            is_opinion && (old.judge, old.repeat) == (slot.judge, slot.repeat)
+        };
         let at = self.second_opinions.iter().position(same);
         let at = at.filter(|_| !is_branch);
         let at = at.unwrap_or(self.second_opinions.len());
@@ -115,6 +131,36 @@ impl CellsRow {
             self.second_opinions[at] = slot;
         }
         FIRST_SECOND_OPINION.checked_add(u16::try_from(at).ok()?)
+    }
+
+    /// Restores the decision from before a run whose judge traces a person edited. The edited cells stay as second opinions.
+    /// Returns the slot number of the first of them; else the earlier state, if no cell was edited or no verdict was known.
+    pub(super) fn set_edited_cells_aside(
+        &mut self,
+        before: Box<RowBeforeRun>,
+        by: &DecisionRule,
+    ) -> Result<u16, Box<RowBeforeRun>> {
+        let first = u16::try_from(self.second_opinions.len()).ok();
+        let first = first.and_then(|at| FIRST_SECOND_OPINION.checked_add(at));
+        let is_edited = self.slots.iter().any(|slot| slot.by_human);
+        let (true, Some(first)) = (is_edited, first) else {
+            return Err(before);
+        };
+        let edited = std::mem::replace(&mut self.slots, before.slots.clone());
+        let earlier = compute_decision(self, by);
+        if !earlier
+            .as_ref()
+            .is_some_and(|decision| decision.outcome.is_verdict())
+        {
+            self.slots = edited;
+            return Err(before);
+        }
+        let before = *before;
+        self.decision = earlier;
+        self.flipped = before.flipped;
+        self.failed_rerun = before.failed_rerun;
+        self.second_opinions.extend(edited);
+        Ok(first)
     }
 
     /// Resets a second opinion whose run was cancelled.
@@ -212,6 +258,8 @@ mod tests {
         let at = start_run(&mut cells, &other, 1, &names);
         finish(&mut cells, at, &other, Outcome::Fail);
         assert_eq!(cells.row(id).and_then(|row| row.decision.clone()), None);
+        let shown = cells.row(id).map(CellsRow::first_shown_slot);
+        assert_eq!(shown, Some(FIRST_SECOND_OPINION), "nothing else was judged");
 
         let own_run = RunId("20260103T000000Z-ownn".into());
         let names = cells.register_header(&header(&own_run.0, &["tone?"], "v1"), true);
@@ -220,6 +268,7 @@ mod tests {
         finish(&mut cells, at, &own_run, Outcome::Pass);
         let held = cells.row(id).expect("a row");
         assert_eq!((held.slots.len(), held.second_opinions.len()), (1, 1));
+        assert_eq!(held.first_shown_slot(), 0);
         let decided = held.decision.as_ref().map(|d| d.outcome);
         assert_eq!(decided, Some(Outcome::Pass));
 
