@@ -11,7 +11,7 @@ use super::compare_figures::ComparisonFigures;
 use super::error::CommandError;
 use super::export_run::export_run;
 use super::history::name_entry;
-use super::output_file::{OutputFiles, warn_of_keys};
+use super::output_file::{OutputFiles, collect_input_files, warn_of_keys};
 use super::state_args::{ExportArgs, ExportFormat, RunFormat};
 use super::states::{LoadedState, StateCatalog, StateSource};
 use crate::model::{CellName, CellPattern, Labels, pluralize};
@@ -114,8 +114,7 @@ fn write_state(
         .workspace
         .as_deref()
         .map_or_else(InputFiles::default, |workspace| {
-            let files = workspace.input_files(&cx.env);
-            files.transcripts.into_iter().chain(files.others).collect()
+            collect_input_files(workspace, &cx.env)
         });
     if let StateSource::File(path) = &shown.source {
         inputs.insert(path);

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use indexmap::IndexMap;
 
 use super::error::CommandError;
-use super::output_file::{OutputFiles, warn_of_keys};
+use super::output_file::{OutputFiles, collect_input_files, warn_of_keys};
 use super::show::select_cells;
 use super::state_args::{ExportArgs, RunFormat};
 use super::states::StateCatalog;
@@ -64,8 +64,7 @@ pub(super) fn export_run(
         .workspace
         .as_deref()
         .map_or_else(InputFiles::default, |workspace| {
-            let files = workspace.input_files(&cx.env);
-            files.transcripts.into_iter().chain(files.others).collect()
+            collect_input_files(workspace, &cx.env)
         });
     // A bundle must not replace the one that is read.
     inputs.insert(Path::new(&args.state));

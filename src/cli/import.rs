@@ -22,6 +22,7 @@ use super::transcript_report::CappedWarnings;
 use crate::diag::Diagnostic;
 use crate::handlers::EvalTypeRegistry;
 use crate::model::{ExitReason, Label, SourceText, escape_invisible_json, make_visible, pluralize};
+use crate::review::{ReviewFiles, ReviewPlace};
 use crate::run::TranscriptIds;
 use crate::storage::{AtomicFile, InputFiles};
 use crate::transcript::{FieldMapping, ReadCounts, TranscriptBlock, TranscriptFile, UnreadContent};
@@ -317,6 +318,9 @@ impl ImportInputs {
     /// people, so `--labels` may name only a file that does not exist or that no workspace reads.
     fn collect(args: &ImportArgs, to: Option<&Path>, cx: &CommandCx) -> Self {
         let mut of_output: InputFiles = args.files.iter().cloned().collect();
+        if let Ok(place) = ReviewPlace::of_files(&args.files) {
+            of_output.extend(place.files.list());
+        }
         let mut of_labels = of_output.clone();
         let outputs = [to, args.labels.as_deref()].into_iter().flatten();
         let mut roots: Vec<PathBuf> = outputs.flat_map(find_workspace_roots).collect();
@@ -324,7 +328,8 @@ impl ImportInputs {
         roots.dedup();
         for root in roots {
             let registry = EvalTypeRegistry::builtin();
-            let found = workspace::list_input_files(&root, &cx.env, &registry);
+            let mut found = workspace::list_input_files(&root, &cx.env, &registry);
+            found.others.extend(ReviewFiles::new(&root).list());
             of_labels.extend(found.transcripts);
             of_labels.extend(found.others.iter().filter(|path| path.exists()).cloned());
             of_output.extend(found.others);

@@ -4,7 +4,9 @@
 use std::path::{Path, PathBuf};
 
 use super::error::CommandError;
+use crate::review::ReviewFiles;
 use crate::storage::{AtomicFile, InputFiles};
+use crate::workspace::{Env, Workspace};
 
 /// The log in a run's folder.
 const EVENTS_FILE: &str = "events.jsonl";
@@ -47,6 +49,14 @@ impl OutputFiles {
         self.outputs.insert(path);
         Ok(file)
     }
+}
+
+/// Returns the files that no output may replace: those that a workspace reads, and those of its review.
+pub(super) fn collect_input_files(workspace: &Workspace, env: &Env) -> InputFiles {
+    let files = workspace.input_files(env);
+    let review = ReviewFiles::new(&workspace.root).list();
+    let all = files.transcripts.into_iter().chain(files.others);
+    all.chain(review).collect()
 }
 
 /// Returns the warning about keys of other services in an exported file, if it has some.

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use super::CommandCx;
 use super::check::is_rubric_file;
 use super::error::CommandError;
+use super::output_file::collect_input_files;
 use super::workspace::{CommandWorkspace, find_root, load_workspace_with};
 use crate::run::DecisionFilter;
 use crate::storage::InputFiles;
@@ -88,14 +89,8 @@ impl RunFiles {
             }
         }
         // Step: replace the transcripts.
-        let inputs = opened.workspace.input_files(&cx.env);
-        let named_paths = transcript_files.iter().map(|file| file.canonical.clone());
-        let inputs: InputFiles = inputs
-            .transcripts
-            .into_iter()
-            .chain(inputs.others)
-            .chain(named_paths)
-            .collect();
+        let mut inputs = collect_input_files(&opened.workspace, &cx.env);
+        inputs.extend(transcript_files.iter().map(|file| file.canonical.clone()));
         if !transcript_files.is_empty() {
             let mut chosen = Workspace::clone(&opened.workspace);
             chosen.transcripts =

@@ -33,7 +33,7 @@ use regex::Regex;
 use serde_json::Value;
 
 use super::verdict_format::ScoreRange;
-use crate::model::VerdictPart;
+use crate::model::{VerdictPart, split_words};
 
 /// The verdict that a sentence states.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,21 +51,39 @@ pub(super) fn find_in_reasoning(reasoning: &str, passed: bool) -> Option<String>
     ))
 }
 
-/// Names of fields that state a verdict and are not part of dicta's format.
-const VERDICT_FIELDS: &[&str] = &[
+/// Words that name a verdict in the name of a field: `verdict`, `final_verdict`, `isPassed`.
+const VERDICT_FIELD_WORDS: &[&str] = &[
     "verdict",
-    "final_verdict",
     "result",
+    "results",
     "outcome",
     "grade",
+    "judgment",
+    "judgement",
     "pass",
     "passed",
-    "final",
-    "final_answer",
+    "passes",
+    "met",
     "decision",
     "correction",
+    "status",
     "overall",
-    "overall_verdict",
+    "final",
+];
+
+/// Words that may stand next to them. Any other word makes the name one of another thing, such as `tool_result`.
+const VERDICT_FIELD_QUALIFIERS: &[&str] = &[
+    "final",
+    "overall",
+    "my",
+    "the",
+    "is",
+    "corrected",
+    "answer",
+    "criteria",
+    "criterion",
+    "eval",
+    "evaluation",
 ];
 
 /// Describes a field other than `passed` whose value is the opposite verdict.
@@ -85,17 +103,31 @@ pub(super) fn find_in_other_fields(json: &str, passed: bool) -> Option<String> {
 
 /// Returns true if a field, or a field inside it, states `verdict`.
 fn states_verdict(name: &str, value: &Value, verdict: bool) -> bool {
-    if !VERDICT_FIELDS.contains(&name.to_lowercase().as_str()) {
-        return false;
-    }
+    is_verdict_field(name) && has_verdict(value, verdict)
+}
+
+fn has_verdict(value: &Value, verdict: bool) -> bool {
     match value {
         Value::Bool(stated) => *stated == verdict,
         Value::String(word) => read_verdict_word(word) == Some(verdict),
         Value::Object(fields) => fields
             .iter()
             .any(|(name, value)| states_verdict(name, value, verdict)),
+        // A list of objects has one verdict per part, and dicta reads only the overall one.
         Value::Null | Value::Number(_) | Value::Array(_) => false,
     }
+}
+
+/// Returns true if a name denotes the verdict in any spelling: `final_verdict`, `Final Verdict`, `final-verdict`,
+/// `finalVerdict`.
+fn is_verdict_field(name: &str) -> bool {
+    let words = split_words(name);
+    let is_verdict = |word: &String| VERDICT_FIELD_WORDS.contains(&word.as_str());
+    let is_qualifier = |word: &String| VERDICT_FIELD_QUALIFIERS.contains(&word.as_str());
+    words.iter().any(is_verdict)
+        && words
+            .iter()
+            .all(|word| is_verdict(word) || is_qualifier(word))
 }
 
 /// Reads a short text that consists of a verdict.

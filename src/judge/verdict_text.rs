@@ -147,15 +147,20 @@ fn compile_pattern(pattern: &str) -> Regex {
 
 /// Words that state a verdict or a field of one, in the languages that judges most often answer in.
 ///
-/// English: pass, fail, met, not met and their forms. Then German, French, Spanish, Chinese.
+/// English: pass, fail, met, not met and their forms, grades and points. Then German, French, Spanish, Portuguese,
+/// Italian, Russian, Chinese, Japanese.
 static VERDICT_WORDS: LazyLock<Regex> = LazyLock::new(|| {
     compile_pattern(
         r#"(?ix)
           \b(?: pass(?:e[sd]|ing)? | fail(?:s|ed|ing|ure)? | (?:un)?met | meets? | (?:un)?satisf(?:y|ies|ied) | (?:un)?fulfil(?:l?s|led|l)? )\b
         | \b(?: passed | score | applicable | verdict | result | outcome | decision | grade )\b ["'`*_]* \s* [:=] \s* ["'`*_]* [\w.+-]
+        | \b grade \s ["'`*_]* [A-F] \b | \b \d+ (?:\.\d+)? \s? (?: / | out\sof ) \s? \d+ \b
         | \b(?: (?:nicht\s)?(?:erfüllt|bestanden) | durchgefallen | réussi\w* | échou\w* | échec | rempli\w* | satisfait\w*
-              | cumple\w* | aprob\w* | aprueb\w* | falla | fallo | fracas\w* )\b
-        | 通过 | 合格 | 失败 | 满足 | 符合
+              | cumple\w* | aprob\w* | aprueb\w* | falla | fallo | fracas\w*
+              | (?:un|nicht\s)(?:zureichend|genügend) | ausreichend | suspens[oa] | reprobad\w* | aprovad\w* | reprovad\w* | falhou | cumpre\w* | atende\w*
+              | superat\w* | fallit\w* | soddisf\w* | promoss\w* | bocciat\w* )\b
+        | соответству | удовлетвор | выполнен | пройден | провал | зач[её]т
+        | 通过 | 合格 | 失败 | 满足 | 符合 | 通過 | 失敗 | 滿足 | 満た
         "#,
     )
 });
@@ -170,7 +175,7 @@ static DISTANCING_WORDS: LazyLock<Regex> = LazyLock::new(|| {
               | correction | retract\w* | disregard\w* | mistake(?:n|s)? | wait | hmm+
               | reject\w* | disagree\w* | withdr[ae]w\w* | revok\w* | discard\w* | overrul\w* | overrid\w* | invalid | untrue | false(?:ly)?
               | fak(?:e|es|ed|ing) | forge[ds]? | fabricat\w* | malicious(?:ly)? | suspicious(?:ly)? | manipulat\w* | opposite | contrary | reverse[ds]?
-              | suppos\w* | imagin\w* | pretend\w* | cannot )\b
+              | suppos\w* | imagin\w* | pretend\w* | cannot | reflection | reconsider\w* | unacceptable | unsatisfactory | insufficient )\b
         | n['’]t\b | </?\w*think\w*> | </?(?:reasoning|scratchpad|analysis)\b | <\|
         | \b(?: nicht | kein\w* | wäre | falsch\w* | beispiel\w* | pas | faux | exemple | serait | no | falso | ejemplo | sería )\b
         | 不 | 没 | 错误 | 例如

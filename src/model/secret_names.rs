@@ -148,7 +148,7 @@ pub fn is_api_key_name(name: &str) -> bool {
 
 /// Returns the words of a name in lower case, without the digits at their ends: `githubToken2` becomes `github`,
 /// `token`.
-fn split_words(name: &str) -> Vec<String> {
+pub fn split_words(name: &str) -> Vec<String> {
     let mut words = Vec::new();
     for part in name.split(|c: char| !c.is_alphanumeric()) {
         let chars: Vec<char> = part.chars().collect();

@@ -44,17 +44,15 @@ pub type EvalPlaces = HashMap<(String, String), FilePlace>;
 pub struct GithubReportWriter<'w> {
     out: io::BufWriter<Box<dyn Write + 'w>>,
     places: EvalPlaces,
-    terminal: bool,
 }
 
 impl<'w> GithubReportWriter<'w> {
-    /// Returns a writer to `out`. An eval without a place gets the file of its rubric. With `terminal`, visible marks
-    /// replace characters that a terminal executes or hides.
-    pub fn new(out: Box<dyn Write + 'w>, places: EvalPlaces, terminal: bool) -> Self {
+    /// Returns a writer to `out`. An eval without a place gets the file of its rubric. Visible marks
+    /// replace characters that a terminal executes or hides, also in a file.
+    pub fn new(out: Box<dyn Write + 'w>, places: EvalPlaces) -> Self {
         Self {
             out: io::BufWriter::new(out),
             places,
-            terminal,
         }
     }
 
@@ -74,12 +72,8 @@ impl<'w> GithubReportWriter<'w> {
     }
 
     fn write_line(&mut self, line: &str) -> io::Result<()> {
-        let line = if self.terminal {
-            make_visible(line, false)
-        } else {
-            line.into()
-        };
-        writeln!(self.out, "{line}")
+        // GitHub shows the line to people, and its log runs the colors in it.
+        writeln!(self.out, "{}", make_visible(line, false))
     }
 
     fn write_decided(&mut self, row: &DecidedRow<'_>) -> io::Result<()> {

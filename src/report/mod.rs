@@ -142,7 +142,7 @@ impl ReportFormat {
             Self::Junit => Box::new(JunitReportWriter::new(out, style.terminal)),
             Self::Markdown => Box::new(MarkdownReportWriter::new(out)),
             Self::Csv => Box::new(CsvReportWriter::new(out, style.terminal)),
-            Self::Github => Box::new(GithubReportWriter::new(out, places.clone(), style.terminal)),
+            Self::Github => Box::new(GithubReportWriter::new(out, places.clone())),
         }
     }
 }

@@ -11,6 +11,7 @@ use super::modes::ModeList;
 use super::note::{NoteLine, ReviewNote, end_of_whole_lines, parse_notes};
 use crate::diag::Diagnostic;
 use crate::storage::{FileLock, append_lines, create_own_folder, replace_file};
+use crate::workspace::label_draws::draws_file_path;
 
 /// The name of the file of notes.
 const NOTES_FILE: &str = "notes.jsonl";
@@ -72,6 +73,16 @@ impl ReviewFiles {
     /// Returns the record of suggestions with their prompts.
     pub fn suggestions(&self) -> PathBuf {
         self.folder.join("notes.suggestions.jsonl")
+    }
+
+    /// Returns all files, which no output may replace.
+    pub fn list(&self) -> [PathBuf; 4] {
+        [
+            self.notes(),
+            draws_file_path(&self.notes()),
+            self.suggestions(),
+            self.modes(),
+        ]
     }
 
     /// Reads both files. A missing file is empty.

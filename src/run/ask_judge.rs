@@ -131,11 +131,10 @@ impl JudgeInquiry<'_> {
             }
         };
         let (reply, ()) = tokio::join!(asking, watching);
-        let reply = reply.map_err(|error| {
-            // A server's error can quote a key, and the caller records the text.
-            let text = error.to_string();
-            AskJudgeError::NoReply(redactor.redact(&text).unwrap_or(text))
-        })?;
+        // A server's reply or error can quote a key, and the caller records the text.
+        let redact = |text: String| redactor.redact(&text).unwrap_or(text);
+        let mut reply = reply.map_err(|error| AskJudgeError::NoReply(redact(error.to_string())))?;
+        reply.text = redact(reply.text);
         if reply.text.trim().is_empty() {
             return Err(AskJudgeError::Empty {
                 judge: self.judge.name.clone(),

@@ -33,6 +33,8 @@ mod native;
 mod outline;
 mod pairs;
 #[cfg(feature = "parquet")]
+mod parquet_limits;
+#[cfg(feature = "parquet")]
 mod parquet_rows;
 mod reader;
 mod scan;

@@ -12,17 +12,18 @@ use std::io::{self, BufWriter, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use parquet::file::reader::SerializedFileReader;
+use parquet::errors::ParquetError;
 use parquet::record::reader::RowIter;
 use parquet::record::{Field, Row};
 use serde_json::{Map, Value};
 
+use super::parquet_limits::LimitedFile;
 use super::unix::FileState;
 
 /// The first bytes of a Parquet file.
 pub(super) const MAGIC: &[u8] = b"PAR1";
-/// The number of values of a column that the library reads at once.
-const BATCH_SIZE: usize = 64;
+/// The number of rows whose values of a column the library reads at once. Each can have a million of them.
+const BATCH_SIZE: usize = 8;
 /// The number of files whose rows are kept.
 const MAX_KEPT: usize = 4;
 /// The limit on the rows as JSON, in bytes: this many times the size of the file, and [`MIN_LIMIT`] more. A column of equal
@@ -74,9 +75,12 @@ fn write_rows(file: &File, size: u64) -> Result<File, String> {
 }
 
 fn copy_rows(input: File, output: &mut File, limit: u64) -> Result<(), String> {
-    let damaged =
-        |error: parquet::errors::ParquetError| format!("this Parquet file cannot be read: {error}");
-    let reader = SerializedFileReader::new(input).map_err(damaged)?;
+    let damaged = |error: ParquetError| match error {
+        ParquetError::General(why) => format!("this Parquet file cannot be read: {why}"),
+        other => format!("this Parquet file cannot be read: {other}"),
+    };
+    let reader = LimitedFile::open(input).map_err(damaged)?;
+    reader.check_repeated_texts().map_err(damaged)?;
     let rows = RowIter::from_file(None, &reader).map_err(damaged)?;
     let mut out = BufWriter::new(output);
     let mut written = 0_u64;
@@ -194,6 +198,19 @@ mod tests {
                 .map(|message| message["role"].as_str().expect("a role"))
                 .collect();
             assert_eq!(found, roles, "{name}");
+        }
+    }
+
+    #[test]
+    fn few_bytes_that_need_much_memory_are_refused() {
+        for (name, why) in [
+            ("many_values", "more than 1048576 values in a column"),
+            ("repeated_text", "texts of a row have more than 128 MiB"),
+            ("large_page", "pages need more than 512 MiB"),
+        ] {
+            let path = fixture(&format!("hostile/{name}.parquet"));
+            let problem = read(&path).expect_err(name).to_string();
+            assert!(problem.contains(why), "{name}: {problem}");
         }
     }
 

@@ -4,6 +4,11 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
+use super::label_draws::draws_file_path;
+use super::label_parts::split_file_path;
+use super::label_unsealings::unsealings_file_path;
+use super::labels::DEFAULT_LABELS_FILE;
+use super::proposal_log::proposals_file_path;
 use super::{CONFIG_FILE, Env, Workspace, files, globs, google, load, run_folders};
 use crate::diag::yaml;
 use crate::model::ApiKeySource;
@@ -41,10 +46,21 @@ impl Workspace {
                 .chain(keys)
                 .chain(databases)
                 .chain(joined)
-                .chain(self.labels_file.clone())
+                .chain(list_label_files(&self.labels_file_path()))
                 .collect(),
         }
     }
+}
+
+/// Returns a file of labels and the files that dicta keeps next to it.
+fn list_label_files(labels: &Path) -> [PathBuf; 5] {
+    [
+        labels.to_owned(),
+        draws_file_path(labels),
+        split_file_path(labels),
+        proposals_file_path(labels),
+        unsealings_file_path(labels),
+    ]
 }
 
 /// Returns the files that the workspace in `root` reads. If it does not load, returns dicta.yaml and every file that a
@@ -74,6 +90,15 @@ pub fn list_input_files(root: &Path, env: &Env, catalog: &dyn EvalTypeCatalog) -
         }
     }
     inputs.others.push(config);
+    // A file of labels is among the texts of dicta.yaml, but the files next to it are not.
+    let beside = inputs
+        .others
+        .iter()
+        .cloned()
+        .chain([root.join(DEFAULT_LABELS_FILE)])
+        .flat_map(|file| list_label_files(&file));
+    let beside: Vec<PathBuf> = beside.collect();
+    inputs.others.extend(beside);
     inputs
 }
 

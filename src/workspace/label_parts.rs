@@ -34,7 +34,7 @@ pub(super) struct SplitSources<'s> {
 }
 
 /// Returns the file of parts of a file of labels.
-fn split_file_path(labels: &Path) -> PathBuf {
+pub(super) fn split_file_path(labels: &Path) -> PathBuf {
     labels.with_extension("split.jsonl")
 }
 

@@ -394,6 +394,25 @@ fn summary_of_an_import_counts_its_records_and_never_mixes_with_transcripts() {
 }
 
 #[test]
+fn annotation_has_visible_marks_for_hidden_characters_of_a_judge() {
+    const HOSTILE: &str =
+        r#"{"citations":[],"reasoning":"It is \u001b[31mrude\u202e.","passed":false,"score":0.1}"#;
+    let test_dir = TestDir::new();
+    let server = WireServer::answering(Dialect::Openai, |_| Reply::text(HOSTILE));
+    let free = "model: m, prices: { input: 0, output: 0 } }";
+    test_dir.workspace(&judged_by(&server).replace("model: m }", free), POLITE);
+    let run = test_dir.dicta(&["run", "-q", "--format", "github", "-o", "github=a.txt"]);
+    let file = std::fs::read_to_string(test_dir.path().join("a.txt")).expect("the file");
+    for annotations in [text(&run.stdout), file] {
+        assert!(annotations.contains("‹U+202E›"), "{annotations}");
+        assert!(
+            !annotations.contains(['\u{1b}', '\u{202e}']),
+            "{annotations}"
+        );
+    }
+}
+
+#[test]
 fn log_of_a_github_workflow_executes_no_text_of_a_judge() {
     const HOSTILE: &str = r#"{"citations":[],"reasoning":"It is rude.\n::error::owned\n  ::add-mask::a\nand ##[error]owned","passed":false,"score":0.1}"#;
     let test_dir = TestDir::new();

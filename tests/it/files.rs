@@ -106,6 +106,62 @@ fn run_output_never_replaces_a_file_that_dicta_reads() {
     );
 }
 
+/// The files that dicta keeps next to the labels and for a review.
+const KEPT: [&str; 8] = [
+    "notes.jsonl",
+    "modes.yaml",
+    "notes.draws.jsonl",
+    "notes.suggestions.jsonl",
+    "labels.draws.jsonl",
+    "labels.split.jsonl",
+    "labels.proposals.jsonl",
+    "labels.unsealings.jsonl",
+];
+
+#[test]
+fn no_output_replaces_a_file_that_dicta_keeps_for_labels_and_reviews() {
+    let test_dir = test_dir();
+    assert_eq!(test_dir.dicta(&["run", "-q"]).status.code(), Some(1));
+    for kept in KEPT {
+        let old = if kept == "modes.yaml" { "[]\n" } else { "" };
+        let output = format!("jsonl={kept}");
+        for exists in [false, true] {
+            if exists {
+                test_dir.write(kept, old);
+            }
+            for args in [
+                &["run", "-q", "-o", &output][..],
+                &["export", "@", "--format", "csv", "-o", kept],
+                &["export", "@", "--format", "bundle", "-o", kept],
+                &["import", "t.jsonl", "-o", kept],
+            ] {
+                let refused = test_dir.dicta(args);
+                let why = text(&refused.stderr);
+                assert_eq!(refused.status.code(), Some(2), "{args:?}: {why}");
+                assert!(why.contains("which dicta reads"), "{args:?}: {why}");
+                let now = fs::read_to_string(test_dir.path().join(kept)).ok();
+                assert_eq!(now.as_deref(), exists.then_some(old), "{args:?}");
+            }
+        }
+        let labels = ["import", "t.jsonl", "-o", "x.jsonl", "--labels", kept];
+        let refused = test_dir.dicta(&labels);
+        assert_eq!(refused.status.code(), Some(2), "{kept}");
+    }
+}
+
+#[test]
+fn import_replaces_no_notes_about_files_without_a_workspace() {
+    let test_dir = TestDir::new();
+    test_dir.write(
+        "chats.jsonl",
+        "{\"id\":\"a\",\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}]}\n",
+    );
+    test_dir.write("chats-rubrics/notes.jsonl", "");
+    let output = "chats-rubrics/notes.jsonl";
+    let refused = test_dir.dicta(&["import", "chats.jsonl", "-o", output]);
+    assert_eq!(refused.status.code(), Some(2), "{}", text(&refused.stderr));
+}
+
 #[test]
 fn missing_labels_file_is_not_an_output_of_a_run() {
     let test_dir = TestDir::new();

@@ -327,6 +327,40 @@ fn judge_suggests_groups_with_hostile_notes_as_data() {
     assert_eq!(report(&test_dir)["modes"][0]["count"], json!(2));
 }
 
+#[test]
+fn key_that_a_server_repeats_is_redacted_in_suggestions() {
+    let test_dir = reviewed();
+    let key = "canary-4711-key";
+    let reply = format!(
+        r#"{{"groups":[{{"name":"Group {key}","definition":"{}","notes":[1,2]}}]}}"#,
+        "63616e6172792d343731312d6b6579"
+    );
+    let server = WireServer::openai(vec![Reply::text(&reply), Reply::text(format!("no {key}"))]);
+    let config = std::fs::read_to_string(test_dir.path().join("dicta.yaml")).expect("read");
+    let judges = judged_by(&server).replace("model: m }", "model: m, api_key_env: CANARY }");
+    assert!(judges.contains("CANARY"), "{judges}");
+    test_dir.write("dicta.yaml", &format!("{config}{judges}"));
+    let dicta = |args: &[&str]| {
+        let mut command = test_dir.command(args);
+        command.env("CANARY", key).output().expect("it runs")
+    };
+    assert!(dicta(&["trust", "."]).status.success());
+    let suggest = ["review", "suggest", "--judge", "m", "--yes"];
+    let suggested = dicta(&suggest);
+    assert!(suggested.status.success(), "{}", text(&suggested.stderr));
+    assert_eq!(
+        last_suggestion(&test_dir)["suggestions"][0]["name"],
+        "Group [redacted]"
+    );
+    assert_eq!(dicta(&suggest).status.code(), Some(2));
+    let record = std::fs::read_to_string(test_dir.path().join("notes.suggestions.jsonl"));
+    let record = record.expect("the record");
+    assert_eq!(record.lines().count(), 2);
+    for spelling in [key, "63616e6172792d343731312d6b6579"] {
+        assert!(!record.contains(spelling), "{record}");
+    }
+}
+
 /// A workspace with 30 noted transcripts, and a judge on loopback whose calls cost money.
 fn with_paid_judge(server: &WireServer, limits: &str) -> TestDir {
     let test_dir = reviewed();

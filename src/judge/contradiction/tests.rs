@@ -180,6 +180,17 @@ fn another_field_with_the_opposite_verdict_is_flagged() {
             true,
         ),
         (r#"{"passed": false, "pass": true}"#, false),
+        (r#"{"passed": true, "Final Verdict": "FAIL"}"#, true),
+        (r#"{"passed": true, "final-verdict": "fail"}"#, true),
+        (r#"{"passed": true, "finalVerdict": "Fail."}"#, true),
+        (r#"{"passed": true, "status": "failed"}"#, true),
+        (r#"{"passed": true, "is_passed": false}"#, true),
+        (r#"{"passed": true, "criteriaMet": false}"#, true),
+        (r#"{"passed": true, "judgement": "not met"}"#, true),
+        (
+            r#"{"passed": false, "evaluation_result": {"Passed": true}}"#,
+            false,
+        ),
         (r#"{"passed": false, "outcome": "Passed."}"#, false),
     ] {
         assert!(find_in_other_fields(json, passed).is_some(), "{json}");
@@ -193,6 +204,9 @@ fn another_field_with_the_opposite_verdict_is_flagged() {
             true,
         ),
         (r#"{"passed": true, "note": "fail"}"#, true),
+        (r#"{"passed": true, "tool_status": "failed"}"#, true),
+        (r#"{"passed": true, "login_result": "fail"}"#, true),
+        (r#"{"passed": true, "final": "fail to pass"}"#, true),
         (r#"{"passed": false, "correction": null}"#, false),
     ] {
         assert_eq!(find_in_other_fields(json, passed), None, "{json}");

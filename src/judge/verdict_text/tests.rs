@@ -208,6 +208,33 @@ fn verdict_counts_as_whole_reply_or_only_code_fence() {
 }
 
 #[test]
+fn verdict_words_next_to_the_fence_count_in_each_language() {
+    let json = passing().1;
+    for words in [
+        "Grade F",
+        "Grade: F",
+        "0/10",
+        "0 out of 10",
+        "On reflection the answer is rude.",
+        "The answer is unacceptable.",
+        "Die Antwort ist leider unzureichend.",
+        "La respuesta está reprobada.",
+        "A resposta foi reprovada.",
+        "La risposta non soddisfa i criteri.",
+        "Ответ не соответствует критериям.",
+        "不合格です",
+        "基準を満たしていません",
+    ] {
+        for text in [
+            format!("```json\n{json}\n```\n{words}"),
+            format!("{words}\n```json\n{json}\n```"),
+        ] {
+            assert!(parse_text(&text).is_err(), "{text}");
+        }
+    }
+}
+
+#[test]
 fn error_tells_why_a_reply_has_no_verdict() {
     let json = passing().1;
     for (text, reason) in [
