@@ -139,7 +139,7 @@ fn draw(
         "note: drew {} of {} ({}, seed {}); notes go to {}",
         new,
         pluralize(session.catalog.entries.len() as u64, "transcript"),
-        request.mix,
+        session.draws.last().map_or("", |draw| draw.plan.as_str()),
         request.seed,
         Path::new(&folder).join("notes.jsonl").display()
     ));

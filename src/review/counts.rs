@@ -64,6 +64,8 @@ pub struct ModeTable {
     pub covered: u64,
     /// The take-all sets that are not read completely: name, read, all.
     pub open_sets: Vec<(String, usize, usize)>,
+    /// The number of drawn transcripts.
+    pub drawn: u64,
     /// The numbers of transcripts that were read: drawn, and picked by hand.
     pub read: (u64, u64),
     /// The numbers of drawn transcripts by outcome: no failure, failure, unsure, skipped.
@@ -220,6 +222,7 @@ pub fn count_modes(
             .iter()
             .map(|(set, read, all)| (set.name.clone(), *read, *all))
             .collect(),
+        drawn: ids.iter().filter(|id| chosen.contains(*id)).count() as u64,
         read: (of_draws.len() as u64, by_hand.len() as u64),
         outcomes: count_outcomes(book, &chosen),
         stale: book.stale_notes().count() as u64,

@@ -67,7 +67,7 @@ pub use modes::{FailureMode, FormerMode, ModeList};
 pub use note::{NoteLine, NoteOutcome, NoteSample, ReviewNote, new_note_id, parse_notes};
 pub use place::{ReviewPlace, ReviewPlaceError};
 pub use read::{ReadReviewError, ReviewFilesCheck, check_review_files};
-pub use report::{ReviewReport, render_markdown};
+pub use report::{ReviewReport, describe_table, format_share, render_markdown};
 pub use report_html::render_html;
 pub use report_json::render_json;
 pub use sampling::{MixError, ReviewMix, ReviewQueueItem, SampleRequest, draw_sample, list_queue};

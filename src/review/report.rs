@@ -8,7 +8,7 @@ use super::counts::{ModeCounts, ModeTable};
 use super::modes::FailureMode;
 use super::note::ReviewNote;
 use super::session::{ReviewError, ReviewSession};
-use crate::compare::statistics::{Estimate, FigurePresentation};
+use crate::compare::statistics::{Estimate, FigurePresentation, Undefined};
 use crate::model::{Transcript, TranscriptPart, make_visible, pluralize};
 use crate::report::format_as_code;
 use crate::run::visit_transcripts;
@@ -134,79 +134,80 @@ impl ReviewReport {
             modes: modes.zip(table.modes.clone()).collect(),
             messages,
             disagreements: book.disagreements(),
-            plans: session
-                .draws
-                .iter()
-                .map(|draw| format!("{} (seed {})", draw.plan, draw.seed))
-                .collect(),
+            plans: session.describe_draws(),
             table,
         })
     }
 
     /// Returns the sentences above the table.
     pub fn facts(&self) -> Vec<String> {
-        let table = &self.table;
-        let mut facts = vec![format!(
-            "{} read of {}: {} drawn, {} picked by hand",
-            table.read.0 + table.read.1,
-            pluralize(table.transcripts, "transcript"),
-            table.read.0,
-            table.read.1
-        )];
-        let [no_failure, failure, unsure, skipped] = table.outcomes;
-        facts.push(format!(
+        describe_table(&self.table, &self.plans)
+    }
+}
+
+/// Returns sentences about what was read, and how much it covers.
+pub fn describe_table(table: &ModeTable, plans: &[String]) -> Vec<String> {
+    let mut facts = vec![format!(
+        "{} read of {}: {} of {} drawn, {} picked by hand",
+        table.read.0 + table.read.1,
+        pluralize(table.transcripts, "transcript"),
+        table.read.0,
+        table.drawn,
+        table.read.1
+    )];
+    let [no_failure, failure, unsure, skipped] = table.outcomes;
+    facts.push(format!(
             "Of the drawn ones: {failure} with a failure, {no_failure} without, {unsure} unsure, {skipped} skipped"
         ));
-        if !self.plans.is_empty() {
-            facts.push(format!("Draws: {}", self.plans.join("; ")));
-        }
-        if table.covered > 0 {
-            facts.push(format!(
-                "The shares cover {} of {}",
-                table.covered,
-                pluralize(table.transcripts, "transcript")
-            ));
-        }
-        for (name, read, all) in &table.open_sets {
-            facts.push(format!(
-                "The {name} set joins the shares when all of it is read: {read} of {all} so far"
-            ));
-        }
-        let saturation = &table.saturation;
+    if !plans.is_empty() {
+        facts.push(format!("Draws: {}", plans.join("; ")));
+    }
+    if table.covered > 0 {
         facts.push(format!(
-            "{} in the last {}",
-            pluralize(saturation.in_last, "new mode"),
-            pluralize(saturation.window as u64, "transcript")
+            "The shares cover {} of {}",
+            table.covered,
+            pluralize(table.transcripts, "transcript")
         ));
-        if saturation.new_modes.len() > 1 {
-            let steps: Vec<String> = saturation.new_modes.iter().map(u64::to_string).collect();
-            facts.push(format!(
-                "New modes per 20 transcripts: {}",
-                steps.join(", ")
-            ));
+    }
+    for (name, read, all) in &table.open_sets {
+        facts.push(format!(
+            "The {name} set joins the shares when all of it is read: {read} of {all} so far"
+        ));
+    }
+    let saturation = &table.saturation;
+    facts.push(format!(
+        "{} in the last {}",
+        pluralize(saturation.in_last, "new mode"),
+        pluralize(saturation.window as u64, "transcript")
+    ));
+    if saturation.new_modes.len() > 1 {
+        let steps: Vec<String> = saturation.new_modes.iter().map(u64::to_string).collect();
+        facts.push(format!(
+            "New modes per 20 transcripts: {}",
+            steps.join(", ")
+        ));
+    }
+    for (count, what) in [
+        (table.ungrouped, "note without a mode"),
+        (table.open_questions, "open question about modes"),
+    ] {
+        if count > 0 {
+            let plural = what.replacen(' ', "s ", 1);
+            let what = match (count, what.starts_with("note")) {
+                (1, _) => what.to_owned(),
+                (_, true) => plural,
+                (_, false) => what.replace("question", "questions"),
+            };
+            facts.push(format!("{count} {what}"));
         }
-        for (count, what) in [
-            (table.ungrouped, "note without a mode"),
-            (table.open_questions, "open question about modes"),
-        ] {
-            if count > 0 {
-                let plural = what.replacen(' ', "s ", 1);
-                let what = match (count, what.starts_with("note")) {
-                    (1, _) => what.to_owned(),
-                    (_, true) => plural,
-                    (_, false) => what.replace("question", "questions"),
-                };
-                facts.push(format!("{count} {what}"));
-            }
-        }
-        if table.stale > 0 {
-            let notes = pluralize(table.stale, "note");
-            facts.push(format!(
+    }
+    if table.stale > 0 {
+        let notes = pluralize(table.stale, "note");
+        facts.push(format!(
                 "{notes} about transcripts that changed since: they count nowhere until someone reads the transcript again"
             ));
-        }
-        facts
     }
+    facts
 }
 
 fn read_message(read: &Transcript<'_>, message: u32) -> Option<(String, String)> {
@@ -230,8 +231,16 @@ fn read_message(read: &Transcript<'_>, message: u32) -> Option<(String, String)>
     Some((message.role.as_str().to_owned(), text))
 }
 
+/// Returns the reason why a share has no value, in the words of a review: its answers are the labels of the statistics.
+pub(super) fn explain_undefined(why: Undefined) -> String {
+    match why {
+        Undefined::NoLabels => "no answer in a drawn transcript".to_owned(),
+        other => other.to_string(),
+    }
+}
+
 /// Formats a share with its interval: `12% (7%–20%)`. Few answers get the interval first.
-pub(super) fn format_share(estimate: &Estimate) -> String {
+pub fn format_share(estimate: &Estimate) -> String {
     let percent = |value: f64| format!("{:.0}%", 100.0 * value);
     let interval = format!(
         "{}–{}",
@@ -239,7 +248,7 @@ pub(super) fn format_share(estimate: &Estimate) -> String {
         percent(estimate.interval.upper)
     );
     match estimate.point {
-        Err(why) => format!("– ({why})"),
+        Err(why) => format!("– ({})", explain_undefined(why)),
         Ok(_)
             if FigurePresentation::for_labels(estimate.labels)
                 == FigurePresentation::CountsOnly =>

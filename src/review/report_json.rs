@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::report::ReviewReport;
+use super::report::{ReviewReport, explain_undefined};
 
 /// Returns the report as a value.
 pub fn render_json(report: &ReviewReport) -> Value {
@@ -23,7 +23,7 @@ pub fn render_json(report: &ReviewReport) -> Value {
             "count": counts.count,
             "share": {
                 "value": share.point.ok(),
-                "undefined": share.point.err().map(|why| why.to_string()),
+                "undefined": share.point.err().map(explain_undefined),
                 "lower": share.interval.lower,
                 "upper": share.interval.upper,
             },
@@ -69,6 +69,7 @@ pub fn render_json(report: &ReviewReport) -> Value {
         "name": report.name,
         "transcripts": table.transcripts,
         "covered": table.covered,
+        "drawn": table.drawn,
         "read": {"drawn": table.read.0, "by_hand": table.read.1},
         "outcomes": {
             "no_failure": table.outcomes[0],

@@ -153,6 +153,8 @@ pub struct SampleRequest {
 /// Draws transcripts that no earlier draw has chosen. Returns `None` if every transcript was drawn.
 ///
 /// What a take-all set lacks, because earlier draws chose its transcripts or there are too few, moves to the random part.
+/// If the sample takes every transcript, sets add nothing, so all of it is random: each part of it that is read first
+/// is a random sample, which shares can use at once.
 pub fn draw_sample(
     catalog: &ReviewCatalog,
     earlier: &[RecordedDraw],
@@ -169,17 +171,25 @@ pub fn draw_sample(
     if open == 0 {
         return None;
     }
+    let mix = match request.mix {
+        mix if mix.random > 0 && mix.total() >= open => ReviewMix {
+            random: open,
+            outlier: 0,
+            diverse: 0,
+        },
+        mix => mix,
+    };
     // Step: the sets. A rule on figures fixes them, so an earlier random draw may have read a part of them already.
     let earlier_sets: HashSet<&str> = [OUTLIER, DIVERSE]
         .into_iter()
         .flat_map(|name| list_members(earlier, name))
         .collect();
     let mut is_free: Vec<bool> = ids.iter().map(|id| !earlier_sets.contains(id)).collect();
-    let outliers = choose_outliers(&catalog.entries, &is_free, request.mix.outlier);
+    let outliers = choose_outliers(&catalog.entries, &is_free, mix.outlier);
     for at in &outliers {
         is_free[*at] = false;
     }
-    let diverse = if request.mix.diverse == 0 {
+    let diverse = if mix.diverse == 0 {
         Vec::new()
     } else {
         let terms: Vec<_> = catalog
@@ -192,7 +202,7 @@ pub fn draw_sample(
             .filter_map(|id| catalog.position(id))
             .collect();
         let entries = &catalog.entries;
-        choose_diverse(entries, &vectors, &is_free, &chosen, request.mix.diverse)
+        choose_diverse(entries, &vectors, &is_free, &chosen, mix.diverse)
     };
     for at in &diverse {
         is_free[*at] = false;
@@ -207,11 +217,7 @@ pub fn draw_sample(
     let mut rest: Vec<usize> = (0..ids.len())
         .filter(|at| is_free[*at] && !is_drawn[*at])
         .collect();
-    let quota = request
-        .mix
-        .total()
-        .saturating_sub(drawn.len())
-        .min(rest.len());
+    let quota = mix.total().saturating_sub(drawn.len()).min(rest.len());
     let mut random = Rng::with_seed(request.seed);
     for at in 0..quota {
         let chosen = random.usize(at..rest.len());
@@ -256,7 +262,7 @@ pub fn draw_sample(
         // A review is about no eval.
         rubric: String::new(),
         eval: String::new(),
-        plan: request.mix.to_string(),
+        plan: mix.to_string(),
         by: Some("review plan".to_owned()),
         seed: request.seed,
         at: request.at.clone(),

@@ -135,6 +135,14 @@ impl ReviewSession {
         count_modes(&self.catalog, &self.draws, &self.book, Confidence::P95)
     }
 
+    /// Returns the plans of the draws with their seeds.
+    pub fn describe_draws(&self) -> Vec<String> {
+        let draws = self.draws.iter();
+        draws
+            .map(|draw| format!("{} (seed {})", draw.plan, draw.seed))
+            .collect()
+    }
+
     /// Returns the new modes over the transcripts that were read.
     pub fn saturation(&self) -> Saturation {
         measure_saturation(&self.book, &self.book.read_order())

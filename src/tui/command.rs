@@ -125,6 +125,10 @@ pub(crate) enum UiCommand {
     ReviewUndo,
     ReviewModes,
     ReviewMore,
+    ReviewCounts,
+    ModesCounts,
+    CountsOpen,
+    CountsEval,
     ModesMark,
     ModesAssign,
     ModesCreate,
@@ -192,6 +196,8 @@ pub(crate) enum CommandScope {
     Answers,
     /// While the reading screen lists drafts of an eval.
     Drafts,
+    /// While the reading screen shows the table of modes.
+    Counts,
 }
 
 /// A row of the command table.
@@ -495,6 +501,8 @@ pub(crate) const COMMANDS: &[CommandSpec] = &[
         help: "Groups notes into failure modes." },
     CommandSpec { command: UiCommand::ReviewMore, id: "review.more", title: "draw more", scope: CommandScope::Review, keys: &["+"], group: "Review", footer_rank: 3, enabled: always,
         help: "Extends the sample by 20 transcripts that were not drawn before." },
+    CommandSpec { command: UiCommand::ReviewCounts, id: "review.counts", title: "count", scope: CommandScope::Review, keys: &["t"], group: "Review", footer_rank: 3, enabled: always,
+        help: "Shows the table of modes: how often each occurs, its share with a 95% interval, examples, and the modes that occur with it." },
     CommandSpec { command: UiCommand::ModesMark, id: "modes.mark", title: "mark", scope: CommandScope::Modes, keys: &["space"], group: "Review", footer_rank: 1, enabled: always,
         help: "Marks a note, or removes the mark. Keys that change groups use the marked notes, else the selected one." },
     CommandSpec { command: UiCommand::ModesAssign, id: "modes.assign", title: "add to mode", scope: CommandScope::Modes, keys: &["enter"], group: "Review", footer_rank: 1, enabled: always,
@@ -525,6 +533,12 @@ pub(crate) const COMMANDS: &[CommandSpec] = &[
         help: "Discards the judge's group of the selected note; undo takes it back." },
     CommandSpec { command: UiCommand::ModesAnswers, id: "modes.answers", title: "yes or no", scope: CommandScope::Modes, keys: &["A"], group: "Review", footer_rank: 1, enabled: always,
         help: "Asks for each transcript that was read whether each mode occurs in it." },
+    CommandSpec { command: UiCommand::ModesCounts, id: "modes.counts", title: "count", scope: CommandScope::Modes, keys: &["t"], group: "Review", footer_rank: 1, enabled: always,
+        help: "Shows the table of modes: how often each occurs, its share with a 95% interval, examples, and the modes that occur with it." },
+    CommandSpec { command: UiCommand::CountsOpen, id: "counts.open", title: "notes of the mode", scope: CommandScope::Counts, keys: &["enter"], group: "Review", footer_rank: 1, enabled: always,
+        help: "Lists the notes of the selected mode." },
+    CommandSpec { command: UiCommand::CountsEval, id: "counts.eval", title: "eval", scope: CommandScope::Counts, keys: &["E"], group: "Review", footer_rank: 1, enabled: always,
+        help: "Lists evals that could check for the selected mode, with the number of transcripts that each fails." },
     CommandSpec { command: UiCommand::ModesEval, id: "modes.eval", title: "eval", scope: CommandScope::Modes, keys: &["E"], group: "Review", footer_rank: 1, enabled: always,
         help: "Lists evals that check for the selected mode, with the number of transcripts that fail, and writes one of them into a rubric." },
     CommandSpec { command: UiCommand::DraftWrite, id: "draft.write", title: "write", scope: CommandScope::Drafts, keys: &["enter"], group: "Review", footer_rank: 1, enabled: always,

@@ -121,6 +121,8 @@ pub(crate) enum Effect {
         number: u64,
         workspace: Arc<Workspace>,
     },
+    /// Find the judges of the workspace that lack their key.
+    CheckKeys(Arc<Workspace>),
     /// Check the examples of all evals: first those that code decides, then those of the evals in `judged`. Runs wait
     /// for the first part. A newer order cancels an older one.
     TryExamples {
@@ -326,6 +328,11 @@ pub(crate) enum Effect {
     },
     /// Write notes and modes. The screen waits for the answer.
     WriteReview(ReviewWriteOrder),
+    /// Count how often each mode occurs.
+    CountModes {
+        number: u64,
+        session: Shared<ReviewSession>,
+    },
     /// Count in how many transcripts each draft fails.
     CountDraftHits {
         mode: String,

@@ -69,6 +69,7 @@ pub(crate) fn active_scopes(app: &App) -> impl Iterator<Item = CommandScope> + u
             ReviewView::Modes => &[CommandScope::Modes],
             ReviewView::Answers => &[CommandScope::Answers],
             ReviewView::Drafts => &[CommandScope::Drafts],
+            ReviewView::Counts => &[CommandScope::Counts],
         },
         _ if app.shows_progress() => &[CommandScope::Progress],
         Pane::Transcript if app.shows_paused_trace() => &[

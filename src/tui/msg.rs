@@ -1,5 +1,6 @@
 //! The inputs of `update`: facts, named in the past tense. An [`super::effect::Effect`] orders the reaction.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -24,6 +25,7 @@ use super::state::overlay::AvailableJudge;
 use super::state::pauses::EditTarget;
 use super::state::readable_request::{ReadableRequest, RequestKey};
 use super::state::replay::ReplayPart;
+use super::state::review::CountedModes;
 use super::state::runs::RunTicket;
 use super::state::transcript_source::TranscriptSourceText;
 use super::state::variants::VariantListing;
@@ -90,6 +92,11 @@ pub(crate) enum Msg {
     },
     /// A change that cannot be undone was forgotten, or not, for this reason.
     UndoForgotten(Option<String>),
+    /// The modes were counted.
+    ModesCounted {
+        number: u64,
+        counted: Result<Box<CountedModes>, TaskFailure>,
+    },
     /// The hits of drafts were counted.
     DraftHitsCounted {
         mode: String,
@@ -160,6 +167,9 @@ pub(crate) enum Msg {
     ReloadFailed { problems: Vec<Diagnostic> },
     /// dicta can't watch files; the sentence says what it does instead.
     WatchFailed(String),
+
+    /// The keys of the judges were checked: the judges that lack one, each with the reason.
+    KeysChecked(BTreeMap<String, String>),
 
     /// The warnings of `dicta check` were found.
     WarningsFound {

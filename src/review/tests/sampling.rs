@@ -8,7 +8,7 @@ use crate::model::{Digest, RecordedDraw, TranscriptRef, WallTime};
 use crate::review::catalog::{CatalogEntry, ReviewCatalog, TranscriptFeatures};
 use crate::review::sampling::sample_of_each;
 use crate::review::terms::Vocabulary;
-use crate::review::{ReviewMix, SampleRequest, draw_sample, list_queue};
+use crate::review::{ReviewMix, ReviewQueueItem, SampleRequest, draw_sample, list_queue};
 use crate::run::TranscriptWalk;
 
 /// A catalog of transcripts with these lengths and texts.
@@ -71,6 +71,30 @@ fn outliers_are_the_longest_transcripts_and_name_their_figure() {
     let queue = list_queue(&catalog, &[draw]);
     assert!(queue.iter().all(|item| item.feature == Some("length")));
     assert!(queue.iter().all(|item| item.sample.p == Some(1.0)));
+}
+
+#[test]
+fn sample_of_all_transcripts_is_random_in_a_random_order() {
+    let catalog = numbered(30);
+    let draw = |seed| {
+        draw_sample(
+            &catalog,
+            &[],
+            &request("random=50,outlier=30,diverse=20", seed),
+        )
+    };
+    let first = draw(1).expect("drawn");
+    assert_eq!(first.plan, "random=30");
+    assert_eq!(first.drawn.len(), 30);
+    assert_eq!(members(&first, "outlier"), [""; 0]);
+    assert_ne!(first.drawn, draw(2).expect("drawn").drawn);
+    let queue = list_queue(&catalog, &[first]);
+    let is_certain =
+        |item: &ReviewQueueItem| item.sample.plan == "random" && item.sample.p == Some(1.0);
+    assert!(queue.iter().all(is_certain), "{queue:?}");
+    // Without a random part, the user asked for a set.
+    let set = draw_sample(&catalog, &[], &request("outlier=30", 1)).expect("drawn");
+    assert_eq!(members(&set, "outlier").len(), 30);
 }
 
 #[test]

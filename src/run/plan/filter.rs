@@ -22,7 +22,7 @@ use std::fmt;
 use thiserror::Error;
 
 use crate::diag::find_nearest;
-use crate::model::{Cause, CauseSet, CellName, Outcome, pluralize};
+use crate::model::{Cause, CauseSet, CellName, CellNameRef, Outcome, pluralize};
 
 /// The maximum number of ids that a wrong id is compared with.
 const MAX_COMPARED_IDS: usize = 2000;
@@ -294,8 +294,12 @@ impl DecisionFilter {
     /// Returns `false` only if the filter selects this eval for no transcript.
     pub fn may_select(&self, rubric: &str, eval: &str, judges: &[&str], groups: &[String]) -> bool {
         self.terms.iter().all(|term| {
-            let FilterCondition::Id { key, patterns } = &term.condition else {
-                return true;
+            let (key, patterns) = match &term.condition {
+                FilterCondition::Id { key, patterns } => (key, patterns),
+                FilterCondition::Names(names) if !term.is_negated => {
+                    return names.contains_eval(rubric, eval);
+                }
+                _ => return true,
             };
             let hit = |id: &str| patterns.iter().any(|pattern| pattern.matches(id));
             match key {
@@ -510,6 +514,22 @@ impl NamedDecisions {
             exact,
             without_suffix,
         }
+    }
+
+    /// Returns `true` if a decision belongs to this eval.
+    fn contains_eval(&self, rubric: &str, eval: &str) -> bool {
+        let end = CellNameRef {
+            transcript: "",
+            rubric,
+            eval,
+            message: None,
+            judge: None,
+            repeat: None,
+        };
+        let end = end.to_string();
+        let with_message = format!("{end}@");
+        let mut names = self.exact.iter();
+        names.any(|name| name.ends_with(&end) || name.contains(&with_message))
     }
 }
 

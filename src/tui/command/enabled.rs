@@ -36,6 +36,9 @@ const fn name_review_view(view: ReviewView) -> &'static str {
         ReviewView::Drafts => {
             "not with drafts of an eval: enter writes one, esc goes back to the modes"
         }
+        ReviewView::Counts => {
+            "not with the table of modes: enter lists the notes of a mode, esc goes back"
+        }
     }
 }
 
@@ -58,6 +61,10 @@ pub(crate) fn check_scope(app: &App, scope: CommandScope) -> EnabledResult {
         CommandScope::Drafts => fail_if(
             !shows_review(app, ReviewView::Drafts),
             "works only with drafts of an eval: press V, m, E",
+        ),
+        CommandScope::Counts => fail_if(
+            !shows_review(app, ReviewView::Counts),
+            "works only with the table of modes: press V, then t",
         ),
         CommandScope::Progress => fail_if(
             !app.shows_progress(),

@@ -30,6 +30,10 @@ pub(super) fn eval_blocks<'a>(cx: &mut ContentCx<'a>) -> Option<Vec<TextBlock<'a
         count_line(cx, &counts),
         empty_row(),
     ];
+    if let Some(missing) = cx.explain_missing_key(eval) {
+        out.extend(missing);
+        out.push(empty_row());
+    }
     let scores = cells.list_scores(eval);
     if !scores.is_empty() {
         out.extend(score_blocks(cx, &scores, info.decision_rule.bounds));

@@ -17,6 +17,7 @@ mod judge_output;
 mod prompt;
 mod response_layout;
 pub(crate) mod review;
+pub(crate) mod review_counts;
 mod step_details;
 pub(crate) mod step_line;
 mod tool_call;
@@ -25,6 +26,7 @@ pub(crate) mod trace_pair;
 pub(crate) mod trace_steps;
 mod transcript;
 pub(crate) mod verdict;
+mod visible_pieces;
 mod votes;
 
 pub(crate) use agreement::agreement_blocks;
@@ -41,7 +43,7 @@ use super::state::text_cache::{BlobState, MAX_HIGHLIGHT_BYTES, TextIdentity, hig
 use super::state::{App, OpenedItem};
 use super::widget::flow::{ScrollState, TextBlock, TextSource};
 use crate::event::{JudgeSpec, StoredText};
-use crate::model::{Blob, Outcome, ProviderKind};
+use crate::model::{Blob, Outcome, ProviderKind, make_visible};
 use crate::theme::{CodeLanguage, Glyphs, Role, StyledSpan};
 
 /// Returns the text of a pane. Cheap, because it runs for every frame and key.
@@ -270,13 +272,15 @@ impl<'a> ContentCx<'a> {
                 ])]
             }
             TraceAvailability::NeverRun => {
-                let mut out = vec![styled_line([
-                    ("not run yet: ", Role::Muted),
-                    ("r", Role::Key),
-                    (" runs this cell, ", Role::Muted),
-                    ("R", Role::Key),
-                    (" runs everything", Role::Muted),
-                ])];
+                let mut out = self.explain_missing_key(shown.row.eval).unwrap_or_else(|| {
+                    vec![styled_line([
+                        ("not run yet: ", Role::Muted),
+                        ("r", Role::Key),
+                        (" runs this cell, ", Role::Muted),
+                        ("R", Role::Key),
+                        (" runs everything", Role::Muted),
+                    ])]
+                });
                 if !fills.is_empty() {
                     out.push(empty_row());
                     out.push(TextBlock::new(fills, Role::Muted));
@@ -284,6 +288,27 @@ impl<'a> ContentCx<'a> {
                 out
             }
         })
+    }
+}
+
+impl ContentCx<'_> {
+    /// Returns the sentences about a key that the judges of an eval lack, and what comes next.
+    fn explain_missing_key(&self, eval: u32) -> Option<Vec<TextBlock<'static>>> {
+        let judges = self.app.session().cells.list_judges(eval);
+        let missing = judges
+            .into_iter()
+            .find_map(|judge| self.app.missing_keys.get(judge))?;
+        let next = styled_line([
+            ("next: ", Role::Muted),
+            ("q", Role::Key),
+            (", set the key, start dicta again, then ", Role::Muted),
+            ("r", Role::Key),
+            (" on this eval; ", Role::Muted),
+            ("dicta check --connect", Role::Key),
+            (" tests the judge", Role::Muted),
+        ]);
+        let text = format!("not judged: {}", make_visible(missing, false));
+        Some(vec![TextBlock::new(text, Role::Warning), next])
     }
 }
 

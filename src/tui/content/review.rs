@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use ratatui::layout::{Rect, Size};
 
+use super::review_counts::describe_mode_counts;
 use super::transcript::{body_role, speaker_role};
+use super::visible_pieces::join_pieces;
 use crate::model::{make_visible, pluralize};
 use crate::review::ReviewNote;
 use crate::theme::{Glyphs, Role, StyledSpan};
@@ -35,7 +37,7 @@ pub(crate) struct ReviewAreas {
 pub(crate) fn find_areas(app: &App) -> ReviewAreas {
     let area = app.layout().middle();
     let least = match app.review.view {
-        ReviewView::Modes if area.width < WIDE => LEAST_ROWS_OF_MODES,
+        ReviewView::Modes | ReviewView::Counts if area.width < WIDE => LEAST_ROWS_OF_MODES,
         _ => LEAST_ROWS,
     };
     let blocks = list_below(&app.review);
@@ -92,29 +94,12 @@ pub(crate) fn list_below(screen: &ReviewScreen) -> Vec<TextBlock<'static>> {
             blocks
         }
         ReviewView::Drafts => Vec::new(),
+        ReviewView::Counts => describe_mode_counts(screen),
     };
     let blocks = blocks.into_iter();
     blocks
         .map(|block| TextBlock { indent: 1, ..block })
         .collect()
-}
-
-/// Returns a block of pieces, each with a role.
-fn join_pieces(pieces: &[(&str, Role)]) -> TextBlock<'static> {
-    let (mut text, mut spans) = (String::new(), Vec::new());
-    for (piece, role) in pieces {
-        // A line break of a note would look like the end of it.
-        let piece = make_visible(piece, false);
-        let from = text.len();
-        text.push_str(&piece);
-        spans.push(StyledSpan::new(from..text.len(), *role));
-    }
-    spans.retain(|span| !span.range.is_empty());
-    TextBlock {
-        text: text.into(),
-        spans: spans.into(),
-        ..TextBlock::default()
-    }
 }
 
 fn describe_note(note: Option<&ReviewNote>) -> TextBlock<'static> {

@@ -281,6 +281,7 @@ impl Runtime {
             Effect::UndoLabelMove(moved) => self.undo_label_move(moved),
             Effect::WatchWorkspace(workspace) => self.watch_workspace(&workspace),
             Effect::RescanFiles => self.rescan_files(),
+            Effect::CheckKeys(workspace) => self.check_keys(workspace),
             Effect::FindWarnings { number, workspace } => self.find_warnings(number, workspace),
             Effect::TryExamples {
                 number,
@@ -306,13 +307,7 @@ impl Runtime {
                     live.cancel.cancel();
                 }
             }
-            Effect::WithdrawEvals { ticket, evals } => {
-                if let Some(live) = self.live_runs.get(&ticket) {
-                    for eval in &evals {
-                        live.withdrawn.withdraw(&eval.rubric, &eval.eval);
-                    }
-                }
-            }
+            Effect::WithdrawEvals { ticket, evals } => self.withdraw_evals(ticket, &evals),
             Effect::SetBreakpoints(breakpoints) => self.set_breakpoints(breakpoints),
             Effect::DecidePause {
                 ticket,
@@ -569,6 +564,7 @@ impl Runtime {
                 more,
             } => self.open_review(number, place, more),
             Effect::WriteReview(order) => self.write_review(order),
+            Effect::CountModes { number, session } => self.count_modes(number, session),
             Effect::CountDraftHits {
                 mode,
                 session,

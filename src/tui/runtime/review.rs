@@ -6,12 +6,13 @@ use super::{Runtime, RuntimeDeps};
 use crate::model::WallTime;
 use crate::review::{
     DraftHits, EvalDraft, EvalUndoError, ReviewError, ReviewFiles, ReviewMix, ReviewPlace,
-    ReviewSession, SampleRequest, UndoJournal, UndoStep, append_notes, count_hits, new_note_id,
-    open_session, undo_eval, write_eval, write_modes,
+    ReviewSession, SampleRequest, UndoJournal, UndoStep, append_notes, count_hits, describe_table,
+    new_note_id, open_session, undo_eval, write_eval, write_modes,
 };
 use crate::tui::effect::{ReviewWriteOrder, UndoFailure, WrittenReview, WrittenReviewEval};
 use crate::tui::history_view::Shared;
 use crate::tui::msg::Msg;
+use crate::tui::state::review::CountedModes;
 use crate::tui::task_failure::TaskFailure;
 use crate::workspace::Workspace;
 
@@ -65,6 +66,25 @@ impl Runtime {
             move |why| Msg::ReviewWritten {
                 order: Box::new(failed),
                 written: Err(why),
+            },
+        );
+    }
+
+    /// Counts the modes.
+    pub(super) fn count_modes(&self, number: u64, session: Shared<ReviewSession>) {
+        self.spawn_blocking(
+            move || {
+                let table = session.table();
+                let facts = describe_table(&table, &session.describe_draws());
+                let counted = Box::new(CountedModes { table, facts });
+                Msg::ModesCounted {
+                    number,
+                    counted: Ok(counted),
+                }
+            },
+            move |why| Msg::ModesCounted {
+                number,
+                counted: Err(why),
             },
         );
     }

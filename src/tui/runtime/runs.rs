@@ -17,6 +17,7 @@ use crate::run::{self, DecisionFilter, RunError, RunHandle, RunOptions, Withdraw
 use crate::tui::msg::Msg;
 use crate::tui::run_order::RunOrder;
 use crate::tui::state::runs::RunTicket;
+use crate::tui::state::saves::EvalName;
 use crate::tui::task_failure::TaskFailure;
 use crate::workspace::Workspace;
 use crate::workspace::trust::{self, SendPermission};
@@ -94,6 +95,15 @@ impl Runtime {
             cancel.cancel();
             drop(working);
         });
+    }
+
+    /// Lets a run stop judging these evals.
+    pub(super) fn withdraw_evals(&self, ticket: RunTicket, evals: &[EvalName]) {
+        if let Some(live) = self.live_runs.get(&ticket) {
+            for eval in evals {
+                live.withdrawn.withdraw(&eval.rubric, &eval.eval);
+            }
+        }
     }
 
     /// Records what the user allowed. A failure is a notice: the next run asks again.

@@ -1,6 +1,6 @@
-//! Finds the warnings of `dicta check` that need all transcripts or the newest verdicts.
+//! Finds the warnings of `dicta check` that need all transcripts or the newest verdicts, and the keys that are missing.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
@@ -31,6 +31,25 @@ impl Runtime {
                 number,
                 warnings: Vec::new(),
             },
+        );
+    }
+}
+
+impl Runtime {
+    /// Finds the judges that lack their key. A key file is read, so this happens on another thread.
+    pub(super) fn check_keys(&self, workspace: Arc<Workspace>) {
+        let env = self.deps.env.clone();
+        self.spawn_blocking(
+            move || {
+                let judges = workspace.judges.values();
+                let missing = judges.filter_map(|judge| {
+                    let why = workspace::resolve_key(judge, &env).err()?;
+                    Some((judge.name.clone(), why.to_string()))
+                });
+                Msg::KeysChecked(missing.collect())
+            },
+            // A run then reports the key that is missing.
+            |_| Msg::KeysChecked(BTreeMap::new()),
         );
     }
 }

@@ -42,6 +42,7 @@ pub(crate) mod variants;
 pub(crate) mod verdict_claims;
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -116,6 +117,8 @@ pub(crate) struct App {
     pub(crate) label_edits: LabelEdits,
     /// The queue, the draws and the figures.
     pub(crate) labelling: LabellingState,
+    /// The judges that lack their key, each with a sentence that names it.
+    pub(crate) missing_keys: BTreeMap<String, String>,
     /// Increases with each order to find warnings. Results with an older number are ignored.
     pub(crate) warnings_number: u64,
     /// The results of the evals' examples.
@@ -268,6 +271,7 @@ impl App {
             saves: SavesState::default(),
             label_edits: LabelEdits::default(),
             labelling: LabellingState::default(),
+            missing_keys: BTreeMap::new(),
             warnings_number: 0,
             examples: ExamplesState::default(),
             progress: ProgressScreen::default(),

@@ -15,8 +15,9 @@ use crate::model::{JudgeConfig, make_visible, pluralize};
 use crate::review::SuggestionOrder;
 use crate::run::{JudgePreview, PaidCalls, RunPreview};
 use crate::theme::{Role, Theme};
-use crate::tui::command::{COMMANDS, CommandSpec};
+use crate::tui::command::{COMMANDS, CommandScope, CommandSpec};
 use crate::tui::history_view::{RestorePlan, Shared};
+use crate::tui::keymap;
 use crate::tui::run_order::RunOrder;
 use crate::tui::widget::flow::{ScrollState, TextBlock};
 use crate::tui::widget::line_input::LineInput;
@@ -237,6 +238,19 @@ pub(crate) fn search_commands(search: &str) -> Vec<&'static CommandSpec> {
             words.iter().all(|word| all.contains(word))
         })
         .collect()
+}
+
+/// Returns the commands that match a search, in the order of help. A screen that hides the panes comes first with its own
+/// keys.
+pub(crate) fn list_help(app: &App, search: &str) -> Vec<&'static CommandSpec> {
+    let mut found = search_commands(search);
+    if app.shows_review() || app.shows_progress() {
+        let own: Vec<CommandScope> = keymap::active_scopes(app)
+            .filter(|scope| *scope != CommandScope::Global)
+            .collect();
+        found.sort_by_key(|spec| !own.contains(&spec.scope));
+    }
+    found
 }
 
 /// Renders the log: time, severity and text of each notice.

@@ -25,6 +25,14 @@ impl LabelPurpose {
             Self::Debug => "debug",
         }
     }
+
+    /// Returns the purpose in plain words, for a user who labels for the first time.
+    pub(crate) const fn describe(self) -> &'static str {
+        match self {
+            Self::Measure => "to measure",
+            Self::Debug => "to find errors",
+        }
+    }
 }
 
 /// A queue that the user can choose.

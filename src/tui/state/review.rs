@@ -8,8 +8,8 @@ use std::collections::{BTreeSet, HashSet, VecDeque};
 use super::document::DocumentState;
 use crate::model::WallTime;
 use crate::review::{
-    DEFAULT_CUT, DraftHits, EvalDraft, JudgeSuggestions, NoteGroup, ReviewNote, ReviewPlace,
-    ReviewQueueItem, ReviewSession, Saturation, Suggestion, UndoStep,
+    DEFAULT_CUT, DraftHits, EvalDraft, JudgeSuggestions, ModeTable, NoteGroup, ReviewNote,
+    ReviewPlace, ReviewQueueItem, ReviewSession, Saturation, Suggestion, UndoStep,
 };
 use crate::tui::key_chord::KeyChord;
 use crate::tui::widget::flow::ScrollState;
@@ -26,6 +26,8 @@ pub(crate) enum ReviewView {
     Answers,
     /// Drafts of an eval for a mode.
     Drafts,
+    /// The table of modes.
+    Counts,
 }
 
 /// The side of the view of modes that has the focus.
@@ -86,6 +88,24 @@ pub(crate) struct DraftList {
     /// The hits of each draft, or the reason why they are unknown; `None` while dicta counts.
     pub(crate) hits: Vec<Option<Result<Option<DraftHits>, String>>>,
     pub(crate) selected: usize,
+}
+
+/// The table of modes, and the sentences below it.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct CountedModes {
+    pub(crate) table: ModeTable,
+    pub(crate) facts: Vec<String>,
+}
+
+/// The view with the table of modes.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct CountsView {
+    /// Increases with each order to count. Older results are ignored.
+    pub(crate) number: u64,
+    /// The table, or the reason why there is none; `None` while dicta counts.
+    pub(crate) counted: Option<Result<Box<CountedModes>, String>>,
+    /// The view to which `esc` goes back.
+    pub(crate) came_from: ReviewView,
 }
 
 impl SuggestedGroup<'_> {
@@ -234,6 +254,7 @@ pub(crate) struct ReviewScreen {
     pub(crate) modes: ModesView,
     pub(crate) judged: JudgeGroups,
     pub(crate) drafts: DraftList,
+    pub(crate) counts: CountsView,
     /// The open questions, and the position in them.
     pub(crate) questions: Vec<(String, String)>,
     pub(crate) question: usize,

@@ -167,6 +167,34 @@ fn cells_that_need_no_model_are_judged_on_opening_and_the_screen_says_what_waits
 }
 
 #[test]
+fn judge_without_its_key_keeps_only_its_own_evals_from_being_judged_and_the_pane_names_the_key() {
+    let mut app = open_with(
+        "judge: m\njudges:\n  m: { provider: anthropic, model: some-model }\n",
+        "id: r\nevals:\n  - { id: polite, type: llm_judge, params: { criteria: It is polite. } }\n  - { id: names, type: contains, params: { patterns: ['2.69'] } }\n",
+    );
+    assert_eq!(outcomes(&app), [None, Some(Outcome::Pass)]);
+    assert_eq!(selected(&app).0, "one/r/names");
+    // The eval, then its cell: both name the key and the next step.
+    app.keys("g");
+    for key in ["", "j"] {
+        app.keys(key);
+        let screen = app.screen();
+        for part in ["ANTHROPIC_API_KEY", "set the key, start dicta again"] {
+            assert!(screen.contains(part), "{screen}");
+        }
+    }
+    // A question about money would be useless.
+    app.keys("r").settle();
+    assert!(app.event_loop.app.overlays.is_empty(), "{}", app.screen());
+    let notice = app.event_loop.app.notices.newest.as_ref();
+    let text = notice.map_or("", |notice| notice.text.as_str());
+    assert_eq!(
+        text,
+        "nothing was run: judge `m` needs a key: set ANTHROPIC_API_KEY, or api_key_file"
+    );
+}
+
+#[test]
 fn cursor_prefers_a_judge_trace_to_a_recorded_verdict_of_another_tool() {
     let recorded = TRANSCRIPT.replace(
         "\"messages\"",

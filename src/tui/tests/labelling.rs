@@ -151,7 +151,7 @@ fn drawn_queue_shows_purpose_and_progress_and_its_labels_store_their_probability
     app.keys("Q").settle();
     app.keys("h enter").settle();
     assert!(
-        first_line(&app).contains(" MEASURE random 0 of 10 "),
+        first_line(&app).contains(" to measure: random 0 of 10 "),
         "{}",
         first_line(&app)
     );
@@ -165,7 +165,7 @@ fn drawn_queue_shows_purpose_and_progress_and_its_labels_store_their_probability
     assert_eq!(selected(&app), second);
     read_back(&mut app);
     assert!(
-        first_line(&app).contains(" MEASURE random 1 of 10 "),
+        first_line(&app).contains(" to measure: random 1 of 10 "),
         "{}",
         first_line(&app)
     );
@@ -187,12 +187,12 @@ fn drawn_queue_shows_purpose_and_progress_and_its_labels_store_their_probability
     read_back(&mut app);
     begin(&mut app, "by hand");
     assert!(
-        first_line(&app).contains(" MEASURE a drawn decision ")
-            || first_line(&app).contains(" DEBUG by hand ")
+        first_line(&app).contains(" to measure: a drawn decision ")
+            || first_line(&app).contains(" to find errors: by hand ")
     );
     begin(&mut app, "continue random");
     assert!(
-        first_line(&app).contains(" MEASURE random 2 of 10 "),
+        first_line(&app).contains(" to measure: random 2 of 10 "),
         "{}",
         first_line(&app)
     );
@@ -209,7 +209,7 @@ fn stratified_queues_draw_by_verdict_and_by_tag() {
     select_eval(&mut app);
     begin(&mut app, "stratified by verdict");
     assert!(
-        first_line(&app).contains(" MEASURE stratified by verdict 0 of 12 "),
+        first_line(&app).contains(" to measure: stratified by verdict 0 of 12 "),
         "{}",
         first_line(&app)
     );
@@ -264,7 +264,7 @@ fn queue_of_disagreements_debugs_and_a_disagreement_is_closed_with_its_cause() {
     select_eval(&mut app);
     begin(&mut app, "disagreements");
     assert!(
-        first_line(&app).contains(" DEBUG disagreements 0 of 1 "),
+        first_line(&app).contains(" to find errors: disagreements 0 of 1 "),
         "{}",
         first_line(&app)
     );
@@ -287,7 +287,7 @@ fn queue_of_disagreements_debugs_and_a_disagreement_is_closed_with_its_cause() {
         (&json!("ann"), &json!(false))
     );
     assert!(
-        first_line(&app).contains(" DEBUG disagreements 1 of 1 "),
+        first_line(&app).contains(" to find errors: disagreements 1 of 1 "),
         "{}",
         first_line(&app)
     );
@@ -339,7 +339,7 @@ fn labels_to_confirm_have_their_own_queue_and_the_next_unlabelled_is_none_of_the
     assert!(now != "t00" && now != "t01", "{now}");
     begin(&mut app, "to confirm");
     assert!(
-        first_line(&app).contains(" DEBUG to confirm 0 of 2 "),
+        first_line(&app).contains(" to find errors: to confirm 0 of 2 "),
         "{}",
         first_line(&app)
     );
@@ -348,14 +348,14 @@ fn labels_to_confirm_have_their_own_queue_and_the_next_unlabelled_is_none_of_the
     read_back(&mut app);
     assert_ne!(selected(&app), first);
     assert!(
-        first_line(&app).contains(" DEBUG to confirm 1 of 2 "),
+        first_line(&app).contains(" to find errors: to confirm 1 of 2 "),
         "{}",
         first_line(&app)
     );
     app.keys("f");
     read_back(&mut app);
     assert!(
-        first_line(&app).contains(" DEBUG to confirm 2 of 2 "),
+        first_line(&app).contains(" to find errors: to confirm 2 of 2 "),
         "{}",
         first_line(&app)
     );
@@ -389,7 +389,7 @@ fn blind_labelling_shows_transcript_and_criteria_and_no_verdict() {
         }
         assert!(
             screen.contains(" BLIND  ")
-                && screen.contains(" MEASURE stratified by verdict 0 of 12 "),
+                && screen.contains(" to measure: stratified by verdict 0 of 12 "),
             "{screen}"
         );
     }

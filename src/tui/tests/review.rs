@@ -128,6 +128,61 @@ fn groups_and_answers_are_made_with_keys_and_undone() {
 }
 
 #[test]
+fn table_of_modes_has_the_figures_of_the_report() {
+    let (mut driven, _) = opened(6, Size::new(80, 24));
+    read_all(&mut driven, 6);
+    driven.keys("t").settle();
+    assert!(
+        driven.screen().contains("no mode yet"),
+        "{}",
+        driven.screen()
+    );
+    driven.keys("esc m").settle();
+    driven.keys("c ctrl-u");
+    driven.type_in("Free of charge");
+    driven.keys("enter").settle();
+    driven.keys("t").settle();
+    let screen = driven.screen();
+    let row = screen.lines().find(|line| line.contains("▌Free of charge"));
+    let row = row.unwrap_or_else(|| panic!("no row: {screen}"));
+    let figures: Vec<&str> = row.split_whitespace().collect();
+    // Three of six: read, count, share. Few answers have the interval alone.
+    assert!(
+        figures
+            .windows(3)
+            .any(|words| words == ["6", "3", "50%–50%"]),
+        "{row}"
+    );
+    for part in [
+        "share (95% interval)",
+        "6 read of 6 transcripts: 6 of 6 drawn, 0 picked by hand",
+        "Free of charge: no definition yet",
+        "occurs together with no other mode",
+        "says that it is free",
+    ] {
+        assert!(screen.contains(part), "{part}: {screen}");
+    }
+    driven.keys("enter").settle();
+    let screen = driven.screen();
+    assert!(screen.contains("notes of Free of charge (3)"), "{screen}");
+    // The keys of this screen come first in help.
+    driven.keys("?");
+    let screen = driven.screen();
+    let mut below_search = screen.lines().skip_while(|line| !line.contains("search:"));
+    assert!(
+        below_search
+            .nth(1)
+            .is_some_and(|line| line.contains("Review")),
+        "{screen}"
+    );
+    driven.keys("esc esc t esc").settle();
+    assert!(driven.screen().contains("modes (1)"), "{}", driven.screen());
+    driven.keys("esc").settle();
+    let screen = driven.screen();
+    assert!(screen.contains("n notes the first failure at"), "{screen}");
+}
+
+#[test]
 fn questions_about_other_modes_are_asked_and_answered() {
     let (mut driven, _) = opened(6, Size::new(120, 40));
     read_all(&mut driven, 6);

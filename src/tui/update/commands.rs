@@ -143,6 +143,10 @@ fn dispatch_command(app: &mut App, command: UiCommand) -> Vec<Effect> {
         | UiCommand::ReviewNext
         | UiCommand::ReviewUndo
         | UiCommand::ReviewMore
+        | UiCommand::ReviewCounts
+        | UiCommand::ModesCounts
+        | UiCommand::CountsOpen
+        | UiCommand::CountsEval
         | UiCommand::ReviewModes
         | UiCommand::ModesMark
         | UiCommand::ModesAssign

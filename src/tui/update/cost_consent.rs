@@ -37,6 +37,12 @@ pub(super) fn handle_preview(
             Vec::new()
         }
         Ok(preview) => {
+            // A question about money that no answer can spend would mislead.
+            if let Some(why) = find_missing_key(app, &preview) {
+                let why = format!("nothing was run: {why}");
+                app.notices.push(app.now, NoticeLevel::Error, why);
+                return Vec::new();
+            }
             let calls = PaidCalls::of_run(&preview);
             if must_ask(app, &calls, &order.workspace, order.is_of_save) {
                 app.overlays.push(Overlay::ConfirmCost { order, preview });
@@ -45,6 +51,15 @@ pub(super) fn handle_preview(
             vec![start(app, order, &preview)]
         }
     }
+}
+
+/// Returns the sentence about a key that a judge of the run lacks.
+fn find_missing_key(app: &App, preview: &RunPreview) -> Option<String> {
+    let mut called = preview
+        .judges
+        .iter()
+        .filter(|(_, judge)| judge.all_calls_most() > 0);
+    called.find_map(|(name, _)| app.missing_keys.get(name).cloned())
 }
 
 /// Handles the preview of examples with paid judges: judges them, or asks first.

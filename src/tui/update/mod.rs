@@ -36,6 +36,7 @@ mod repeats;
 mod replay;
 mod replayed_evidence;
 mod review;
+mod review_counts;
 mod review_modes;
 mod review_suggest;
 mod review_undo;
@@ -127,6 +128,10 @@ pub(crate) fn update(app: &mut App, msg: Msg) -> Vec<Effect> {
             effects.extend(keys::handle_held(app));
             effects
         }
+        Msg::ModesCounted { number, counted } => {
+            review_counts::handle_counted(app, number, counted);
+            Vec::new()
+        }
         Msg::DraftHitsCounted { mode, hits } => review_modes::handle_hits(app, &mode, &hits),
         Msg::GroupsSuggested { number, groups } => {
             review_suggest::handle_groups(app, number, groups)
@@ -171,6 +176,10 @@ pub(crate) fn update(app: &mut App, msg: Msg) -> Vec<Effect> {
             handle_reloaded(app, HeldReload { workspace, changed })
         }
         Msg::ReloadFailed { problems } => saves::handle_reload_failed(app, problems),
+        Msg::KeysChecked(missing) => {
+            app.missing_keys = missing;
+            Vec::new()
+        }
         Msg::WarningsFound { number, warnings } => warnings::handle_found(app, number, &warnings),
         Msg::ExamplesTried { number, trials } => examples::handle_tried(app, number, trials),
         Msg::ExamplesPreviewed {

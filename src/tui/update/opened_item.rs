@@ -56,6 +56,7 @@ fn open_workspace(app: &mut App, workspace: Arc<Workspace>) -> Vec<Effect> {
     let mut effects = examples::try_after_open(app, &workspace);
     effects.extend([
         Effect::WatchWorkspace(Arc::clone(&workspace)),
+        Effect::CheckKeys(Arc::clone(&workspace)),
         Effect::ComputeOutline {
             generation,
             workspace: Arc::clone(&workspace),

@@ -382,7 +382,7 @@ fn close(app: &mut App, top: Overlay) {
 fn accept_selection(app: &mut App, top: Overlay) -> Vec<Effect> {
     match top {
         Overlay::Help { search, selected } => {
-            let found = overlay::search_commands(&search.text);
+            let found = overlay::list_help(app, &search.text);
             let Some(spec) = found.get(selected) else {
                 // The overlay was taken from the stack, and it stays open.
                 app.overlays.push(Overlay::Help { search, selected });

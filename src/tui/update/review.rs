@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use super::notices::push_info;
+use super::review_counts as counts;
 use super::review_modes as modes;
 use super::review_suggest as suggest;
 use super::review_undo;
@@ -276,6 +277,7 @@ pub(super) fn run_shared_command(app: &mut App, command: UiCommand) -> Option<Ve
             _ => scroll_by(app, rows),
         },
         ReviewView::Modes => modes::move_selection(app, rows),
+        ReviewView::Counts => modes::move_mode(app, rows),
         ReviewView::Drafts => {
             let drafts = &mut app.review.drafts;
             drafts.selected = step(drafts.selected, rows, drafts.drafts.len());
@@ -289,6 +291,7 @@ fn step_back(app: &mut App) {
     let screen = &mut app.review;
     match screen.view {
         ReviewView::Drafts | ReviewView::Answers => screen.view = ReviewView::Modes,
+        ReviewView::Counts => screen.view = screen.counts.came_from,
         ReviewView::Modes if screen.modes.merges.take().is_some() => {}
         ReviewView::Modes if screen.modes.opened.take().is_some() => {
             screen.modes.selected_note = 0;
@@ -332,7 +335,9 @@ pub(super) fn run_command(app: &mut App, command: UiCommand) -> Vec<Effect> {
         UiCommand::ModesAccept => suggest::accept_group(app),
         UiCommand::ModesDiscard => suggest::discard_group(app),
         UiCommand::ModesAnswers => modes::open_answers(app),
-        UiCommand::ModesEval => modes::open_drafts(app),
+        UiCommand::ReviewCounts | UiCommand::ModesCounts => counts::open_counts(app),
+        UiCommand::CountsOpen => counts::open_selected(app),
+        UiCommand::ModesEval | UiCommand::CountsEval => modes::open_drafts(app),
         UiCommand::DraftWrite => modes::write_draft(app),
         UiCommand::AnswerYes => modes::answer(app, true),
         UiCommand::AnswerNo => modes::answer(app, false),

@@ -23,14 +23,22 @@ use crate::tui::state::review::{
 use crate::tui::task_failure::TaskFailure;
 
 pub(super) fn move_selection(app: &mut App, rows: i64) {
-    let notes = app.review.listed_notes().len();
+    match app.review.modes.side {
+        ModesSide::Notes => {
+            let notes = app.review.listed_notes().len();
+            let view = &mut app.review.modes;
+            view.selected_note = step(view.selected_note, rows, notes);
+        }
+        ModesSide::Modes => move_mode(app, rows),
+    }
+}
+
+/// Moves the selection among the modes.
+pub(super) fn move_mode(app: &mut App, rows: i64) {
     let modes = app.review.session.as_ref();
     let modes = modes.map_or(0, |session| session.book.modes.modes.len());
     let view = &mut app.review.modes;
-    match view.side {
-        ModesSide::Notes => view.selected_note = step(view.selected_note, rows, notes),
-        ModesSide::Modes => view.selected_mode = step(view.selected_mode, rows, modes),
-    }
+    view.selected_mode = step(view.selected_mode, rows, modes);
 }
 
 /// `m`: opens the view of modes with suggested groups, and reads what another reader wrote meanwhile.
@@ -75,15 +83,19 @@ pub(super) fn assign_or_open(app: &mut App) -> Vec<Effect> {
         return change_groups(app, &change);
     }
     if app.review.modes.side == ModesSide::Modes {
-        let view = &mut app.review.modes;
-        view.opened = Some(mode);
-        view.side = ModesSide::Notes;
-        view.selected_note = 0;
-        view.marked.clear();
+        open_notes_of_mode(app, mode);
         return Vec::new();
     }
     let notes = app.review.chosen_notes();
     change_groups(app, &GroupingChange::Group { notes, mode })
+}
+
+pub(super) fn open_notes_of_mode(app: &mut App, mode: String) {
+    let view = &mut app.review.modes;
+    view.opened = Some(mode);
+    view.side = ModesSide::Notes;
+    view.selected_note = 0;
+    view.marked.clear();
 }
 
 /// Returns the name of the group that the selected note belongs to; marks the group.

@@ -202,6 +202,7 @@ fn request_outline(app: &mut App, decided_by: Arc<Workspace>) -> Vec<Effect> {
         return Vec::new();
     };
     vec![
+        Effect::CheckKeys(Arc::clone(&workspace)),
         Effect::ComputeOutline {
             generation,
             workspace: Arc::clone(&workspace),

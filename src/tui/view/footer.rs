@@ -10,6 +10,7 @@ use crate::tui::command::{self, COMMANDS, CommandScope, CommandSpec, UiCommand};
 use crate::tui::state::edit_report;
 use crate::tui::state::notices::NoticeLevel;
 use crate::tui::state::pane::{Pane, ScreenLayout};
+use crate::tui::state::review::ReviewText;
 use crate::tui::state::shown_cell;
 use crate::tui::state::{App, FooterInput};
 use crate::tui::view::Canvas;
@@ -117,6 +118,21 @@ fn draw_too_small(canvas: &mut Canvas<'_>) {
     styled_row::draw_row(canvas, row, &StyledRow::new(text, Role::Text), None);
 }
 
+/// Returns what enter does with the typed text.
+fn enter_verb(typing: &FooterInput) -> &'static str {
+    match typing {
+        FooterInput::Review {
+            purpose: ReviewText::AskJudge,
+            ..
+        } => "asks",
+        FooterInput::Review {
+            purpose: ReviewText::EvalRubric,
+            ..
+        } => "writes",
+        _ => "keeps",
+    }
+}
+
 fn draw_typing(canvas: &mut Canvas<'_>, area: Rect, app: &App, typing: &FooterInput) {
     let (label, input, problem): (String, &LineInput, Option<&str>) = match typing {
         FooterInput::Filter { input, problem, .. } => {
@@ -165,7 +181,7 @@ fn draw_typing(canvas: &mut Canvas<'_>, area: Rect, app: &App, typing: &FooterIn
             }
         }
         None => StyledRow::new(" enter", Role::Key)
-            .with(" keeps  ", Role::Muted)
+            .with(format!(" {}  ", enter_verb(typing)), Role::Muted)
             .with("esc", Role::Key)
             .with(" cancels ", Role::Muted),
     };

@@ -173,11 +173,11 @@ fn open_items(layout: &ScreenLayout, app: &App) -> Vec<HeaderItem> {
     items
 }
 
-/// Returns the badge with the purpose of the labels, the queue and its progress: ` MEASURE random 12 of 40 `.
+/// Returns the badge with the purpose of the labels, the queue and its progress: ` to measure: random 12 of 40 `.
 fn labelling_item(app: &App) -> Option<HeaderItem> {
     let (purpose, what) = app.describe_labelling()?;
-    let purpose = purpose.as_str().to_uppercase();
-    Some(header_item(0, format!(" {purpose} {what} "), Role::Badge))
+    let purpose = purpose.describe();
+    Some(header_item(0, format!(" {purpose}: {what} "), Role::Badge))
 }
 
 /// Returns the badge of a workspace with a judge that may fetch URLs which a model writes.

@@ -10,6 +10,8 @@ mod problems;
 mod progress;
 mod replay;
 mod review;
+mod review_counts;
+mod review_parts;
 mod trace;
 mod transcript;
 

@@ -184,7 +184,7 @@ fn nth_row(area: Rect, at: usize) -> Rect {
 
 fn draw_help(canvas: &mut Canvas<'_>, app: &App, search: &LineInput, selected: usize) {
     let screen = canvas.buffer.area;
-    let found = overlay::search_commands(&search.text);
+    let found = overlay::list_help(app, &search.text);
     let rows = usize::from(screen.height.saturating_sub(6));
     let width = usize::from(screen.width.saturating_sub(4)).min(110);
     let keys = "type to search  up, down  enter runs it  esc closes";

@@ -6,11 +6,12 @@ use crate::model::{make_visible, pluralize};
 use crate::review::describe_judge_draft;
 use crate::theme::Role;
 use crate::tui::click_target::ClickTarget;
-use crate::tui::content::review::{ReviewSource, find_areas, list_below};
+use crate::tui::content::review::{ReviewSource, find_areas};
 use crate::tui::state::App;
 use crate::tui::state::document::DocumentState;
 use crate::tui::state::review::{ModesSide, ReviewLoading, ReviewScreen, ReviewView};
-use crate::tui::view::Canvas;
+use crate::tui::view::review_parts::{draw_below, draw_progress, first_visible, row_of};
+use crate::tui::view::{Canvas, review_counts};
 use crate::tui::widget::flow::{self, BlockPosition, ScrollState, TextBlock};
 use crate::tui::widget::styled_row::{self, StyledRow};
 
@@ -29,16 +30,8 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, app: &App) {
             ReviewView::Reading | ReviewView::Answers => draw_reading(canvas, app),
             ReviewView::Modes => draw_modes(canvas, app),
             ReviewView::Drafts => draw_drafts(canvas, area, app),
+            ReviewView::Counts => review_counts::draw(canvas, app),
         },
-    }
-}
-
-fn row_of(area: Rect, at: usize) -> Rect {
-    let at = u16::try_from(at).unwrap_or(u16::MAX).min(area.height);
-    Rect {
-        y: area.y + at,
-        height: u16::from(at < area.height),
-        ..area
     }
 }
 
@@ -54,27 +47,6 @@ fn draw_problems(canvas: &mut Canvas<'_>, area: Rect, problems: &[String]) {
         Role::Muted,
     ));
     flow::draw(canvas, inside, &blocks, &ScrollState::top());
-}
-
-/// Returns the progress: `37 of 100, 2 new modes in the last 20`.
-fn describe_progress(screen: &ReviewScreen) -> String {
-    let queue = screen.session.as_ref();
-    let queue = queue.map_or(0, |session| session.queue.len());
-    let saturation = &screen.saturation;
-    format!(
-        "{} of {queue}, {} in the last {}",
-        screen.visited,
-        pluralize(saturation.in_last, "new mode"),
-        saturation.window
-    )
-}
-
-fn draw_progress(canvas: &mut Canvas<'_>, area: Rect, screen: &ReviewScreen, right: String) {
-    let left = StyledRow::new(" review ", Role::Badge)
-        .with(" ", Role::Text)
-        .with(describe_progress(screen), Role::Accent);
-    let right = StyledRow::new(right, Role::Muted);
-    styled_row::draw_ends(canvas, row_of(area, 0), &left, &right, None);
 }
 
 fn draw_reading(canvas: &mut Canvas<'_>, app: &App) {
@@ -125,10 +97,6 @@ fn draw_reading(canvas: &mut Canvas<'_>, app: &App) {
     draw_below(canvas, areas.below, screen);
 }
 
-fn draw_below(canvas: &mut Canvas<'_>, area: Rect, screen: &ReviewScreen) {
-    flow::draw(canvas, area, &list_below(screen), &ScrollState::top());
-}
-
 fn title_of(screen: &ReviewScreen) -> StyledRow<'static> {
     let id = screen
         .current_transcript()
@@ -169,9 +137,13 @@ fn draw_modes(canvas: &mut Canvas<'_>, app: &App) {
     draw_below(canvas, areas.below, screen);
 }
 
-/// Returns the first visible position of a list.
-fn first_visible(selected: usize, height: u16) -> usize {
-    (selected + 1).saturating_sub(usize::from(height).max(1))
+/// Returns the mark of the selected row. Its color alone is too weak for the side without the focus.
+fn cursor_of(canvas: &Canvas<'_>, is_selected: bool) -> &'static str {
+    if is_selected {
+        canvas.glyphs().cursor
+    } else {
+        " "
+    }
 }
 
 fn draw_notes(canvas: &mut Canvas<'_>, area: Rect, screen: &ReviewScreen) {
@@ -212,7 +184,9 @@ fn draw_notes(canvas: &mut Canvas<'_>, area: Rect, screen: &ReviewScreen) {
             _ => "   ".to_owned(),
         };
         let text = make_visible(note.text().unwrap_or_default(), false).into_owned();
-        let row = StyledRow::new(mark, Role::Key)
+        let cursor = cursor_of(canvas, at == view.selected_note);
+        let row = StyledRow::new(cursor, Role::Key)
+            .with(mark, Role::Key)
             .with(group, Role::Muted)
             .with(text, Role::Text);
         let over = (at == view.selected_note).then_some(if focused {
@@ -245,7 +219,8 @@ fn draw_mode_list(canvas: &mut Canvas<'_>, area: Rect, screen: &ReviewScreen) {
     let rows = modes.iter().enumerate().skip(top);
     for (at, mode) in rows.take(usize::from(inside.height)) {
         let count = session.book.notes_of_mode(&mode.id).len();
-        let row = StyledRow::new(format!("{count:>4} "), Role::Key)
+        let cursor = cursor_of(canvas, at == view.selected_mode);
+        let row = StyledRow::new(format!("{cursor}{count:>3} "), Role::Key)
             .with(make_visible(&mode.name, false).into_owned(), Role::Text)
             .with(
                 format!("  {}", make_visible(&mode.definition, false)),
@@ -327,7 +302,7 @@ fn draw_drafts(canvas: &mut Canvas<'_>, area: Rect, app: &App) {
     }
     for text in [
         String::new(),
-        "enter writes the selected eval, with the yes and no answers as its labels".to_owned(),
+        "j, k choose; enter writes the chosen eval, and your answers become its labels".to_owned(),
         format!(
             "the rubrics that exist: {}; another name creates one",
             names.join(", ")

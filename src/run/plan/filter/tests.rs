@@ -149,6 +149,21 @@ fn filter_by_names_ignores_judge_and_repeat() {
     assert!(!filter.matches(&other));
     assert!(!filter.needs_past_outcomes() && filter.has_names());
     assert!(filter.may_select("beam-release", "grounded", &["gemini"], &[]));
+    let never = [
+        ("beam-release", "tone"),
+        ("beam-release", "ground"),
+        ("beam", "grounded"),
+    ];
+    for (rubric, eval) in never {
+        assert!(
+            !filter.may_select(rubric, eval, &[], &[]),
+            "{rubric}/{eval}"
+        );
+    }
+    let of_message = DecisionFilter::from_names(["a/r/e@3".to_owned()]);
+    assert!(of_message.may_select("r", "e", &[], &[]));
+    let all_but_one = DecisionFilter::all_except("a/r/e".to_owned());
+    assert!(all_but_one.may_select("r", "e", &[], &[]));
     assert_eq!(filter.to_string(), "\"refund-03/beam-release/grounded\"");
     let two = DecisionFilter::from_names(["a/r/e".to_owned(), "b/r/e".to_owned()]);
     assert_eq!(two.to_string(), "(2 decisions named)");

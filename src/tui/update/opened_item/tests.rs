@@ -59,6 +59,7 @@ fn opened_workspace_is_watched_and_outlined() {
         [
             Effect::TryExamples { judged, .. },
             Effect::WatchWorkspace(_),
+            Effect::CheckKeys(_),
             Effect::ComputeOutline { generation: 1, .. },
             Effect::ReadNewestVerdicts { generation: 1, .. },
             Effect::ReadEdit { .. }

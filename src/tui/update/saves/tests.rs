@@ -72,6 +72,7 @@ fn advance_to(app: &mut App, at: u64) -> Vec<Effect> {
 /// Returns the effects that each save with changed cells orders first. The past verdicts are decided by `old`.
 fn outline_effects(app: &App, old: &Arc<Workspace>) -> Vec<Effect> {
     vec![
+        Effect::CheckKeys(current_workspace(app)),
         Effect::ComputeOutline {
             generation: app.generation,
             workspace: current_workspace(app),
