@@ -176,7 +176,7 @@ fn judge_without_its_key_keeps_only_its_own_evals_from_being_judged_and_the_pane
     assert_eq!(selected(&app).0, "one/r/names");
     // The eval, then its cell: both name the key and the next step.
     app.keys("g");
-    for key in ["", "j"] {
+    for key in ["", "enter j"] {
         app.keys(key);
         let screen = app.screen();
         for part in ["ANTHROPIC_API_KEY", "set the key, start dicta again"] {

@@ -159,7 +159,7 @@ fn created_workspace_opens_with_notice() {
             is_new: true,
         }),
     );
-    assert_eq!(effects.len(), 5);
+    assert_eq!(effects.len(), 6);
     assert!(matches!(app.opened, OpenedItem::Workspace(_)));
     let expected_notice =
         format!("made a workspace in {root}: R judges it, e edits its first rubric");
