@@ -109,10 +109,18 @@ struct PackedTranscript {
     digest: String,
 }
 
-/// Collects the next content of the file. Equal headers, plans and transcripts are stored once.
+/// Collects the next content of the file. Equal headers, plans and transcripts are stored once. It begins with the
+/// tables of the current file, so that a known run moves to it unchanged.
 #[derive(Default)]
 struct IndexWriter {
     body: IndexBody,
+    /// The numbers of the tables' entries, built for the first new run. Most openings have none.
+    numbers: Option<TableNumbers>,
+}
+
+/// The number of each entry of an index's tables.
+#[derive(Default)]
+struct TableNumbers {
     headers: HashMap<String, u32>,
     plans: HashMap<String, u32>,
     transcripts: HashMap<PackedTranscript, u32>,
@@ -139,21 +147,22 @@ impl HistoryIndex {
             (Some(headers), Some(plans)) => (headers, plans, body),
             _ => (Vec::new(), Vec::new(), IndexBody::default()),
         };
+        let known = body.runs.into_iter().map(|run| (run.id.clone(), run));
         Self {
             path,
-            known: body
-                .runs
-                .into_iter()
-                .map(|run| (run.id.clone(), run))
-                .collect(),
+            known: known.collect(),
             headers,
             plans,
-            transcripts: body
-                .transcripts
-                .into_iter()
-                .map(TranscriptRef::from)
-                .collect(),
-            next: IndexWriter::default(),
+            transcripts: body.transcripts.iter().map(TranscriptRef::from).collect(),
+            next: IndexWriter {
+                body: IndexBody {
+                    headers: body.headers,
+                    plans: body.plans,
+                    transcripts: body.transcripts,
+                    runs: Vec::new(),
+                },
+                numbers: None,
+            },
             is_changed: false,
         }
     }
@@ -170,7 +179,7 @@ impl HistoryIndex {
         if let Some(known) = known.filter(|known| Some(known.stamp) == stamp)
             && let Some(facts) = self.unpack(&known)
         {
-            self.next.push(&run.id, known.stamp, facts.as_ref());
+            self.next.body.runs.push(known);
             return Ok(facts);
         }
         self.is_changed = true;
@@ -183,11 +192,12 @@ impl HistoryIndex {
     }
 
     /// Writes the index, if it changed.
-    pub(super) fn save(self) -> io::Result<()> {
+    pub(super) fn save(mut self) -> io::Result<()> {
         // A deleted run leaves the index, too.
         if !self.is_changed && self.known.is_empty() {
             return Ok(());
         }
+        self.next.body.drop_unused();
         let body = postcard::to_stdvec(&self.next.body).map_err(io::Error::other)?;
         let mut file = MAGIC.to_vec();
         file.extend_from_slice(blake3::hash(&body).as_bytes());
@@ -246,6 +256,61 @@ impl HistoryIndex {
     }
 }
 
+impl IndexBody {
+    /// Removes the entries of the tables that no run uses, such as those of a deleted run.
+    fn drop_unused(&mut self) {
+        let (mut headers, mut plans) = (Renumbering::default(), Renumbering::default());
+        let mut transcripts = Renumbering::default();
+        for facts in self.runs.iter_mut().filter_map(|run| run.facts.as_mut()) {
+            facts.header = headers.renumber(facts.header);
+            facts.plan = facts.plan.map(|at| plans.renumber(at));
+            for at in &mut facts.transcripts {
+                *at = transcripts.renumber(*at);
+            }
+        }
+        headers.apply(&mut self.headers);
+        plans.apply(&mut self.plans);
+        transcripts.apply(&mut self.transcripts);
+    }
+}
+
+/// New numbers for the used entries of a table, in the order of their first use.
+#[derive(Default)]
+struct Renumbering {
+    new_numbers: HashMap<u32, u32>,
+    used: Vec<u32>,
+}
+
+impl Renumbering {
+    /// Returns the new number of an entry.
+    fn renumber(&mut self, at: u32) -> u32 {
+        let next = next_ix(self.used.len());
+        *self.new_numbers.entry(at).or_insert_with(|| {
+            self.used.push(at);
+            next
+        })
+    }
+
+    /// Keeps the used entries, in their new order.
+    fn apply<T: Clone>(&self, table: &mut Vec<T>) {
+        let used = self.used.iter().map(|at| table[*at as usize].clone());
+        *table = used.collect();
+    }
+}
+
+impl TableNumbers {
+    fn of(body: &IndexBody) -> Self {
+        fn number<T: Clone + Eq + std::hash::Hash>(table: &[T]) -> HashMap<T, u32> {
+            table.iter().cloned().zip(0..).collect()
+        }
+        Self {
+            headers: number(&body.headers),
+            plans: number(&body.plans),
+            transcripts: number(&body.transcripts),
+        }
+    }
+}
+
 impl IndexWriter {
     fn push(&mut self, id: &RunId, stamp: LogStamp, facts: Option<&RunFacts>) {
         let packed = facts.map(|facts| self.pack(facts));
@@ -257,18 +322,24 @@ impl IndexWriter {
     }
 
     fn pack(&mut self, facts: &RunFacts) -> PackedFacts {
+        let body = &self.body;
+        self.numbers.get_or_insert_with(|| TableNumbers::of(body));
         let header = self.header(&facts.header);
+        let numbers = self.numbers.get_or_insert_default();
         let plan = facts.revision_plan.as_ref().map(|plan| {
             let at = next_ix(self.body.plans.len());
-            *self.plans.entry(plan.to_json()).or_insert_with_key(|text| {
-                self.body.plans.push(text.clone());
-                at
-            })
+            *numbers
+                .plans
+                .entry(plan.to_json())
+                .or_insert_with_key(|text| {
+                    self.body.plans.push(text.clone());
+                    at
+                })
         });
         let transcripts = facts.transcripts.iter().map(|one| {
             let at = next_ix(self.body.transcripts.len());
             let packed = PackedTranscript::from(one);
-            *self.transcripts.entry(packed).or_insert_with_key(|one| {
+            *numbers.transcripts.entry(packed).or_insert_with_key(|one| {
                 self.body.transcripts.push(one.clone());
                 at
             })
@@ -309,7 +380,8 @@ impl IndexWriter {
         // A header is data, so this cannot fail; an empty text would only make the index be rebuilt.
         let text = serde_json::to_string(&shared).unwrap_or_default();
         let at = next_ix(self.body.headers.len());
-        *self.headers.entry(text).or_insert_with_key(|text| {
+        let numbers = self.numbers.get_or_insert_default();
+        *numbers.headers.entry(text).or_insert_with_key(|text| {
             self.body.headers.push(text.clone());
             at
         })
@@ -399,15 +471,15 @@ impl From<&TranscriptRef> for PackedTranscript {
     }
 }
 
-impl From<PackedTranscript> for TranscriptRef {
-    fn from(packed: PackedTranscript) -> Self {
+impl From<&PackedTranscript> for TranscriptRef {
+    fn from(packed: &PackedTranscript) -> Self {
         Self {
-            id: packed.id,
-            path: packed.path,
+            id: packed.id.clone(),
+            path: packed.path.clone(),
             offset: packed.offset,
             len: packed.len,
             part: packed.part,
-            digest: Digest(packed.digest),
+            digest: Digest(packed.digest.clone()),
         }
     }
 }
