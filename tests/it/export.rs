@@ -285,6 +285,15 @@ fn page_of_the_demo_has_the_figures_of_show() {
     for heading in ["prompt, turn 2", "function call", "fetched content"] {
         assert!(has_text(&page, "summary", heading), "{heading}");
     }
+    // On paper, failures show their judge traces, and other passes do not.
+    for printed in [
+        "<details><summary>Judge trace of quick",
+        "<details class=\"unprinted\"><summary>Judge trace of quick",
+        "<details class=\"unprinted\"><summary class=\"key\">prompt, turn 2",
+    ] {
+        assert!(html.contains(printed), "{printed}");
+    }
+    assert!(html.contains("details:not(.unprinted)::details-content"));
 }
 
 #[test]

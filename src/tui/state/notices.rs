@@ -60,7 +60,9 @@ impl Notices {
         };
         let mut shown = notice.clone();
         // The reload of files that a key wrote must not hide the answer to the key.
-        if let Some((answer, _)) = self.written.take_if(|(_, until)| now < *until) {
+        if let Some((answer, until)) = &self.written
+            && now < *until
+        {
             shown.text = format!("{answer}; {}", shown.text);
         }
         self.newest = Some(shown);
@@ -69,14 +71,16 @@ impl Notices {
         self.add_to_log(notice);
     }
 
-    /// Shows the answer to a key that wrote files. The notice of the reload that follows is added to it.
+    /// Shows the answer to a key that wrote files. The notices of the reload that follows are added to it, until the next
+    /// key.
     pub(crate) fn push_written(&mut self, now: Millis, text: impl Into<String>) {
         let text = text.into();
+        self.end_written();
         self.push(now, NoticeLevel::Info, text.clone());
         self.written = Some((text, now + NoticeLevel::Info.display_time()));
     }
 
-    /// Ends the wait for the notice of a reload: what follows answers another key.
+    /// Ends the wait for the notices of a reload: what follows answers another key.
     pub(crate) fn end_written(&mut self) {
         self.written = None;
     }
@@ -151,9 +155,12 @@ mod tests {
             notices.contains("all labels match again"),
             "in the log alone"
         );
-        notices.push(Millis(20), NoticeLevel::Info, "copied");
-        assert_eq!(shown(&notices).as_deref(), Some("copied"));
-        notices.push_written(Millis(30), "undone");
+        // A reload can have several notices.
+        notices.push(Millis(20), NoticeLevel::Info, "saved r.yaml");
+        assert_eq!(
+            shown(&notices).as_deref(),
+            Some("undone: the eval x/y; saved r.yaml")
+        );
         notices.end_written();
         notices.push(Millis(40), NoticeLevel::Info, "copied");
         assert_eq!(shown(&notices).as_deref(), Some("copied"), "another key");

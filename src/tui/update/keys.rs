@@ -15,6 +15,7 @@ use crate::tui::state::App;
 pub(super) fn handle_key(app: &mut App, chord: KeyChord) -> Vec<Effect> {
     // A key press means that the user has seen the notice.
     app.notices.dismiss();
+    app.notices.end_written();
     // Open inputs get the key first: there, letters are text and no commands.
     // During a write, keys wait: they are about the next transcript.
     if app.shows_review() && app.review.writing.is_some() && chord.to_string() != "ctrl-c" {

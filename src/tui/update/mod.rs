@@ -76,7 +76,6 @@ pub(crate) fn update(app: &mut App, msg: Msg) -> Vec<Effect> {
     }
     let mut effects = match msg {
         Msg::Key(chord) => {
-            app.notices.end_written();
             // A command acts on the filtered rows, so the filter must be complete.
             if app.ui.footer_input.is_none() {
                 app.session_mut().cells.finish_filtering();

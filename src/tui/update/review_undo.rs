@@ -75,7 +75,7 @@ pub(super) fn show_undone(app: &mut App, step: &UndoStep) -> Vec<Effect> {
         show_question(app, step);
     }
     let what = make_visible(&step.what, false);
-    // An undone eval changed the rubrics, whose reload follows.
+    // The reload of rubrics and labels follows an undone eval.
     push_written(app, format!("undone: {what}"))
 }
 
