@@ -17,7 +17,7 @@ pub(super) struct WholeEval<'s> {
     pub(super) decisions: Vec<WholeDecision<'s>>,
 }
 
-/// What the parts of one transcript decide together.
+/// The decision that the parts of one transcript make together.
 pub(super) struct WholeDecision<'s> {
     whole: &'s EvalWhole,
     /// The decision of the first part.

@@ -399,7 +399,7 @@ pub fn answer_whether_good(eval: &EvalFigures) -> String {
     }
 }
 
-/// What brings a person nearer to the answer.
+/// A step that brings a person nearer to the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AgreementStep {
     /// No label measures, so decisions must be drawn.
