@@ -144,6 +144,15 @@ impl App {
         }
     }
 
+    /// Returns the selected step of the focused trace.
+    pub(crate) fn selected_trace_step(&self) -> Option<StepId> {
+        let shown = resolve_shown_cell(self)?;
+        let screen = &self.session().trace_screen;
+        let list = StepList::new(screen, &shown);
+        let at = screen.find_selected(&list.steps)?;
+        list.steps.get(at).map(|step| step.id)
+    }
+
     /// Returns true if the trace screen is visible: it is open, and the focused cell has a judge trace to show.
     pub(crate) fn shows_trace_screen(&self) -> bool {
         self.ui.trace_open && !self.shows_progress() && self.check_trace().is_ok()

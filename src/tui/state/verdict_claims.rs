@@ -474,7 +474,7 @@ mod tests {
 
     #[test]
     fn date_is_a_claim_and_an_id_with_a_date_is_none() {
-        let text = "on 2026-12-05T10:00 it says 190.25, for TF-2026-12-05";
+        let text = "on 2026-12-05T10Z it says 190.25, for TF-2026-12-05";
         let found: Vec<&str> = list_numbers(text)
             .into_iter()
             .map(|range| &text[range])

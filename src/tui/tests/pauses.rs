@@ -366,7 +366,16 @@ fn selected_call_offers_its_own_breakpoint_first() {
 
 #[test]
 fn what_if_key_branches_with_edited_arguments_in_three_keys() {
-    let server = fetching();
+    // Only the first request fetches, so that the edited call is the last call of the branch.
+    let server = Server::new(|n| {
+        if n == 0 {
+            ServerReply::Call("fetch_url", json!({"url": "http://127.0.0.1:9/a"}))
+        } else {
+            let verdict =
+                json!({"citations": [], "reasoning": "rude", "passed": false, "score": 0.0});
+            ServerReply::Call("submit_verdict", verdict)
+        }
+    });
     let mut app = opened(&server, 120, 40);
     app.keys("r").settle();
     app.keys("enter").settle();

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use super::notices::push_info;
 use super::runs;
-use super::trace_screen::find_selected_step;
 use crate::event::{StepId, StepPart, find_call};
 use crate::judge::BranchChange;
 use crate::model::{JudgeConfig, SUBMIT_VERDICT};
@@ -18,7 +17,7 @@ use crate::tui::widget::line_input::LineInput;
 
 /// `b`: continues the trace from the selected step. From a tool call, the tool is called again.
 pub(super) fn branch_from_step(app: &mut App) -> Vec<Effect> {
-    let found = find_selected_step(app);
+    let found = app.selected_trace_step();
     // On the verdict, a failed call is what a user wants to try again.
     let found = found.map(|step| {
         let failed = app
@@ -37,7 +36,7 @@ pub(super) fn branch_from_step(app: &mut App) -> Vec<Effect> {
 
 /// `b` in the list of judges: continues the trace from the selected step with another judge.
 pub(super) fn branch_with_judge(app: &mut App, judge: &JudgeConfig) -> Vec<Effect> {
-    match find_selected_step(app) {
+    match app.selected_trace_step() {
         Some(step) => branch(app, step, None, Some(judge)),
         None => Vec::new(),
     }
@@ -45,7 +44,7 @@ pub(super) fn branch_with_judge(app: &mut App, judge: &JudgeConfig) -> Vec<Effec
 
 /// `m` in the list of judges: asks for another model of the judge, and continues the trace with it.
 pub(super) fn ask_model(app: &mut App, judge: &JudgeConfig) -> Vec<Effect> {
-    let found = find_selected_step(app).zip(app.session().trace_panes.row);
+    let found = app.selected_trace_step().zip(app.session().trace_panes.row);
     let (Some((step, row)), Some(shown)) = (found, resolve_shown_cell(app)) else {
         return Vec::new();
     };

@@ -82,7 +82,7 @@ pub(super) fn run_command(app: &mut App, command: UiCommand) -> Vec<Effect> {
         UiCommand::TraceAsk => follow_ups::open_question(app),
         UiCommand::TraceWhatIf => {
             // On the verdict, the last response is what a user wants to change.
-            let step = match find_selected_step(app) {
+            let step = match app.selected_trace_step() {
                 Some(step) if step.part == StepPart::Verdict => {
                     app.last_call_step(StepPart::Response).or(Some(step))
                 }
@@ -95,7 +95,7 @@ pub(super) fn run_command(app: &mut App, command: UiCommand) -> Vec<Effect> {
                 turn: TurnIx(0),
                 part: StepPart::Prompt,
             };
-            let selected = find_selected_step(app);
+            let selected = app.selected_trace_step();
             if selected == Some(first_prompt) {
                 return step_edits::edit_prompt_for_branch(app, first_prompt);
             }
@@ -115,11 +115,6 @@ fn find_steps(app: &App) -> Option<(StepList, usize)> {
     let list = StepList::new(screen, &shown);
     let at = screen.find_selected(&list.steps)?;
     Some((list, at))
-}
-
-/// Returns the selected step of the focused trace.
-pub(super) fn find_selected_step(app: &App) -> Option<StepId> {
-    find_steps(app).map(|(list, at)| list.steps[at].id)
 }
 
 /// `j` and `k` in the list: selects another step.
