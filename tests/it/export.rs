@@ -641,8 +641,7 @@ fn page_fits_two_widths_and_prints_in_chromium() {
         let expected = format!("width {width} scroll {width} wide 0");
         assert_eq!(title.trim_end(), expected, "{dom}");
     }
-    // In print, folded judge traces are open except for their prompts: the page has as many sheets as one whose details
-    // are open.
+    // In print, the other folded parts are open: the page has as many sheets as one whose details are open.
     let print = |name: &str| {
         let pdf = folder.join(format!("{name}.pdf"));
         let print = format!("--print-to-pdf={}", pdf.display());
@@ -653,9 +652,9 @@ fn page_fits_two_widths_and_prints_in_chromium() {
         let pdf = String::from_utf8_lossy(&pdf).into_owned();
         pdf.matches("/Type /Page").count()
     };
-    let prompt = "<details open class=\"prompt\">";
-    assert!(opened.contains(prompt), "{opened}");
-    let opened = opened.replace(prompt, &prompt.replace(" open", ""));
+    let folded = "<details open class=\"unprinted\">";
+    assert!(opened.contains(folded), "{opened}");
+    let opened = opened.replace(folded, &folded.replace(" open", ""));
     test_dir.write("opened.html", &opened);
     let sheets = print("page.html");
     assert!(sheets > 1, "{sheets}");

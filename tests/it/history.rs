@@ -117,11 +117,12 @@ fn shells_complete_every_value_of_a_filter() {
     test_dir.write("t.jsonl", &format!("{transcript}\n"));
     test_dir.write(
         "dicta.yaml",
-        "transcripts: [t.jsonl]\nrubrics: [r.yaml]\nruns: runs\n",
+        "transcripts: [t.jsonl]\nrubrics: [r.yaml]\nruns: runs\njudge: rules\n",
     );
     test_dir.write(
         "r.yaml",
-        "id: r\nevals:\n  - { id: greets, type: contains, groups: [tone], params: { patterns: [Hi] } }\n",
+        "id: r\nevals:\n  - { id: greets, type: contains, groups: [tone], params: { patterns: [Hi] } }\n  \
+         - { id: short, type: llm_judge, params: { criteria: 'The answer mentions \"Hi\".' } }\n",
     );
     let words = || {
         text(
