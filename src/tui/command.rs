@@ -533,7 +533,7 @@ pub(crate) const COMMANDS: &[CommandSpec] = &[
         help: "Discards the judge's group of the selected note; undo takes it back." },
     CommandSpec { command: UiCommand::ModesAnswers, id: "modes.answers", title: "yes or no", scope: CommandScope::Modes, keys: &["A"], group: "Review", footer_rank: 1, enabled: always,
         help: "Asks for each transcript that was read whether each mode occurs in it." },
-    CommandSpec { command: UiCommand::ModesCounts, id: "modes.counts", title: "count", scope: CommandScope::Modes, keys: &["t"], group: "Review", footer_rank: 1, enabled: always,
+    CommandSpec { command: UiCommand::ModesCounts, id: "modes.counts", title: "count", scope: CommandScope::Modes, keys: &["t"], group: "Review", footer_rank: 2, enabled: always,
         help: "Shows the table of modes: how often each occurs, its share with a 95% interval, examples, and the modes that occur with it." },
     CommandSpec { command: UiCommand::CountsOpen, id: "counts.open", title: "notes of the mode", scope: CommandScope::Counts, keys: &["enter"], group: "Review", footer_rank: 1, enabled: always,
         help: "Lists the notes of the selected mode." },

@@ -185,8 +185,7 @@ fn describe_next(screen: &ReviewScreen) -> String {
     }
     match screen.open_questions {
         0 => {
-            "every question has an answer: E on a mode makes an eval, `dicta review report` counts"
-                .to_owned()
+            "every question has an answer: t counts the modes, E on a mode makes an eval".to_owned()
         }
         open => format!(
             "every note has a mode: A asks the {}",

@@ -143,6 +143,11 @@ fn table_of_modes_has_the_figures_of_the_report() {
     driven.keys("enter").settle();
     driven.keys("t").settle();
     let screen = driven.screen();
+    // The progress is visible in each view.
+    assert!(
+        screen.contains("6 of 6, 1 new mode in the last 6"),
+        "{screen}"
+    );
     let row = screen.lines().find(|line| line.contains("▌Free of charge"));
     let row = row.unwrap_or_else(|| panic!("no row: {screen}"));
     let figures: Vec<&str> = row.split_whitespace().collect();

@@ -21,12 +21,7 @@ const LEAST_MODES: u16 = 4;
 pub(super) fn draw(canvas: &mut Canvas<'_>, app: &App) {
     let screen = &app.review;
     let areas = find_areas(app);
-    draw_progress(
-        canvas,
-        areas.progress,
-        screen,
-        "enter notes of the mode, E eval, esc back ".to_owned(),
-    );
+    draw_progress(canvas, areas.progress, screen, "esc goes back ".to_owned());
     let title = StyledRow::new("modes, counted over what was read", Role::Title);
     let inside = canvas.draw_frame(areas.frame, &title, true, ClickTarget::Nothing);
     match &screen.counts.counted {
