@@ -75,7 +75,7 @@ fn configured_model_with_a_known_end_is_a_warning_with_its_source() {
     let checked = test_dir.dicta(&["check"]);
     let all = text(&checked.stdout) + &text(&checked.stderr);
     for expected in [
-        "retires gpt-4o-mini on 2027-01-14",
+        "gpt-4o-mini has the retirement date 2027-01-14",
         "developers.openai.com",
         "dicta migrate --from m",
     ] {
