@@ -73,11 +73,16 @@ impl Notices {
 
     /// Shows the answer to a key that wrote files. The notices of the reload that follows are added to it, until the next
     /// key.
-    pub(crate) fn push_written(&mut self, now: Millis, text: impl Into<String>) {
+    pub(crate) fn push_written(
+        &mut self,
+        now: Millis,
+        level: NoticeLevel,
+        text: impl Into<String>,
+    ) {
         let text = text.into();
         self.end_written();
-        self.push(now, NoticeLevel::Info, text.clone());
-        self.written = Some((text, now + NoticeLevel::Info.display_time()));
+        self.push(now, level, text.clone());
+        self.written = Some((text, now + level.display_time()));
     }
 
     /// Ends the wait for the notices of a reload: what follows answers another key.
@@ -145,7 +150,7 @@ mod tests {
     fn reload_does_not_hide_the_answer_to_the_key_that_wrote() {
         let mut notices = Notices::default();
         let shown = |notices: &Notices| notices.newest.as_ref().map(|one| one.text.clone());
-        notices.push_written(Millis(0), "undone: the eval x/y");
+        notices.push_written(Millis(0), NoticeLevel::Info, "undone: the eval x/y");
         notices.push(Millis(10), NoticeLevel::Info, "all labels match again");
         assert_eq!(
             shown(&notices).as_deref(),
@@ -164,7 +169,7 @@ mod tests {
         notices.end_written();
         notices.push(Millis(40), NoticeLevel::Info, "copied");
         assert_eq!(shown(&notices).as_deref(), Some("copied"), "another key");
-        notices.push_written(Millis(50), "undone");
+        notices.push_written(Millis(50), NoticeLevel::Info, "undone");
         notices.push(Millis(9000), NoticeLevel::Info, "saved");
         assert_eq!(shown(&notices).as_deref(), Some("saved"), "too late");
     }

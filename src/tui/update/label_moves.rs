@@ -55,7 +55,7 @@ pub(super) fn handle_labels_renamed(
             if many > 0 {
                 app.label_edits.add_move(moved);
             }
-            app.notices.push_written(app.now, text);
+            app.notices.push_written(app.now, NoticeLevel::Info, text);
             // The watcher may miss a change of the file.
             vec![Effect::RescanFiles]
         }

@@ -6,7 +6,7 @@ use crate::tui::state::notices::NoticeLevel;
 
 /// Shows the answer to a key that wrote files: the notice of the reload is added to it. Returns no effects.
 pub(super) fn push_written(app: &mut App, text: impl Into<String>) -> Vec<Effect> {
-    app.notices.push_written(app.now, text);
+    app.notices.push_written(app.now, NoticeLevel::Info, text);
     Vec::new()
 }
 

@@ -353,7 +353,8 @@ pub(super) fn handle_eval_written(
             app.review.undo.push(written.step);
             app.review.view = ReviewView::Modes;
             app.review.modes.written = Some(written.text.clone());
-            app.notices.push_written(app.now, written.text);
+            app.notices
+                .push_written(app.now, NoticeLevel::Info, written.text);
             // Draws and labels are new files, which no save announces.
             vec![Effect::RescanFiles]
         }

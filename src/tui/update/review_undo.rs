@@ -55,7 +55,9 @@ fn report_lost(app: &mut App, step: &UndoStep, why: &str) {
     let what = make_visible(&step.what, false);
     let why = make_visible(why, false);
     let text = format!("{what} stays: {why}; U undoes the change before it");
-    app.notices.push(app.now, NoticeLevel::Warning, text);
+    // The reload of the file that someone edited must not hide it.
+    app.notices
+        .push_written(app.now, NoticeLevel::Warning, text);
 }
 
 /// A change was undone: goes to what it was about, and names it.
