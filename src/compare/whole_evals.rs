@@ -42,10 +42,10 @@ impl WholeDecision<'_> {
 
 /// Returns the wholes of a state, in the order of their first parts. `includes` selects the decisions. Decisions on single
 /// messages have no labels.
-pub(super) fn join_parts<'s>(
-    state: &'s State,
+pub(super) fn join_parts(
+    state: &State,
     includes: impl Fn(&StateDecision) -> bool,
-) -> Vec<WholeEval<'s>> {
+) -> Vec<WholeEval<'_>> {
     let mut wholes: IndexMap<(u32, &str), (&EvalWhole, Vec<usize>)> = IndexMap::new();
     for (at, spec) in state.header.evals.iter().enumerate() {
         if let Some(whole) = &spec.part_of {

@@ -373,7 +373,7 @@ fn prefix_gives_the_same_result_as_a_shorter_transcript() {
 
 #[test]
 fn a_pattern_of_10_mib_is_refused_unread() {
-    let pattern = "a".repeat(3 << 20);
+    let pattern = "a".repeat(10 << 20);
     assert_eq!(
         refused("regex", &json!({"pattern": pattern})),
         [(

@@ -178,8 +178,7 @@ pub(super) fn handle_key(app: &mut App, chord: KeyChord) -> Vec<Effect> {
                 _ => branches::ask_model(app, &judge),
             };
         }
-        Overlay::Judges { .. } => {}
-        Overlay::Themes { .. } | Overlay::Variants(_) => {}
+        Overlay::Judges { .. } | Overlay::Themes { .. } | Overlay::Variants(_) => {}
     }
     app.overlays.push(top);
     Vec::new()
