@@ -24,8 +24,8 @@ pub fn compare_recorded_states<'r>(
     comparison
 }
 
-/// Changes the cause of each flip from chance to evidence if a tool answered the same call differently, and to an edit if
-/// a person edited a trace. `find_run` returns the run with the number of [`RecordedCell::run`].
+/// Changes the cause of a flip from chance to evidence if a tool answered the same call differently. If a person edited a
+/// trace, the cause becomes that edit. `find_run` returns the run with the number of [`RecordedCell::run`].
 pub(super) fn find_changed_answers<'r>(
     comparison: &mut StateComparison,
     find_run: impl Fn(u32) -> Option<&'r RecordedRun>,

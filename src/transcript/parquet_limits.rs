@@ -92,7 +92,7 @@ fn read_page_size(header: &[u8]) -> Option<u64> {
         return None;
     };
     let (size, _) = read_varint(rest)?;
-    // Zigzag: an even number stands for a positive one.
+    // Zigzag: an even number encodes a positive one.
     Some(size / 2)
 }
 

@@ -157,7 +157,7 @@ fn count_entry(
     for decision in state.decisions() {
         // A cell without a judge was checked by code.
         let is_judged = decision.slots.iter().any(|slot| slot.judge.is_some());
-        // An error is no verdict, also one next to an earlier verdict.
+        // An error is not a verdict, also next to an earlier verdict.
         let is_judged = is_judged && decision.outcome().is_some_and(|one| !one.is_error());
         let cells = decision.cells.iter();
         let judged = cells.filter(|cell| is_judged && runs.contains(&cell.run));
