@@ -652,9 +652,9 @@ fn page_fits_two_widths_and_prints_in_chromium() {
         let pdf = String::from_utf8_lossy(&pdf).into_owned();
         pdf.matches("/Type /Page").count()
     };
-    let folded = "<details open class=\"unprinted\">";
-    assert!(opened.contains(folded), "{opened}");
-    let opened = opened.replace(folded, &folded.replace(" open", ""));
+    let unprinted = "<details open class=\"unprinted\">";
+    assert!(opened.contains(unprinted), "{opened}");
+    let opened = opened.replace(unprinted, &unprinted.replace(" open", ""));
     test_dir.write("opened.html", &opened);
     let sheets = print("page.html");
     assert!(sheets > 1, "{sheets}");
