@@ -94,7 +94,7 @@ pub(super) fn history(args: &HistoryArgs, cx: &CommandCx) -> Result<u8, CommandE
     if args.no_baseline {
         let mut history = catalog.history()?.clone();
         history.remove_baseline(catalog.store()?, catalog.root())?;
-        cx.streams.print("there is no baseline any more\n");
+        cx.streams.print("the baseline is removed\n");
         return Ok(0);
     }
     let history = catalog.history()?;

@@ -40,12 +40,15 @@ pub(super) fn find_changed_answers<'r>(
     let mut answers: HashMap<RecordedCell, CellAnswers> = HashMap::new();
     let mut edited: HashSet<RecordedCell> = HashSet::new();
     for (number, cells) in wanted {
-        let edits = find_run(number).and_then(|run| run.edited_cells().ok());
-        let edits = edits.into_iter().flatten();
-        edited.extend(edits.map(|cell| RecordedCell { run: number, cell }));
         // A run that was deleted in the meantime has no answers, and its flips stay chance.
-        let calls = find_run(number).and_then(|run| run.recorded_calls().ok());
-        for call in calls.into_iter().flatten() {
+        let read = find_run(number).and_then(|run| run.calls_and_edited_cells().ok());
+        let (calls, edits) = read.unwrap_or_default();
+        edited.extend(
+            edits
+                .into_iter()
+                .map(|cell| RecordedCell { run: number, cell }),
+        );
+        for call in calls {
             let cell = RecordedCell {
                 run: number,
                 cell: call.cell,

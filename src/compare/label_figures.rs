@@ -232,15 +232,13 @@ fn compute_whole_figures(
 ) -> Vec<EvalFigures> {
     let mut all = Vec::new();
     for whole in join_parts(state, includes) {
-        let rubric = state.header.rubrics.get(whole.rubric as usize);
-        let rubric = rubric.map_or("", |rubric| rubric.id.as_str());
-        let mut sorted = SortedLabels::new(draws, rubric, whole.id);
+        let mut sorted = SortedLabels::new(draws, whole.rubric, whole.id);
         for decision in &whole.decisions {
             let query = decision.label_query(state);
             // Scores of the parts are no score of the whole.
             sorted.add_decision(decision.first, decision.verdict, None, query, labels, state);
         }
-        let figures = sorted.finish(rubric, whole.id, confidence);
+        let figures = sorted.finish(whole.rubric, whole.id, confidence);
         if figures.has_labels() {
             all.push(figures);
         }

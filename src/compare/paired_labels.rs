@@ -115,13 +115,13 @@ pub fn collect_paired_labels(
     let mut all = Vec::new();
     for (position, (spec, eval)) in after.header.evals.iter().zip(&after.evals).enumerate() {
         let rubric = after.rubric_id(spec);
-        let mut own =
-            LabelCollector::new(after, labels, draws, all.len(), (rubric, spec.id.as_str()));
+        let name = (rubric, spec.id.as_str());
+        let mut own = LabelCollector::new(after, labels, draws, all.len(), name);
         for decision in eval.decisions.iter().filter(|one| one.message.is_none()) {
             let old = matched.as_ref().and_then(|all| all.old_decision(decision));
             let old = match old {
                 Some(old) => old.passed(),
-                None => wholes.joined_verdict((rubric, spec.id.as_str()), decision),
+                None => wholes.joined_verdict(name, decision),
             };
             own.add(
                 decision,
@@ -132,11 +132,14 @@ pub fn collect_paired_labels(
         all.push(own.finish(Some(position)));
     }
     for whole in join_parts(after, |_| true) {
-        let rubric = after.header.rubrics.get(whole.rubric as usize);
-        let rubric = rubric.map_or("", |rubric| rubric.id.as_str());
-        let mut own = LabelCollector::new(after, labels, draws, all.len(), (rubric, whole.id));
+        let name = (whole.rubric, whole.id);
+        let mut own = LabelCollector::new(after, labels, draws, all.len(), name);
+        let undivided = wholes.find_undivided(name);
         for decision in &whole.decisions {
-            let old = wholes.verdict((rubric, whole.id), decision.first);
+            let old = match undivided {
+                Some(eval) => wholes.undivided_verdict(eval, decision.first),
+                None => wholes.joined_verdict(name, decision.first),
+            };
             own.add(
                 decision.first,
                 decision.label_query(after),
@@ -161,11 +164,9 @@ impl<'s> OldWholes<'s> {
         let mut joined: HashMap<(&str, &str), HashMap<u32, Option<bool>>> = HashMap::new();
         if let Some(state) = before {
             for whole in join_parts(state, |_| true) {
-                let rubric = state.header.rubrics.get(whole.rubric as usize);
-                let rubric = rubric.map_or("", |rubric| rubric.id.as_str());
                 let verdicts = whole.decisions.iter();
                 let verdicts = verdicts.map(|one| (one.first.transcript, one.verdict));
-                joined.insert((rubric, whole.id), verdicts.collect());
+                joined.insert((whole.rubric, whole.id), verdicts.collect());
             }
         }
         Self {
@@ -182,16 +183,17 @@ impl<'s> OldWholes<'s> {
         verdicts.get(&transcript).copied()?
     }
 
-    /// Returns the older verdict of an eval of this name, with parts or without.
-    fn verdict(&self, name: (&str, &str), decision: &StateDecision) -> Option<bool> {
+    /// Returns the position of the older eval of this name, if no parts replace it.
+    fn find_undivided(&self, name: (&str, &str)) -> Option<usize> {
         let before = self.before?;
         let mut specs = before.header.evals.iter();
-        let plain = specs.position(|spec| (before.rubric_id(spec), &*spec.id) == name);
-        let Some(plain) = plain else {
-            return self.joined_verdict(name, decision);
-        };
+        specs.position(|spec| (before.rubric_id(spec), &*spec.id) == name)
+    }
+
+    /// Returns the older verdict of an eval without parts on the transcript of a newer decision.
+    fn undivided_verdict(&self, eval: usize, decision: &StateDecision) -> Option<bool> {
         let transcript = self.matched?.old_transcript(decision)?;
-        before.find(plain, transcript, None)?.passed()
+        self.before?.find(eval, transcript, None)?.passed()
     }
 }
 
@@ -200,7 +202,8 @@ struct LabelCollector<'l> {
     state: &'l State,
     labels: &'l Labels,
     draws: Vec<DrawIndex<'l>>,
-    stratum: u32,
+    /// The number of the eval in its items.
+    eval: u32,
     found: EvalLabels,
 }
 
@@ -220,7 +223,7 @@ impl<'l> LabelCollector<'l> {
             state,
             labels,
             draws: own.map(DrawIndex::new).collect(),
-            stratum: u32::try_from(number).unwrap_or(u32::MAX),
+            eval: u32::try_from(number).unwrap_or(u32::MAX),
             found: EvalLabels {
                 rubric: rubric.to_owned(),
                 eval: eval.to_owned(),
@@ -258,7 +261,7 @@ impl<'l> LabelCollector<'l> {
             return;
         }
         found.items.push(LabelledDecision {
-            eval: self.stratum,
+            eval: self.eval,
             strata: first..found.strata.len(),
             measured: classify_label(is_drawn, passed),
             debug: passed.filter(|_| !is_drawn),

@@ -4,13 +4,13 @@
 
 use indexmap::IndexMap;
 
-use crate::model::{EvalWhole, LabelQuery};
+use crate::model::{EvalWhole, LabelQuery, PartVerdicts};
 use crate::record::{State, StateDecision};
 
 /// An eval that several parts replace.
 pub(super) struct WholeEval<'s> {
-    /// The position of the rubric in the header.
-    pub(super) rubric: u32,
+    /// The id of the rubric.
+    pub(super) rubric: &'s str,
     /// The id of the eval, as the file writes it.
     pub(super) id: &'s str,
     /// The decisions that all parts of a transcript make together.
@@ -30,13 +30,8 @@ pub(super) struct WholeDecision<'s> {
 impl WholeDecision<'_> {
     /// Returns the query for its label.
     pub(super) fn label_query<'q>(&'q self, state: &'q State) -> Option<LabelQuery<'q>> {
-        state.label_query(self.first).map(|query| LabelQuery {
-            eval: &self.whole.id,
-            question: Some(&self.whole.question),
-            later_name: None,
-            is_shot: self.is_shot,
-            ..query
-        })
+        let first = state.label_query(self.first)?;
+        Some(self.whole.label_query(first, self.is_shot))
     }
 }
 
@@ -55,29 +50,29 @@ pub(super) fn join_parts(
         }
     }
     let joined = wholes.into_iter().map(|((rubric, id), (whole, parts))| {
-        // The first decision of each transcript, the verdict of all, and the number of parts with a verdict.
-        let mut joined: IndexMap<u32, (&StateDecision, bool, usize)> = IndexMap::new();
+        // The first decision of each transcript, and the verdicts of all parts.
+        let mut joined: IndexMap<u32, (&StateDecision, PartVerdicts)> = IndexMap::new();
         for decision in parts.iter().flat_map(|at| &state.evals[*at].decisions) {
             if decision.message.is_none() && includes(decision) {
-                let (_, passed, decided) = joined
+                let (_, verdicts) = joined
                     .entry(decision.transcript)
-                    .or_insert((decision, true, 0));
-                *passed &= decision.passed() == Some(true);
-                *decided += usize::from(decision.passed().is_some());
+                    .or_insert((decision, PartVerdicts::default()));
+                verdicts.add(decision.passed());
             }
         }
-        let decisions = joined.into_values().map(|(first, passed, decided)| {
+        let decisions = joined.into_values().map(|(first, verdicts)| {
             let transcript = &*state.transcript(first).id;
             let mut specs = parts.iter().map(|at| &state.header.evals[*at]);
             WholeDecision {
                 whole,
                 first,
-                verdict: (decided == parts.len()).then_some(passed),
+                verdict: verdicts.join(parts.len()),
                 is_shot: specs.any(|spec| spec.is_shot(transcript)),
             }
         });
+        let rubric = state.header.rubrics.get(rubric as usize);
         WholeEval {
-            rubric,
+            rubric: rubric.map_or("", |rubric| rubric.id.as_str()),
             id,
             decisions: decisions.collect(),
         }

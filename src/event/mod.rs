@@ -358,6 +358,13 @@ pub struct GateRelease {
     pub edit: Option<StoredText>,
 }
 
+impl GateRelease {
+    /// Returns true if a person changed the trace. Every action except `go` changes it.
+    pub fn is_edit(&self) -> bool {
+        self.by == "human" && self.what != "go"
+    }
+}
+
 impl EventKind {
     /// The cell that the fact is about, if it is about one.
     pub fn cell(&self) -> Option<CellIx> {

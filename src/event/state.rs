@@ -463,7 +463,7 @@ impl CellState {
 
     fn apply_resumed(&mut self, how: &GateRelease) {
         // A person who only lets the trace continue changes nothing.
-        self.by_human |= how.by == "human" && how.what != "go";
+        self.by_human |= how.is_edit();
         self.phase = CellPhase::Waiting;
     }
 

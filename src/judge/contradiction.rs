@@ -71,7 +71,8 @@ const VERDICT_FIELD_WORDS: &[&str] = &[
     "final",
 ];
 
-/// Words that may stand next to them. Any other word makes the name one of another thing, such as `tool_result`.
+/// Other words that the name of such a field can have. A name with any further word, such as `tool_result`, is about
+/// something else.
 const VERDICT_FIELD_QUALIFIERS: &[&str] = &[
     "final",
     "overall",

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
-use super::{Digest, WallTime};
+use super::{Digest, LabelQuery, WallTime};
 
 /// The eval that several evals replace, one for each criterion. Labels stay on the whole, which passes if all parts pass.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -12,6 +12,40 @@ pub struct EvalWhole {
     pub id: String,
     /// The digest of the question that its labels answer.
     pub question: Digest,
+}
+
+impl EvalWhole {
+    /// Returns the query for the label of the whole, from that of its first part.
+    pub fn label_query<'q>(&'q self, first: LabelQuery<'q>, is_shot: bool) -> LabelQuery<'q> {
+        LabelQuery {
+            eval: &self.id,
+            question: Some(&self.question),
+            later_name: None,
+            is_shot,
+            ..first
+        }
+    }
+}
+
+/// The verdicts of a whole's parts on one transcript.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct PartVerdicts {
+    decided: usize,
+    passes: usize,
+}
+
+impl PartVerdicts {
+    /// Adds the verdict of a part; `None` if it has none.
+    pub fn add(&mut self, passed: Option<bool>) {
+        self.decided += usize::from(passed.is_some());
+        self.passes += usize::from(passed == Some(true));
+    }
+
+    /// Returns the verdict of the whole, which has this number of parts. It passes if all parts pass, and has no verdict if
+    /// one of them has none.
+    pub fn join(self, parts: usize) -> Option<bool> {
+        (self.decided == parts).then_some(self.passes == parts)
+    }
 }
 
 /// A person's verdict on one transcript and eval. dicta shows it to a judge only as a shot, which measures nothing.

@@ -48,8 +48,8 @@ pub use judge::{
     VERDICT_SOURCES, VerdictMode, find_source_judge, is_loopback_url,
 };
 pub use label::{
-    DisagreementCause, EarlierAnswer, EvalWhole, Label, LabelAgreement, LabelSample, SeenVerdicts,
-    parse_pass_or_fail,
+    DisagreementCause, EarlierAnswer, EvalWhole, Label, LabelAgreement, LabelSample, PartVerdicts,
+    SeenVerdicts, parse_pass_or_fail,
 };
 pub use label_draw::{DrawProbability, DrawStratum, RecordedDraw};
 pub use label_split::{LabelSplit, SplitPart, SplitRule};

@@ -25,9 +25,6 @@ const CALL_EVENT_TAGS: &[EventTag] = &[
     EventTag::BudgetReached,
 ];
 
-/// The events that tell whether a person edited a trace.
-const EDIT_EVENT_TAGS: &[EventTag] = &[EventTag::CellFinished, EventTag::Resumed];
-
 /// A recorded verdict that a cell with the same cache key may use.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CacheEntry {
@@ -188,28 +185,25 @@ impl RecordedRun {
     /// Returns every tool call with a response, in the order of the responses, for `--replay-tools`. Excludes responses
     /// that a person wrote.
     pub fn recorded_calls(&self) -> Result<Vec<RecordedToolCall>, RecordError> {
-        let mut reading = RunCallReader::default();
-        for event in self.events_with_tags(CALL_EVENT_TAGS)? {
-            reading.apply(&event?);
-        }
-        Ok(reading.calls)
+        let (calls, _) = self.calls_and_edited_cells()?;
+        Ok(calls)
     }
 
-    /// Returns the cells whose judge traces a person edited.
-    pub fn edited_cells(&self) -> Result<HashSet<CellIx>, RecordError> {
-        let mut edited = HashSet::new();
-        for event in self.events_with_tags(EDIT_EVENT_TAGS)? {
-            match event?.kind {
+    /// Returns the calls of [`Self::recorded_calls`], and the cells whose judge traces a person edited.
+    pub fn calls_and_edited_cells(
+        &self,
+    ) -> Result<(Vec<RecordedToolCall>, HashSet<CellIx>), RecordError> {
+        let mut reading = RunCallReader::default();
+        for event in self.events_with_tags(CALL_EVENT_TAGS)? {
+            let event = event?;
+            match &event.kind {
                 EventKind::CellFinished { cell, result } if result.by_human => {
-                    edited.insert(cell);
+                    reading.edited_cells.insert(*cell);
                 }
-                EventKind::Resumed { cell, how } if how.by == "human" && how.what != "go" => {
-                    edited.insert(cell);
-                }
-                _ => {}
+                _ => reading.apply(&event),
             }
         }
-        Ok(edited)
+        Ok((reading.calls, reading.edited_cells))
     }
 }
 
@@ -287,8 +281,7 @@ impl RunCallReader {
                 };
                 self.apply_tool_fact(position, fact);
             }
-            // Every action except `go` changes the trace.
-            EventKind::Resumed { cell, how } if how.by == "human" && how.what != "go" => {
+            EventKind::Resumed { cell, how } if how.is_edit() => {
                 self.edited_cells.insert(*cell);
             }
             // The judge lost turns that a run without this limit gives it, so the request was another one.

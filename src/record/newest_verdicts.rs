@@ -311,7 +311,7 @@ impl RunResultReader {
                     is_own,
                 });
             }
-            EventKind::Resumed { cell, how } if how.by == "human" && how.what != "go" => {
+            EventKind::Resumed { cell, how } if how.is_edit() => {
                 self.edited_cells.insert(*cell);
             }
             _ => self.plan.apply(event),

@@ -379,9 +379,7 @@ pub fn answer_whether_good(eval: &EvalFigures) -> String {
         range(&measured.tnr)
     );
     // Enough labels of one class can show that the judge is not good, whatever the other class says.
-    let is_too_low = list_too_low(measured)
-        .any(|(_, estimate)| FigurePresentation::missing_labels(estimate.labels) == 0);
-    if !missing.is_empty() && !is_too_low {
+    if !missing.is_empty() && list_too_low(measured).is_empty() {
         return format!(
             "too few labels to decide: {says}. {} are needed",
             missing.join(" and ")
@@ -422,13 +420,10 @@ pub fn find_next_step(eval: &EvalFigures) -> Option<AgreementStep> {
             (false, _) => AgreementStep::Draw,
         });
     };
-    let classes = [&measured.tpr, &measured.tnr];
-    let has_enough =
-        |estimate: &&Estimate| FigurePresentation::missing_labels(estimate.labels) == 0;
-    let is_no = list_too_low(measured).any(|(_, estimate)| has_enough(&estimate));
-    let is_yes = classes
-        .iter()
-        .all(|estimate| has_enough(estimate) && estimate.further.lower >= LEAST_SHARE);
+    let mut classes = [&measured.tpr, &measured.tnr].into_iter();
+    let is_no = !list_too_low(measured).is_empty();
+    let is_yes =
+        classes.all(|estimate| has_enough(estimate) && estimate.further.lower >= LEAST_SHARE);
     match (is_no || is_yes, missing) {
         (true, _) => None,
         (false, true) => Some(AgreementStep::LabelDrawn),
@@ -436,38 +431,45 @@ pub fn find_next_step(eval: &EvalFigures) -> Option<AgreementStep> {
     }
 }
 
-/// Returns the classes whose share is certainly under the usual measure.
-fn list_too_low(measured: &AgreementFigures) -> impl Iterator<Item = (&'static str, &Estimate)> {
-    let classes = [("TPR", &measured.tpr), ("TNR", &measured.tnr)];
-    let classes = classes.into_iter();
-    classes.filter(|(_, estimate)| estimate.further.upper < LEAST_SHARE)
+/// Returns `TPR`, `TNR` or both: those with enough labels that are certainly under the usual measure.
+fn list_too_low(measured: &AgreementFigures) -> Vec<&'static str> {
+    let is_too_low =
+        |estimate: &Estimate| has_enough(estimate) && estimate.further.upper < LEAST_SHARE;
+    let classes = [("TPR", &measured.tpr), ("TNR", &measured.tnr)].into_iter();
+    classes
+        .filter(|(_, estimate)| is_too_low(estimate))
+        .map(|(name, _)| name)
+        .collect()
+}
+
+/// Returns true if a figure has enough labels to decide with.
+fn has_enough(estimate: &Estimate) -> bool {
+    FigurePresentation::missing_labels(estimate.labels) == 0
 }
 
 /// Compares TPR and TNR with the numbers that people usually ask of a judge: at least 0.80 of both, better 0.90.
 fn compare_with_custom(measured: &AgreementFigures) -> String {
-    const LEAST: f64 = LEAST_SHARE;
     const WISHED: f64 = 0.9;
-    let has_enough = |estimate: &Estimate| FigurePresentation::missing_labels(estimate.labels) == 0;
     let classes = [("TPR", &measured.tpr), ("TNR", &measured.tnr)];
     let names = |is_named: &dyn Fn(&Estimate) -> bool| {
         let named = classes.iter().filter(|(_, estimate)| is_named(estimate));
         let named: Vec<&str> = named.map(|(name, _)| *name).collect();
         named.join(" and ")
     };
-    let too_low = names(&|one| one.further.upper < LEAST && has_enough(one));
+    let too_low = list_too_low(measured).join(" and ");
     if !too_low.is_empty() {
-        return format!("no by the usual measure, because {too_low} is under {LEAST:.2}");
+        return format!("no by the usual measure, because {too_low} is under {LEAST_SHARE:.2}");
     }
-    let open = names(&|estimate| estimate.further.lower < LEAST);
+    let open = names(&|estimate| estimate.further.lower < LEAST_SHARE);
     if !open.is_empty() {
         return format!(
-            "not shown yet by the usual measure, because {open} may be under {LEAST:.2}"
+            "not shown yet by the usual measure, because {open} may be under {LEAST_SHARE:.2}"
         );
     }
     if names(&|estimate| estimate.further.lower < WISHED).is_empty() {
         format!("yes by the usual measure, because TPR and TNR are at least {WISHED:.2}")
     } else {
-        format!("yes by the usual measure, because TPR and TNR are at least {LEAST:.2}")
+        format!("yes by the usual measure, because TPR and TNR are at least {LEAST_SHARE:.2}")
     }
 }
 

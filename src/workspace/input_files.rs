@@ -91,14 +91,12 @@ pub fn list_input_files(root: &Path, env: &Env, catalog: &dyn EvalTypeCatalog) -
     }
     inputs.others.push(config);
     // A file of labels is among the texts of dicta.yaml, but the files next to it are not.
-    let beside = inputs
-        .others
+    let mut possible_labels = inputs.others.clone();
+    possible_labels.push(root.join(DEFAULT_LABELS_FILE));
+    let label_files = possible_labels
         .iter()
-        .cloned()
-        .chain([root.join(DEFAULT_LABELS_FILE)])
-        .flat_map(|file| list_label_files(&file));
-    let beside: Vec<PathBuf> = beside.collect();
-    inputs.others.extend(beside);
+        .flat_map(|file| list_label_files(file));
+    inputs.others.extend(label_files);
     inputs
 }
 

@@ -12,6 +12,7 @@
 //! Headers and plans are JSON in the body, because postcard stores no JSON values. Runs share them.
 
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,6 +20,7 @@ use std::time::UNIX_EPOCH;
 
 use serde::{Deserialize, Serialize};
 
+use super::interner::Interner;
 use super::run_facts::{FactResult, RunFacts};
 use crate::event::{CellKey, PlannedDecision, RevisionPlan, RunHeader};
 use crate::model::{
@@ -119,11 +121,10 @@ struct IndexWriter {
 }
 
 /// The number of each entry of an index's tables.
-#[derive(Default)]
 struct TableNumbers {
-    headers: HashMap<String, u32>,
-    plans: HashMap<String, u32>,
-    transcripts: HashMap<PackedTranscript, u32>,
+    headers: Interner<String>,
+    plans: Interner<String>,
+    transcripts: Interner<PackedTranscript>,
 }
 
 impl HistoryIndex {
@@ -277,18 +278,14 @@ impl IndexBody {
 /// New numbers for the used entries of a table, in the order of their first use.
 #[derive(Default)]
 struct Renumbering {
-    new_numbers: HashMap<u32, u32>,
+    new_numbers: Interner<u32>,
     used: Vec<u32>,
 }
 
 impl Renumbering {
     /// Returns the new number of an entry.
     fn renumber(&mut self, at: u32) -> u32 {
-        let next = next_ix(self.used.len());
-        *self.new_numbers.entry(at).or_insert_with(|| {
-            self.used.push(at);
-            next
-        })
+        number_entry(&mut self.new_numbers, &mut self.used, at)
     }
 
     /// Keeps the used entries, in their new order.
@@ -298,15 +295,25 @@ impl Renumbering {
     }
 }
 
+/// Returns the number of an entry, and adds it to the table if it is new. `numbers` has the entries of the table.
+fn number_entry<T: Clone + Eq + Hash>(
+    numbers: &mut Interner<T>,
+    table: &mut Vec<T>,
+    entry: T,
+) -> u32 {
+    let number = numbers.id(&entry);
+    if number as usize == table.len() {
+        table.push(entry);
+    }
+    number
+}
+
 impl TableNumbers {
     fn of(body: &IndexBody) -> Self {
-        fn number<T: Clone + Eq + std::hash::Hash>(table: &[T]) -> HashMap<T, u32> {
-            table.iter().cloned().zip(0..).collect()
-        }
         Self {
-            headers: number(&body.headers),
-            plans: number(&body.plans),
-            transcripts: number(&body.transcripts),
+            headers: Interner::of(&body.headers),
+            plans: Interner::of(&body.plans),
+            transcripts: Interner::of(&body.transcripts),
         }
     }
 }
@@ -322,27 +329,17 @@ impl IndexWriter {
     }
 
     fn pack(&mut self, facts: &RunFacts) -> PackedFacts {
-        let body = &self.body;
-        self.numbers.get_or_insert_with(|| TableNumbers::of(body));
-        let header = self.header(&facts.header);
-        let numbers = self.numbers.get_or_insert_default();
-        let plan = facts.revision_plan.as_ref().map(|plan| {
-            let at = next_ix(self.body.plans.len());
-            *numbers
-                .plans
-                .entry(plan.to_json())
-                .or_insert_with_key(|text| {
-                    self.body.plans.push(text.clone());
-                    at
-                })
-        });
+        let Self { body, numbers } = self;
+        let numbers = numbers.get_or_insert_with(|| TableNumbers::of(body));
+        let header = write_shared_header(&facts.header);
+        let header = number_entry(&mut numbers.headers, &mut body.headers, header);
+        let plan = facts
+            .revision_plan
+            .as_ref()
+            .map(|plan| number_entry(&mut numbers.plans, &mut body.plans, plan.to_json()));
         let transcripts = facts.transcripts.iter().map(|one| {
-            let at = next_ix(self.body.transcripts.len());
-            let packed = PackedTranscript::from(one);
-            *numbers.transcripts.entry(packed).or_insert_with_key(|one| {
-                self.body.transcripts.push(one.clone());
-                at
-            })
+            let one = PackedTranscript::from(one);
+            number_entry(&mut numbers.transcripts, &mut body.transcripts, one)
         });
         PackedFacts {
             header,
@@ -364,32 +361,22 @@ impl IndexWriter {
             resumes: facts.resumes.as_ref().map(|run| run.0.clone()),
         }
     }
-
-    /// Returns the number of a header. Runs of one revision share it, so what belongs to one run is left out.
-    fn header(&mut self, header: &RunHeader) -> u32 {
-        let shared = RunHeader {
-            run: RunId(String::new()),
-            started: WallTime(String::new()),
-            label: String::new(),
-            parent: None,
-            plan: header.shared_plan(),
-            frozen: None,
-            partial: false,
-            ..header.clone()
-        };
-        // A header is data, so this cannot fail; an empty text would only make the index be rebuilt.
-        let text = serde_json::to_string(&shared).unwrap_or_default();
-        let at = next_ix(self.body.headers.len());
-        let numbers = self.numbers.get_or_insert_default();
-        *numbers.headers.entry(text).or_insert_with_key(|text| {
-            self.body.headers.push(text.clone());
-            at
-        })
-    }
 }
 
-fn next_ix(len: usize) -> u32 {
-    u32::try_from(len).expect("an index has fewer than 2^32 entries")
+/// Returns a header as JSON. Runs of one revision share it, so what belongs to one run is left out.
+fn write_shared_header(header: &RunHeader) -> String {
+    let shared = RunHeader {
+        run: RunId(String::new()),
+        started: WallTime(String::new()),
+        label: String::new(),
+        parent: None,
+        plan: header.shared_plan(),
+        frozen: None,
+        partial: false,
+        ..header.clone()
+    };
+    // A header is data, so this cannot fail; an empty text would only make the index be rebuilt.
+    serde_json::to_string(&shared).unwrap_or_default()
 }
 
 fn read_body(path: &Path) -> Option<IndexBody> {

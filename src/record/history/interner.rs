@@ -16,6 +16,13 @@ impl<T> Default for Interner<T> {
 }
 
 impl<T: Clone + Eq + std::hash::Hash> Interner<T> {
+    /// Returns the numbers of the values of a table without repetitions: their positions.
+    pub(super) fn of(table: &[T]) -> Self {
+        Self {
+            ids: table.iter().cloned().zip(0..).collect(),
+        }
+    }
+
     /// Returns the number of a value.
     pub(super) fn id<Q>(&mut self, value: &Q) -> u32
     where

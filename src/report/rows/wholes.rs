@@ -6,7 +6,7 @@ use indexmap::IndexMap;
 
 use super::EvalVerdicts;
 use crate::event::{CellKey, EvalSpec, RunHeader};
-use crate::model::{EvalWhole, LabelQuery, Labels, TranscriptRef};
+use crate::model::{EvalWhole, Labels, PartVerdicts, TranscriptRef};
 
 /// The verdicts that the parts of each whole have on one transcript.
 #[derive(Default)]
@@ -18,8 +18,7 @@ struct JoinedVerdict<'h> {
     whole: &'h EvalWhole,
     /// The cell of the first part.
     key: CellKey,
-    passes: bool,
-    decided: usize,
+    verdicts: PartVerdicts,
     is_shot: bool,
 }
 
@@ -39,13 +38,11 @@ impl<'h> JoinedParts<'h> {
         let new = JoinedVerdict {
             whole,
             key,
-            passes: true,
-            decided: 0,
+            verdicts: PartVerdicts::default(),
             is_shot: false,
         };
         let joined = self.wholes.entry((eval.rubric, &whole.id)).or_insert(new);
-        joined.passes &= passed == Some(true);
-        joined.decided += usize::from(passed.is_some());
+        joined.verdicts.add(passed);
         joined.is_shot |= eval.is_shot(&source.id);
     }
 
@@ -64,18 +61,12 @@ impl<'h> JoinedParts<'h> {
             let Some(query) = header.label_query(source, &joined.key) else {
                 continue;
             };
-            let query = LabelQuery {
-                eval: id,
-                question: Some(&joined.whole.question),
-                is_shot: joined.is_shot,
-                ..query
-            };
+            let query = joined.whole.label_query(query, joined.is_shot);
             let evals = header.evals.iter();
             let parts = evals.filter(|eval| {
                 eval.rubric == rubric && eval.part_of.as_ref().is_some_and(|whole| whole.id == id)
             });
-            // A whole passes if all parts pass, and has no verdict if one of them has none.
-            let verdict = (joined.decided == parts.count()).then_some(joined.passes);
+            let verdict = joined.verdicts.join(parts.count());
             let found = labels.look_up(&query);
             let known = counts
                 .iter()

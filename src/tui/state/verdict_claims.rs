@@ -482,7 +482,7 @@ mod tests {
         assert_eq!(found, ["2026-12-05", "190.25"]);
         assert_eq!(
             findings(
-                &verdict("2026-12-05 stands in no tool result", &[]),
+                &verdict("2026-12-05 is in no tool result", &[]),
                 &["expected 2026-12-05"],
                 "2026-12-06"
             ),

@@ -430,7 +430,7 @@ fn star_sets_the_baseline_and_removes_it_from_its_row() {
     assert_eq!(app.event_loop.app.progress.view.baseline, None);
     assert_eq!(
         last_notice(&app),
-        "there is no baseline any more: * on a revision sets one"
+        "the baseline is removed: * on a revision sets one"
     );
     assert!(!app.screen().contains("1★"), "{}", app.screen());
     // It is gone from the file, too.

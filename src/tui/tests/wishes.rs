@@ -248,7 +248,7 @@ fn branch_continues_with_another_judge_or_model() {
     assert_eq!(row(&app).second_opinions.len(), 2);
     // The original stays.
     assert_eq!(outcome(&app, CELL), Some(Outcome::Fail));
-    // Outside the trace screen there is no step to continue from.
+    // Only the trace screen has a selected step, from which a branch continues.
     app.keys("esc J").settle();
     app.keys("b");
     assert!(

@@ -191,7 +191,7 @@ pub(super) fn handle_baseline_set(
                 Some(entry) => {
                     format!("revision {entry} is the baseline (@baseline; * removes it)")
                 }
-                None => "there is no baseline any more: * on a revision sets one".to_owned(),
+                None => "the baseline is removed: * on a revision sets one".to_owned(),
             };
             let mut effects = push_info(app, notice);
             // The sentence at the top compares with the baseline.
