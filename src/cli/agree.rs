@@ -23,6 +23,7 @@ use crate::compare::{
     EvalFigures, EvalNoise, RaterFigures, ReferenceFigures, TableIntervals, compute_judge_figures,
     compute_label_figures, compute_reference_figures, measure_noise,
 };
+use crate::event::EvalSpec;
 use crate::model::{make_visible, pluralize};
 use crate::report::agreement_text::{
     AgreementStep, adjusted_rate, answer_whether_good, count_missing_labels, describe_debug,
@@ -97,7 +98,13 @@ pub(super) fn agree(args: &AgreeArgs, cx: &CommandCx) -> Result<u8, CommandError
         evals.chain(looks.iter().map(look_to_json)).collect()
     };
     let text = match args.format {
-        Format::Markdown => format_markdown(&figures, &references, &noise),
+        Format::Markdown => {
+            let mut out = format_markdown(&figures, &references, &noise);
+            if let Some(lines) = describe_unlabelled(&figures, &state.header.evals) {
+                let _infallible = write!(out, "\n- {}\n", lines.join("\n  - "));
+            }
+            out
+        }
         format => format_list(format, to_json, || {
             let labels = if args.unseal {
                 "the sealed labels"
@@ -109,6 +116,11 @@ pub(super) fn agree(args: &AgreeArgs, cx: &CommandCx) -> Result<u8, CommandError
                 loaded.describe()
             );
             let mut out = format_human(title, &figures, &noise, cx.streams.out.detail);
+            if let Some(lines) = describe_unlabelled(&figures, &state.header.evals) {
+                let lines = lines.join("\n  ");
+                let _infallible = writeln!(out, "\n{}", make_visible(&lines, true));
+            }
+            write_noise_without_labels(&mut out, &figures, &noise);
             write_references(&mut out, &references);
             write_pair_figures(&mut out, &pairs);
             write_looks(&mut out, &looks, &figures);
@@ -135,7 +147,6 @@ fn format_human(
     noise: &[EvalNoise],
     detail: ReportDetail,
 ) -> String {
-    let describe = |eval: &EvalFigures| find_noise(noise, eval).and_then(describe_noise);
     let mut out = title;
     for eval in figures.iter().filter(|eval| has_labels(eval)) {
         let _infallible = write!(out, "\n{}/{}", eval.rubric, eval.eval);
@@ -153,7 +164,8 @@ fn format_human(
         let mut lines = vec![format!("good enough? {}", answer_whether_good(eval))];
         lines.extend(describe_next_step(eval));
         lines.extend(describe_measured(eval));
-        lines.extend(describe(eval).map(|noise| format!("noise      {noise}")));
+        let noise = find_noise(noise, eval).and_then(describe_noise);
+        lines.extend(noise.map(|noise| format!("noise      {noise}")));
         lines.extend(describe_label_gaps(eval));
         lines.extend(describe_debug(eval));
         lines.extend(describe_people(eval));
@@ -164,20 +176,35 @@ fn format_human(
             let _infallible = writeln!(out, "  {}", make_visible(&line, false));
         }
     }
-    let without: Vec<String> = figures
+    out
+}
+
+/// Returns the line of the evals without labels, and the next step for one of them; `None` if all have labels.
+fn describe_unlabelled(figures: &[EvalFigures], specs: &[EvalSpec]) -> Option<Vec<String>> {
+    let without: Vec<&EvalFigures> = figures.iter().filter(|eval| !has_labels(eval)).collect();
+    let names = without
         .iter()
-        .filter(|eval| !has_labels(eval))
-        .map(|eval| format!("{}/{}", eval.rubric, eval.eval))
-        .collect();
-    if !without.is_empty() {
-        let _infallible = writeln!(out, "\nwithout labels: {}", without.join(", "));
-    }
+        .map(|eval| format!("{}/{}", eval.rubric, eval.eval));
+    let names: Vec<String> = names.collect();
+    let first = *without.first()?;
+    let mut lines = vec![format!("without labels: {}", names.join(", "))];
+    // Figures of evals that several parts replace come after those of the header's evals.
+    let judged = figures.iter().zip(specs).filter(|(eval, spec)| {
+        !has_labels(eval) && eval.decisions > 0 && (spec.judge.is_some() || spec.panel.is_some())
+    });
+    // Code decides the others, so their labels are less urgent.
+    let mut judged = judged.map(|(eval, _)| eval);
+    lines.extend(describe_next_step(judged.next().unwrap_or(first)));
+    Some(lines)
+}
+
+/// Adds the noise of the evals without labels.
+fn write_noise_without_labels(out: &mut String, figures: &[EvalFigures], noise: &[EvalNoise]) {
     for eval in figures.iter().filter(|eval| !has_labels(eval)) {
-        if let Some(noise) = describe(eval) {
+        if let Some(noise) = find_noise(noise, eval).and_then(describe_noise) {
             let _infallible = writeln!(out, "noise of {}/{}: {noise}", eval.rubric, eval.eval);
         }
     }
-    out
 }
 
 /// Returns the line with the command that brings a better answer; `None` if the answer is a yes or a no.

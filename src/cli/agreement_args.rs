@@ -67,7 +67,7 @@ pub(super) enum LabelQueueArg {
     Stratified,
     /// Decisions whose verdict differs from their label, and decisions whose judges disagree.
     Disagreements,
-    /// Decisions that a person could not decide, then those with a score near the threshold.
+    /// Decisions that a person could not decide, then those without a verdict, then those with a score near a bound.
     Unsure,
     /// Decisions whose repeats differ.
     Noise,

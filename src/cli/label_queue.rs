@@ -219,7 +219,7 @@ fn draw_queue(
 ) -> Result<Vec<String>, CommandError> {
     let Some(draw) = items.draw(request, &labelling.draws) else {
         cx.streams
-            .print_note("note: every decision of this eval was drawn and has a label");
+            .print_note(&format!("note: {}", LabelQueue::Random.describe_empty()));
         return Ok(Vec::new());
     };
     let Some(workspace) = &labelling.catalog.workspace else {
@@ -247,9 +247,10 @@ fn choose_queue(queue: LabelQueue, size: usize, items: &QueueEval, cx: &CommandC
         .map(|at| items.items[at].transcript.clone())
         .collect();
     let what = if chosen.is_empty() {
-        "no decision of this eval belongs to the queue"
+        queue.describe_empty()
     } else {
         "chosen by a rule and not by chance: these labels help to debug, and no figure of the population uses them"
+            .to_owned()
     };
     cx.streams.print_note(&format!("note: {what}"));
     chosen

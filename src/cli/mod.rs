@@ -182,16 +182,13 @@ fn enter_directory(cli: &Cli) -> Result<(), CommandError> {
 
 /// Prints an error of clap, which exits with 2, or its help, which goes to standard output and exits with 0.
 ///
-/// Both repeat arguments, the program's name and variables, so a terminal gets hidden characters as visible marks.
+/// Both repeat arguments, the program's name and variables, so a terminal and standard error get hidden characters as
+/// visible marks.
 fn print_clap_message(error: &clap::Error, streams: Streams) {
-    let is_terminal = if error.use_stderr() {
-        streams.err.terminal
-    } else {
-        streams.out.terminal
-    };
+    let is_for_people = error.use_stderr() || streams.out.terminal;
     let visible = if streams.err.is_workflow_log {
         Some(error.render().to_string())
-    } else if is_terminal {
+    } else if is_for_people {
         make_clap_message_visible(std::env::args_os(), error)
     } else {
         None

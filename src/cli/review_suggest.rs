@@ -18,8 +18,8 @@ use super::{CommandCx, build_runtime};
 use crate::model::{make_visible, pluralize};
 use crate::review::{
     JudgeSuggestions, JudgeSuggestionsError, ReviewNote, ReviewSession, Suggestion,
-    SuggestionOrder, append_notes, plan_change, read_last_suggestions, record_suggestions,
-    render_suggestion_prompt, suggest_groups, write_modes,
+    SuggestionOrder, append_notes, describe_uncompared, plan_change, read_last_suggestions,
+    record_suggestions, render_suggestion_prompt, suggest_groups, write_modes,
 };
 use crate::run::{AskJudgeError, ConnectionError};
 use crate::workspace::{Workspace, data_dir, load_or_create_installation_secret};
@@ -31,7 +31,7 @@ pub(super) fn suggest(args: &SuggestArgs, cx: &CommandCx) -> Result<u8, CommandE
         return accept(numbers, &mut session, cx);
     }
     let suggestions = match &args.judge {
-        None => group_by_words(&session, args.cut),
+        None => group_by_words(&session, args.cut, cx),
         Some(judge) => ask(judge, &session, args, cx)?,
     };
     if suggestions.is_empty() {
@@ -63,8 +63,12 @@ pub(super) fn suggest(args: &SuggestArgs, cx: &CommandCx) -> Result<u8, CommandE
     Ok(0)
 }
 
-fn group_by_words(session: &ReviewSession, cut: f64) -> Vec<Suggestion> {
-    let groups = suggest_groups(&session.book.ungrouped(), cut);
+fn group_by_words(session: &ReviewSession, cut: f64, cx: &CommandCx) -> Vec<Suggestion> {
+    let notes = session.book.ungrouped();
+    let groups = suggest_groups(&notes, cut);
+    if let Some(note) = describe_uncompared(notes.len()) {
+        cx.streams.print_note(&format!("note: {note}"));
+    }
     let suggestions: Vec<Suggestion> = groups
         .into_iter()
         .map(|group| Suggestion {
@@ -133,7 +137,26 @@ fn ask(
     let effort = &found.effort;
     cx.streams
         .print_note(&format!("note: {judge} was asked: {effort}"));
+    print_dropped(&found.dropped, cx);
+    if let Some(note) = order.prompt.describe_left_out() {
+        cx.streams.print_note(&format!("note: {note}"));
+    }
     Ok(found.groups)
+}
+
+/// Prints the parts of a reply that were left out. The record has all of them.
+fn print_dropped(dropped: &[String], cx: &CommandCx) {
+    const SHOWN: usize = 5;
+    for why in dropped.iter().take(SHOWN) {
+        cx.streams
+            .print_stderr(&format!("dicta: left out of the reply: {why}"));
+    }
+    if let Some(more) = dropped.len().checked_sub(SHOWN).filter(|more| *more > 0) {
+        cx.streams.print_stderr(&format!(
+            "dicta: {} of the reply left out; the last line of notes.suggestions.jsonl lists all",
+            pluralize(more as u64, "further part")
+        ));
+    }
 }
 
 /// Asks and draws a progress line. The first ctrl-c ends the question, which leaves a record.

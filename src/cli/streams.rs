@@ -262,11 +262,8 @@ impl Streams {
         }
         let clean = SECRETS.redact(text);
         let text = clean.as_deref().unwrap_or(text);
-        let visible = if self.err.terminal {
-            make_visible(text, true)
-        } else {
-            text.into()
-        };
+        // Standard error is for people, also if a pipe or a file brings it to their terminal later.
+        let visible = make_visible(text, true);
         let visible = if self.err.is_workflow_log {
             escape_workflow_commands(&visible).into()
         } else {

@@ -6,7 +6,7 @@
 use std::collections::HashSet;
 
 use super::statistics::{LabelDraw, draw_by_strata, draw_random, split_evenly};
-use crate::model::{DrawStratum, Outcome, RecordedDraw, ScoreBounds, WallTime};
+use crate::model::{DrawStratum, Outcome, RecordedDraw, ScoreBounds, UNCERTAIN_MARGIN, WallTime};
 
 /// A queue of decisions to label.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -17,7 +17,7 @@ pub enum LabelQueue {
     Stratified,
     /// Decisions whose verdict differs from their label, and decisions whose judges disagree.
     Disagreements,
-    /// Decisions that a person could not decide, then those with a score near a bound.
+    /// Decisions that a person could not decide, then those without a verdict, then those with a score near a bound.
     Unsure,
     /// Decisions whose repeats differ.
     Noise,
@@ -36,6 +36,26 @@ impl LabelQueue {
             Self::Noise => "noise",
             Self::ToConfirm => "to confirm",
         }
+    }
+
+    /// Returns the reason why a queue that a rule chooses has no decision.
+    pub fn describe_empty(self) -> String {
+        let why = match self {
+            Self::Random | Self::Stratified => {
+                return "every decision of this eval was drawn and has a label".to_owned();
+            }
+            Self::Disagreements => {
+                "no verdict differs from its label, and no judges or repeats differ".to_owned()
+            }
+            Self::Unsure => format!(
+                "none is labelled as unsure or lacks a verdict, and no score is within {UNCERTAIN_MARGIN} of its bound"
+            ),
+            Self::Noise => {
+                "no repeats differ; `dicta noise SCOPE --repeat 5` repeats judge calls".to_owned()
+            }
+            Self::ToConfirm => "no label waits for a confirmation".to_owned(),
+        };
+        format!("no decision of this eval belongs to the queue: {why}")
     }
 
     /// Returns true if the queue is a draw by chance, so that its labels measure a population.
@@ -350,16 +370,16 @@ impl QueueEval {
     }
 }
 
-/// Returns the distance of a score from the nearest bound. Decisions without a verdict come first.
+/// Returns the distance of an uncertain score from the nearest bound; `None` for a score that is certain. Decisions
+/// without a verdict come first.
 fn rank_by_doubt(item: &QueueItem, bounds: ScoreBounds) -> Option<f64> {
     if item.outcome.is_some_and(Outcome::is_error) {
-        return Some(0.0);
+        return Some(-0.5);
     }
     let score = item.score?;
-    let distances = [bounds.min, bounds.max].into_iter().flatten();
-    let nearest = distances.map(|bound| (score - bound).abs());
-    // Without a bound, a score in the middle is the least certain.
-    nearest.reduce(f64::min).or(Some((score - 0.5).abs()))
+    bounds
+        .is_uncertain(score, UNCERTAIN_MARGIN)
+        .then(|| bounds.distance_to_boundary(score))
 }
 
 fn count_strata(strata: &[u32], eligible: &[bool], count: usize) -> Vec<usize> {
@@ -436,11 +456,49 @@ mod tests {
         assert_eq!(names(LabelQueue::Disagreements), ["wrong", "noisy", "torn"]);
         assert_eq!(
             names(LabelQueue::Unsure),
-            ["unsure", "near", "torn", "noisy", "sure"]
+            ["unsure", "near", "torn"],
+            "the least certain first, and none that is certain"
         );
         assert_eq!(names(LabelQueue::Noise), ["noisy"]);
         assert_eq!(names(LabelQueue::ToConfirm), ["old"]);
         assert_eq!(names(LabelQueue::Random), [""; 0]);
+    }
+
+    #[test]
+    fn unsure_decisions_are_near_a_bound_or_the_middle_or_have_no_verdict() {
+        let at = |score| {
+            item(
+                &score.to_string(),
+                Outcome::Pass,
+                score,
+                QueueLabel::Unlabelled,
+            )
+        };
+        let scores = [0.0, 0.34, 0.36, 0.5, 0.55, 0.65, 0.9, 1.0];
+        let chosen = |bounds| {
+            let mut items: Vec<QueueItem> = scores.into_iter().map(at).collect();
+            items.push(QueueItem {
+                outcome: Some(Outcome::Timeout),
+                ..QueueItem::default()
+            });
+            items.push(QueueItem {
+                outcome: Some(Outcome::Pass),
+                ..QueueItem::default()
+            });
+            let eval = QueueEval {
+                bounds,
+                items,
+                ..QueueEval::default()
+            };
+            eval.choose(LabelQueue::Unsure, 10)
+        };
+        // The timeout is first. Then without a bound, the middle counts; 0.65 is just outside of the margin.
+        assert_eq!(chosen(ScoreBounds::default()), [8, 3, 4, 2]);
+        let both = ScoreBounds {
+            min: Some(0.3),
+            max: Some(0.95),
+        };
+        assert_eq!(chosen(both), [8, 1, 6, 7, 2]);
     }
 
     #[test]

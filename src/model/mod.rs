@@ -71,7 +71,7 @@ pub use reply::{HistoryBlock, HistoryItem, ModelReply, ReplyCall, StopReason, To
 pub use result::{
     CellResult, Citation, Decision, Outcome, Verdict, VerdictPart, VoteCounts, decide_cells,
 };
-pub use score_bounds::{ScoreBounds, VerdictSummary};
+pub use score_bounds::{ScoreBounds, UNCERTAIN_MARGIN, VerdictSummary};
 pub use secret_names::{is_api_key_name, is_secret_key, is_secret_name, split_words};
 pub use secret_values::{MIN_UNNAMED_SECRET_LEN, find_body_secrets, list_header_secrets};
 pub use skipped_input::{describe_skipped_file, describe_skipped_record, is_skip_note};

@@ -418,9 +418,6 @@ impl VoteParams<'_> {
     }
 
     fn find_doubt(self, margin: f64, decision: &Decision, ballots: &[Ballot]) -> Option<Doubt> {
-        /// Differences of decimal fractions are inexact, so a distance that prints as the margin must not count as
-        /// within it.
-        const SLACK: f64 = 1e-9;
         let no_verdict = decision.outcome.is_error()
             // These outcomes do not depend on the judge: the transcript lacks data, or the user stopped the run.
             // Another judge would not change them.
@@ -432,12 +429,11 @@ impl VoteParams<'_> {
         if [pass, fail, na].iter().filter(|votes| **votes > 0).count() > 1 {
             return Some(Doubt::Split);
         }
-        let near = |score: f64| {
-            self.decision_boundaries()
-                .any(|at| (score - at).abs() + SLACK < margin)
-        };
+        let is_near = |score: f64| self.bounds.is_uncertain(score, margin);
         if decision.outcome.is_verdict()
-            && self.value_near_margin(decision, ballots).is_some_and(near)
+            && self
+                .value_near_margin(decision, ballots)
+                .is_some_and(is_near)
         {
             return Some(Doubt::Margin);
         }
@@ -455,14 +451,6 @@ impl VoteParams<'_> {
         let stated: Vec<f64> = verdicts.filter_map(|ballot| ballot.probability).collect();
         let likely = median_score(stated).filter(|_| self.bounds.is_empty());
         likely.or(decision.score)
-    }
-
-    /// Returns the scores at which the outcome changes.
-    fn decision_boundaries(self) -> impl Iterator<Item = f64> {
-        let ScoreBounds { min, max } = self.bounds;
-        // Without bounds, a score has no limit of its own, so the middle counts.
-        let none = self.bounds.is_empty().then_some(0.5);
-        [min, max, none].into_iter().flatten()
     }
 }
 

@@ -14,6 +14,9 @@ pub struct ScoreBounds {
     pub max: Option<f64>,
 }
 
+/// The distance from a bound under which a score is uncertain, unless a cascade sets its own.
+pub const UNCERTAIN_MARGIN: f64 = 0.15;
+
 /// The parts of a verdict that decide, small enough to keep for every cell.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct VerdictSummary {
@@ -53,6 +56,24 @@ impl ScoreBounds {
     /// Returns true if a score is within the bounds.
     pub fn contains(self, score: f64) -> bool {
         self.min.is_none_or(|min| score >= min) && self.max.is_none_or(|max| score <= max)
+    }
+
+    /// Returns the distance of a score from the nearest score at which the outcome changes.
+    pub fn distance_to_boundary(self, score: f64) -> f64 {
+        // Without bounds, a score has no limit of its own, so the middle counts.
+        let none = self.is_empty().then_some(0.5);
+        let boundaries = [self.min, self.max, none].into_iter().flatten();
+        boundaries
+            .map(|at| (score - at).abs())
+            .fold(f64::INFINITY, f64::min)
+    }
+
+    /// Returns true if a score is nearer than `margin` to a score at which the outcome changes.
+    pub fn is_uncertain(self, score: f64, margin: f64) -> bool {
+        /// Differences of decimal fractions are inexact, so a distance that prints as the margin must not count as
+        /// within it.
+        const SLACK: f64 = 1e-9;
+        self.distance_to_boundary(score) + SLACK < margin
     }
 
     /// Returns the outcome of a verdict. The error names what the verdict lacks; the caller then records `unparsed`.

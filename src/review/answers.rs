@@ -135,8 +135,7 @@ impl ReviewBook {
             .iter()
             .filter(|note| {
                 let now = digest_of(&note.transcript);
-                let noted = note.digest.as_ref().filter(|digest| !digest.is_unread());
-                noted.zip(now).is_some_and(|(noted, now)| *noted != now)
+                now.is_some_and(|now| note.is_about_other_text(&now))
             })
             .map(|note| note.id.clone())
             .collect();

@@ -9,10 +9,24 @@ use super::modes::ModeList;
 use super::note::{NOTE_CODE, NoteLine, NoteOutcome, line_span};
 use crate::diag::{Diagnostic, find_nearest};
 
+/// The transcript of a note as it is now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NotedTranscript {
+    /// No transcript has the id.
+    Missing,
+    /// The transcript has another text than the reader saw.
+    Changed,
+    /// As far as the note says, the reader saw this text.
+    Current {
+        /// The number of messages.
+        messages: u32,
+    },
+}
+
 /// Returns the problems of notes, each with its line.
 ///
-/// Without `modes`, their ids are not checked: in a file that does not load, every id would be unknown. `knows` returns
-/// true for a transcript that exists. `moved` has the new ids of transcripts with another id now. A removed note is not
+/// Without `modes`, their ids are not checked: in a file that does not load, every id would be unknown. `find` returns
+/// the transcript of a note. `moved` has the new ids of transcripts with another id now. A removed note is not
 /// compared with transcripts.
 pub fn check_review<S: BuildHasher>(
     path: &Path,
@@ -20,7 +34,7 @@ pub fn check_review<S: BuildHasher>(
     notes: &[NoteLine],
     modes: Option<&ModeList>,
     moved: &HashMap<String, String, S>,
-    knows: &dyn Fn(&NoteLine) -> bool,
+    find: &dyn Fn(&NoteLine) -> NotedTranscript,
 ) -> Vec<Diagnostic> {
     let mut problems = Vec::new();
     let mut first_lines: HashMap<&str, &NoteLine> = HashMap::new();
@@ -77,12 +91,29 @@ pub fn check_review<S: BuildHasher>(
             );
             problems.push(fail(format!("modes.yaml has no mode `{id}`"), help));
         }
-        if !knows(line) {
-            problems.push(fail(
+        match (find(line), note.message) {
+            (NotedTranscript::Missing, _) => problems.push(fail(
                 format!("no transcript has the id `{}`", note.transcript),
                 "restore the transcript, correct the id, or delete the line".to_owned(),
-            ));
+            )),
+            (NotedTranscript::Current { messages }, Some(message)) if message >= messages => {
+                problems.push(fail(
+                    describe_message_beyond(&note.transcript, message, messages),
+                    "correct `message`, or remove it".to_owned(),
+                ));
+            }
+            // A changed transcript may have lost the message; its note is stale and counts nowhere.
+            (NotedTranscript::Changed | NotedTranscript::Current { .. }, _) => {}
         }
     }
     problems
+}
+
+fn describe_message_beyond(transcript: &str, message: u32, messages: u32) -> String {
+    let has = match messages {
+        0 => "no messages".to_owned(),
+        1 => "one message, which is message 0".to_owned(),
+        more => format!("{more} messages, from 0 to {}", more - 1),
+    };
+    format!("the transcript {transcript} has no message {message}: it has {has}")
 }

@@ -38,6 +38,8 @@ pub struct JudgeSuggestions {
     pub judge: String,
     /// The groups.
     pub groups: Vec<Suggestion>,
+    /// A sentence for each part of the reply that was left out.
+    pub dropped: Vec<String>,
     /// The calls and their cost, as a phrase.
     pub effort: String,
 }
@@ -89,6 +91,7 @@ impl SuggestionOrder {
             "usage": Value::Null,
             "cost_usd": Value::Null,
             "suggestions": [],
+            "dropped": [],
             "error": Value::Null,
         });
         let answer = match answer {
@@ -106,13 +109,18 @@ impl SuggestionOrder {
         record["cost_usd"] = json!(answer.cost.exact_usd());
         let found = parse_suggestions(&answer.text, &self.prompt);
         match &found {
-            Ok(groups) => record["suggestions"] = json!(groups),
+            Ok(read) => {
+                record["suggestions"] = json!(read.groups);
+                record["dropped"] = json!(read.dropped);
+            }
             Err(error) => record["error"] = json!(error.to_string()),
         }
         record_suggestions(&self.files, &record)?;
+        let found = found?;
         Ok(JudgeSuggestions {
             judge: self.judge.name.clone(),
-            groups: found?,
+            groups: found.groups,
+            dropped: found.dropped,
             effort: describe_effort(&answer),
         })
     }

@@ -29,6 +29,7 @@ mod eval_write;
 mod files;
 mod grouping;
 mod judge_suggestions;
+mod linkage;
 mod mode_file;
 mod modes;
 mod note;
@@ -50,7 +51,7 @@ mod undo_journal;
 
 pub use answers::{Disagreement, ModeAnswer, ReviewBook};
 pub use catalog::{CatalogEntry, ReviewCatalog, TranscriptFeatures};
-pub use check::check_review;
+pub use check::{NotedTranscript, check_review};
 pub use counts::{ModeCounts, ModeTable, Saturation, count_modes};
 pub use eval_draft::{
     DraftHits, EvalDraft, EvalDraftKind, ExampleCandidate, add_eval_to_rubric, count_hits,
@@ -72,10 +73,10 @@ pub use report_html::render_html;
 pub use report_json::render_json;
 pub use sampling::{MixError, ReviewMix, ReviewQueueItem, SampleRequest, draw_sample, list_queue};
 pub use session::{ReviewError, ReviewSession, open_session};
-pub use similarity::{DEFAULT_CUT, NoteGroup, suggest_groups};
+pub use similarity::{DEFAULT_CUT, NoteGroup, describe_uncompared, suggest_groups};
 pub use suggestion::{
-    Suggestion, SuggestionError, SuggestionPrompt, parse_suggestions, read_last_suggestions,
-    record_suggestions, render_suggestion_prompt,
+    ReadSuggestions, Suggestion, SuggestionError, SuggestionPrompt, parse_suggestions,
+    read_last_suggestions, record_suggestions, render_suggestion_prompt,
 };
 pub use undo::{ModeChange, NoteChange, UndoError, UndoStep};
 pub use undo_journal::UndoJournal;

@@ -153,6 +153,12 @@ impl ReviewNote {
         self.at.as_ref()?.0.parse().ok()
     }
 
+    /// Returns true if the reader saw another text of the transcript than the one with this digest.
+    pub(super) fn is_about_other_text(&self, now: &Digest) -> bool {
+        let seen = self.digest.as_ref().filter(|digest| !digest.is_unread());
+        seen.is_some_and(|seen| seen != now)
+    }
+
     /// Returns the text of the note, without white space around it; `None` if it is empty.
     pub fn text(&self) -> Option<&str> {
         let text = self.note.as_deref()?.trim();

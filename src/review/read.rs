@@ -1,10 +1,10 @@
 //! Reads notes, modes and transcripts together, and lists all problems of the two files.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use super::answers::ReviewBook;
 use super::catalog::ReviewCatalog;
-use super::check::check_review;
+use super::check::{NotedTranscript, check_review};
 use super::files::{ReviewFileError, ReviewText};
 use super::note::{NOTE_CODE, NoteLine, line_span};
 use super::place::ReviewPlace;
@@ -54,13 +54,23 @@ pub(super) fn read_review(place: &ReviewPlace) -> Result<ReadReview, ReadReviewE
     let catalog = ReviewCatalog::read(place)?;
     let moved = find_moved(&catalog, &lines);
     // The notes of a workspace may be about files that this review leaves out.
-    let others = ids_of_other_files(place, &catalog);
-    let knows = |line: &NoteLine| {
+    let others = read_other_files(place);
+    let find = |line: &NoteLine| {
         let id = &line.note.transcript;
-        catalog.find(id).is_some() || moved.contains_key(id) || others.contains(id)
+        let id = moved.get(id).unwrap_or(id);
+        let others = || others.as_ref()?.find(id);
+        match catalog.find(id).or_else(others) {
+            None => NotedTranscript::Missing,
+            Some(now) if line.note.is_about_other_text(&now.reference.digest) => {
+                NotedTranscript::Changed
+            }
+            Some(now) => NotedTranscript::Current {
+                messages: now.messages,
+            },
+        }
     };
     let path = place.files.notes();
-    let found = check_review(&path, &text.notes, &lines, modes.as_ref(), &moved, &knows);
+    let found = check_review(&path, &text.notes, &lines, modes.as_ref(), &moved, &find);
     problems.extend(found);
     let mut book = ReviewBook::new(&lines, modes.unwrap_or_default());
     book.follow_renames(|note| moved.get(&note.transcript).cloned());
@@ -137,18 +147,11 @@ fn find_moved(catalog: &ReviewCatalog, lines: &[NoteLine]) -> HashMap<String, St
     moved
 }
 
-/// Returns the ids of transcripts in files of the workspace that the review leaves out.
-fn ids_of_other_files(place: &ReviewPlace, catalog: &ReviewCatalog) -> HashSet<String> {
-    let Some(workspace) = &place.workspace else {
-        return HashSet::new();
-    };
+/// Returns the transcripts of the whole workspace, if the review leaves out files of it.
+fn read_other_files(place: &ReviewPlace) -> Option<ReviewCatalog> {
+    let workspace = place.workspace.as_ref()?;
     if workspace.transcripts.len() == place.transcripts.len() {
-        return HashSet::new();
+        return None;
     }
-    let whole = ReviewPlace::of_workspace(workspace);
-    let Ok(all) = ReviewCatalog::read(&whole) else {
-        return HashSet::new();
-    };
-    let ids = all.entries.into_iter().map(|entry| entry.reference.id);
-    ids.filter(|id| catalog.find(id).is_none()).collect()
+    ReviewCatalog::read(&ReviewPlace::of_workspace(workspace)).ok()
 }

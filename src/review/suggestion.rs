@@ -23,6 +23,8 @@ const MAX_NOTES: usize = 400;
 const MAX_NAME: usize = 80;
 /// The longest definition, in characters.
 const MAX_DEFINITION: usize = 600;
+/// The longest quote of a bad part of a reply, in characters.
+const MAX_QUOTED: usize = 20;
 /// The largest number of groups in a reply.
 const MAX_GROUPS: usize = 50;
 /// The name of the block with the notes.
@@ -45,6 +47,21 @@ pub struct SuggestionPrompt {
     pub user: String,
     /// The ids of the notes; the number 1 is the first one.
     pub notes: Vec<String>,
+    /// The number of further notes without a mode, for which the prompt has no room.
+    pub left_out: usize,
+}
+
+impl SuggestionPrompt {
+    /// Returns a sentence about the notes that are not in the prompt, if there are some.
+    pub fn describe_left_out(&self) -> Option<String> {
+        let (shown, left_out) = (self.notes.len(), self.left_out);
+        (left_out > 0).then(|| {
+            format!(
+                "the question has the first {shown} of {} notes without a mode: group them, and ask again for the others",
+                shown + left_out
+            )
+        })
+    }
 }
 
 /// A group that a model suggests.
@@ -58,30 +75,41 @@ pub struct Suggestion {
     pub notes: Vec<String>,
 }
 
+/// The usable part of a reply.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ReadSuggestions {
+    /// The groups that name known notes.
+    pub groups: Vec<Suggestion>,
+    /// A sentence for each part of the reply that was left out, on one line.
+    pub dropped: Vec<String>,
+}
+
 /// The reason why a reply is not usable.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum SuggestionError {
     /// The reply is not the requested object.
-    #[error("the reply is not the JSON object that the prompt asks for: {0}")]
+    #[error("the reply is not the JSON object that the prompt asks for: {0}; {RETRY}")]
     Syntax(String),
     /// The reply has no group.
-    #[error("the reply suggests no group")]
+    #[error("the reply suggests no group; {RETRY}")]
     Empty,
-    /// The reply names a note that was not in the prompt.
-    #[error("the reply names the note {0}, which the prompt does not contain")]
-    UnknownNote(u64),
-    /// The reply has too many groups.
-    #[error("the reply suggests {0} groups; at most 50 are usable")]
-    TooManyGroups(usize),
+    /// No group is usable.
+    #[error("no group of the reply is usable: {0}; {RETRY}")]
+    Unusable(String),
 }
+
+/// What a person can do about a reply that is not usable.
+const RETRY: &str =
+    "ask again, or ask another judge; the last line of notes.suggestions.jsonl has the reply";
 
 /// Returns the prompt for the notes that no mode covers yet; `None` if there are fewer than two.
 pub fn render_suggestion_prompt(
     book: &ReviewBook,
     secret: &InstallationSecret,
 ) -> Option<SuggestionPrompt> {
-    let notes = book.ungrouped();
-    let notes: Vec<_> = notes.into_iter().take(MAX_NOTES).collect();
+    let mut notes = book.ungrouped();
+    let left_out = notes.len().saturating_sub(MAX_NOTES);
+    notes.truncate(MAX_NOTES);
     if notes.len() < 2 {
         return None;
     }
@@ -108,58 +136,124 @@ pub fn render_suggestion_prompt(
         system: INSTRUCTIONS.to_owned(),
         user,
         notes: notes.into_iter().map(|note| note.id.clone()).collect(),
+        left_out,
     })
 }
 
-/// Reads a reply: the whole text or its only code fence must be the object. A note counts for the first group that
-/// names it.
+/// Reads a reply: the whole text or its only code fence must be the object. Bad parts of it are left out, each with a
+/// reason. A note counts for the first group that names it.
 pub fn parse_suggestions(
     reply: &str,
     prompt: &SuggestionPrompt,
-) -> Result<Vec<Suggestion>, SuggestionError> {
-    #[derive(Deserialize)]
-    struct Reply {
-        groups: Vec<Group>,
-    }
-    #[derive(Deserialize)]
-    struct Group {
-        name: String,
-        #[serde(default)]
-        definition: String,
-        notes: Vec<u64>,
-    }
+) -> Result<ReadSuggestions, SuggestionError> {
     let text = strip_reply_frame(reply);
-    let read: Reply =
+    let read: Value =
         serde_json::from_str(text).map_err(|error| SuggestionError::Syntax(error.to_string()))?;
-    if read.groups.len() > MAX_GROUPS {
-        return Err(SuggestionError::TooManyGroups(read.groups.len()));
+    let Some(groups) = read.get("groups").and_then(Value::as_array) else {
+        let why = "it has no list `groups`";
+        return Err(SuggestionError::Syntax(why.to_owned()));
+    };
+    let mut reading = SuggestionReading {
+        prompt,
+        used: HashSet::new(),
+        read: ReadSuggestions::default(),
+    };
+    for (number, group) in (1..).zip(groups.iter().take(MAX_GROUPS)) {
+        reading.add_group(number, group);
     }
-    let mut used = HashSet::new();
-    let mut suggestions = Vec::new();
-    for group in read.groups {
-        let mut notes = Vec::new();
-        for number in group.notes {
-            let at = usize::try_from(number).ok().and_then(|n| n.checked_sub(1));
-            let id = at
-                .and_then(|at| prompt.notes.get(at))
-                .ok_or(SuggestionError::UnknownNote(number))?;
-            if used.insert(number) {
-                notes.push(id.clone());
+    let ReadSuggestions {
+        groups: usable,
+        mut dropped,
+    } = reading.read;
+    if groups.len() > MAX_GROUPS {
+        dropped.push(format!(
+            "the reply has {} groups, and only the first {MAX_GROUPS} are read",
+            groups.len()
+        ));
+    }
+    match (usable.is_empty(), dropped.first()) {
+        (true, None) => Err(SuggestionError::Empty),
+        (true, Some(why)) => Err(SuggestionError::Unusable(why.clone())),
+        (false, _) => Ok(ReadSuggestions {
+            groups: usable,
+            dropped,
+        }),
+    }
+}
+
+/// A reply while it is read.
+struct SuggestionReading<'p> {
+    prompt: &'p SuggestionPrompt,
+    /// The positions of the notes that have a group.
+    used: HashSet<usize>,
+    read: ReadSuggestions,
+}
+
+impl SuggestionReading<'_> {
+    fn add_group(&mut self, number: usize, group: &Value) {
+        let text = |key: &str| group.get(key).and_then(Value::as_str).unwrap_or_default();
+        let name = clean_text(text("name"), MAX_NAME);
+        if name.is_empty() {
+            self.drop_part(format!("group {number} has no name"));
+            return;
+        }
+        let title = format!("group {number} ({name})");
+        let Some(listed) = group.get("notes").and_then(Value::as_array) else {
+            self.drop_part(format!("{title} has no list `notes`"));
+            return;
+        };
+        let (mut notes, mut unknown, mut taken) = (Vec::new(), Vec::new(), Vec::new());
+        for value in listed {
+            match self.find_note(value) {
+                None => unknown.push(clean_text(&value.to_string(), MAX_QUOTED)),
+                Some((at, _)) if !self.used.insert(at) => taken.push((at + 1).to_string()),
+                Some((_, id)) => notes.push(id.clone()),
             }
         }
-        let name = clean_text(&group.name, MAX_NAME);
-        if !notes.is_empty() && !name.is_empty() {
-            suggestions.push(Suggestion {
-                name,
-                definition: clean_text(&group.definition, MAX_DEFINITION),
-                notes,
-            });
+        if !unknown.is_empty() {
+            let last = self.prompt.notes.len();
+            self.drop_part(format!(
+                "{title} names the {}, but the notes have the numbers from 1 to {last}",
+                list_numbers(&unknown)
+            ));
         }
+        if !taken.is_empty() {
+            self.drop_part(format!(
+                "{title} names the {}, which an earlier place of the reply names already",
+                list_numbers(&taken)
+            ));
+        }
+        if notes.is_empty() {
+            self.drop_part(format!("{title} has no note left"));
+            return;
+        }
+        self.read.groups.push(Suggestion {
+            name,
+            definition: clean_text(text("definition"), MAX_DEFINITION),
+            notes,
+        });
     }
-    if suggestions.is_empty() {
-        return Err(SuggestionError::Empty);
+
+    fn find_note(&self, number: &Value) -> Option<(usize, &String)> {
+        let number = usize::try_from(number.as_u64()?).ok()?;
+        let at = number.checked_sub(1)?;
+        Some((at, self.prompt.notes.get(at)?))
     }
-    Ok(suggestions)
+
+    fn drop_part(&mut self, why: String) {
+        self.read.dropped.push(why);
+    }
+}
+
+/// Returns `note 3`, or `notes 3, 4 and 7 more`.
+fn list_numbers(numbers: &[String]) -> String {
+    const SHOWN: usize = 5;
+    let listed = numbers[..numbers.len().min(SHOWN)].join(", ");
+    match numbers.len() {
+        1 => format!("note {listed}"),
+        all if all > SHOWN => format!("notes {listed} and {} more", all - SHOWN),
+        _ => format!("notes {listed}"),
+    }
 }
 
 /// Returns a text on one line, without control characters, cut to a length.

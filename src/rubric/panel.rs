@@ -7,10 +7,7 @@ use serde_json::{Value, json};
 
 use super::{Eval, Rubric};
 use crate::diag::yaml::{ConfigKey, MappingDecoder, choice_names, properties_schema};
-use crate::model::PanelRule;
-
-/// The default margin of a cascade: a score nearer to the bound than this is uncertain.
-const MARGIN: f64 = 0.15;
+use crate::model::{PanelRule, UNCERTAIN_MARGIN};
 
 /// The vote rules, the default first.
 const VOTE_RULES: &[(&str, PanelRule)] = &[
@@ -38,7 +35,7 @@ const CASCADE_KEYS: &[ConfigKey] = &[
     ConfigKey::new(
         "margin",
         "A score within this distance of the deciding score is uncertain.",
-        |doc| json!({"type": "number", "minimum": 0, "maximum": 1, "default": MARGIN, "description": doc}),
+        |doc| json!({"type": "number", "minimum": 0, "maximum": 1, "default": UNCERTAIN_MARGIN, "description": doc}),
     ),
 ];
 
@@ -161,7 +158,7 @@ fn read_cascade(fields: MappingDecoder<'_>) -> Option<PanelSpec> {
     let mut fields = fields.accepting(CASCADE_KEYS);
     let judges = read_judges(&mut fields, "cascade");
     let margin = fields.number("margin", "between 0 and 1", |x| (0.0..=1.0).contains(&x));
-    let margin = margin.unwrap_or(MARGIN);
+    let margin = margin.unwrap_or(UNCERTAIN_MARGIN);
     finish_panel(fields, PanelRule::Cascade { margin }, judges)
 }
 
@@ -233,7 +230,9 @@ mod tests {
             ),
             (
                 "cascade: {judges: [p, q]}",
-                PanelRule::Cascade { margin: MARGIN },
+                PanelRule::Cascade {
+                    margin: UNCERTAIN_MARGIN,
+                },
             ),
             (
                 "cascade: {judges: [p, q], margin: 0.3}",

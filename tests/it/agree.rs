@@ -40,6 +40,29 @@ fn agreement(test_dir: &TestDir) -> Value {
 }
 
 #[test]
+fn agreement_without_labels_names_the_command_that_draws_the_first_ones() {
+    let test_dir = judged();
+    let next = "next: `dicta label --queue random --eval r/names` draws what to label";
+    for (format, title) in [
+        ("human", "\nwithout labels: r/names\n"),
+        ("markdown", "\n- without labels: r/names\n"),
+    ] {
+        let output = test_dir.dicta(&["agree", "--format", format]);
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        let found = text(&output.stdout);
+        assert!(found.contains(title) && found.contains(next), "{found}");
+    }
+    // The command does what the line says. Afterwards the next step is to label the draw.
+    let drawn = test_dir.dicta(&["label", "--queue", "random", "--eval", "r/names"]);
+    assert_eq!(text(&drawn.stdout).lines().count(), COUNT);
+    let after = text(&test_dir.dicta(&["agree"]).stdout);
+    assert!(
+        after.contains("next: `dicta label CELL pass|fail` labels them") && !after.contains(next),
+        "{after}"
+    );
+}
+
+#[test]
 fn labels_of_a_draw_measure_and_store_their_probability() {
     let test_dir = judged();
     let drawn = draw(&test_dir, &["random", "--size", "6", "--seed", "3"]);

@@ -8,8 +8,9 @@ use proptest::prelude::*;
 
 use crate::model::{Digest, WallTime};
 use crate::review::{
-    FailureMode, FormerMode, ModeAnswer, ModeList, NoteOutcome, ReviewBook, ReviewFiles,
-    ReviewNote, append_notes, check_review, edit_modes_text, parse_modes, parse_notes, write_modes,
+    FailureMode, FormerMode, ModeAnswer, ModeList, NoteLine, NoteOutcome, NotedTranscript,
+    ReviewBook, ReviewFiles, ReviewNote, append_notes, check_review, edit_modes_text, parse_modes,
+    parse_notes, write_modes,
 };
 
 pub(super) fn note(id: &str, transcript: &str, outcome: NoteOutcome, by: &str) -> ReviewNote {
@@ -45,7 +46,11 @@ fn problems(text: &str, modes: &ModeList, ids: &[&str]) -> Vec<String> {
     let path = Path::new("notes.jsonl");
     let source: Arc<str> = text.into();
     let (lines, mut found) = parse_notes(path, &source);
-    let knows = |line: &crate::review::NoteLine| ids.contains(&line.note.transcript.as_str());
+    let find = |line: &NoteLine| match ids.contains(&line.note.transcript.as_str()) {
+        true if line.note.digest.is_some() => NotedTranscript::Changed,
+        true => NotedTranscript::Current { messages: 2 },
+        false => NotedTranscript::Missing,
+    };
     let moved = std::collections::HashMap::new();
     found.extend(check_review(
         path,
@@ -53,7 +58,7 @@ fn problems(text: &str, modes: &ModeList, ids: &[&str]) -> Vec<String> {
         &lines,
         Some(modes),
         &moved,
-        &knows,
+        &find,
     ));
     found.iter().map(ToString::to_string).collect()
 }
@@ -71,6 +76,10 @@ fn bad_notes_are_errors_with_file_and_line() {
         (
             r#"{"id":"b","transcript":"t9","outcome":"failure"}"#,
             "no transcript has the id `t9`",
+        ),
+        (
+            r#"{"id":"b","transcript":"t1","outcome":"failure","message":2}"#,
+            "the transcript t1 has no message 2: it has 2 messages, from 0 to 1",
         ),
         (
             r#"{"id":"a","transcript":"t2","outcome":"failure","by":"ana"}"#,
@@ -332,7 +341,11 @@ fn note_written_again_under_the_new_id_of_its_transcript_is_one_note() {
     let path = Path::new("notes.jsonl");
     let (lines, _) = parse_notes(path, &source);
     let moved = std::collections::HashMap::from([("old".to_owned(), "new".to_owned())]);
-    let found = |moved| check_review(path, &source, &lines, None, moved, &|_| true);
+    let found = |moved| {
+        check_review(path, &source, &lines, None, moved, &|_| {
+            NotedTranscript::Changed
+        })
+    };
     assert_eq!(found(&moved), []);
     let unknown = std::collections::HashMap::new();
     assert_eq!(found(&unknown).len(), 1);

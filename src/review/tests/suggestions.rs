@@ -62,64 +62,115 @@ fn one_note_is_too_few_for_a_prompt() {
 fn reply_in_a_fence_is_read_and_a_note_counts_once() {
     let prompt = prompt(&["a", "b", "c"]);
     let reply = "<think>hm</think>\n```json\n{\"groups\":[{\"name\":\"Wrong\\n\\u001b[2J price\",\"definition\":\"d\",\"notes\":[1,2]},{\"name\":\"x\",\"notes\":[2,3]},{\"name\":\"\",\"notes\":[3]}]}\n```";
-    let found = parse_suggestions(reply, &prompt).expect("groups");
+    let read = parse_suggestions(reply, &prompt).expect("groups");
     let wanted = |name: &str, definition: &str, notes: &[&str]| Suggestion {
         name: name.to_owned(),
         definition: definition.to_owned(),
         notes: notes.iter().map(|id| (*id).to_owned()).collect(),
     };
     assert_eq!(
-        found,
+        read.groups,
         [
             wanted("Wrong [2J price", "d", &["n0", "n1"]),
             wanted("x", "", &["n2"])
         ]
     );
+    assert_eq!(
+        read.dropped,
+        [
+            "group 2 (x) names the note 2, which an earlier place of the reply names already",
+            "group 3 has no name"
+        ]
+    );
 }
 
 #[test]
-fn hostile_replies_are_refused_with_a_reason() {
-    let prompt = prompt(&["a", "b"]);
-    let many = format!(
-        "{{\"groups\":[{}]}}",
-        vec![r#"{"name":"x","notes":[1]}"#; 51].join(",")
+fn bad_part_of_a_reply_is_left_out_with_a_reason_and_the_rest_stays() {
+    let prompt = prompt(&["a", "b", "c"]);
+    let good = r#"{"name":"good","definition":"d","notes":[1,2]}"#;
+    for (part, why) in [
+        (
+            r#"{"name":"x","notes":[3,99]}"#,
+            "group 2 (x) names the note 99, but the notes have the numbers from 1 to 3",
+        ),
+        (
+            r#"{"name":"x","notes":[3,0,-1,1.5,"2",null,[7]]}"#,
+            r#"group 2 (x) names the notes 0, -1, 1.5, "2", null and 1 more, but the notes have the numbers from 1 to 3"#,
+        ),
+        (
+            r#"{"name":"x\u001b[2J","notes":[3,"\u001b[31m\n and a very long text"]}"#,
+            r#"group 2 (x [2J) names the note "\u001b[31m\n and a , but"#,
+        ),
+        (
+            r#"{"name":"x","notes":"all"}"#,
+            "group 2 (x) has no list `notes`",
+        ),
+        (r#"{"name":["x"],"notes":[3]}"#, "group 2 has no name"),
+        ("7", "group 2 has no name"),
+        (r#"{"name":"x","notes":[]}"#, "group 2 (x) has no note left"),
+    ] {
+        let reply = format!("{{\"groups\":[{good},{part}]}}");
+        let read = parse_suggestions(&reply, &prompt).expect("a group is usable");
+        assert_eq!(read.groups[0].name, "good", "{part}");
+        assert_eq!(read.groups[0].notes, ["n0", "n1"], "{part}");
+        let has_rest = part.contains("[3,");
+        assert_eq!(read.groups.len(), if has_rest { 2 } else { 1 }, "{part}");
+        assert!(
+            read.dropped.len() == 1 && read.dropped[0].starts_with(why),
+            "{part}: {:?}",
+            read.dropped
+        );
+    }
+    let many = vec![r#"{"name":"x","notes":[1]}"#; 51].join(",");
+    let read = parse_suggestions(&format!("{{\"groups\":[{many}]}}"), &prompt).expect("a group");
+    assert_eq!(read.groups.len(), 1);
+    let last = read.dropped.last().map(String::as_str);
+    assert_eq!(
+        last,
+        Some("the reply has 51 groups, and only the first 50 are read")
     );
+    let long = format!(
+        "{{\"groups\":[{{\"name\":\"{}\",\"notes\":[1]}}]}}",
+        "x".repeat(5000)
+    );
+    let read = parse_suggestions(&long, &prompt).expect("cut");
+    assert_eq!(read.groups[0].name.len(), 80);
+}
+
+#[test]
+fn reply_without_a_usable_group_is_refused_with_a_reason_and_a_next_step() {
+    let prompt = prompt(&["a", "b"]);
     for (reply, part) in [
         ("I cannot do that.", "not the JSON object"),
+        ("[]", "it has no list `groups`"),
         ("{\"groups\":[]}", "suggests no group"),
         (
             "{\"groups\":[{\"name\":\"x\",\"notes\":[0]}]}",
-            "names the note 0",
-        ),
-        (
-            "{\"groups\":[{\"name\":\"x\",\"notes\":[9]}]}",
-            "names the note 9",
-        ),
-        (
-            "{\"groups\":[{\"name\":\"x\",\"notes\":[-1]}]}",
-            "not the JSON object",
+            "group 1 (x) names the note 0, but the notes have the numbers from 1 to 2",
         ),
         (
             "{\"groups\":[{\"name\":\"x\",\"notes\":[1]}]} and more",
             "not the JSON object",
         ),
-        (&many, "51 groups"),
     ] {
         let error = parse_suggestions(reply, &prompt)
             .expect_err("refused")
             .to_string();
         assert!(error.contains(part), "{reply}: {error}");
+        assert!(
+            error.contains("ask again, or ask another judge"),
+            "{reply}: {error}"
+        );
     }
-    let long = format!(
-        "{{\"groups\":[{{\"name\":\"{}\",\"notes\":[1]}}]}}",
-        "x".repeat(5000)
-    );
-    assert_eq!(
-        parse_suggestions(&long, &prompt).expect("cut")[0]
-            .name
-            .len(),
-        80
-    );
+}
+
+#[test]
+fn notes_that_do_not_fit_into_the_prompt_are_counted() {
+    let texts = vec!["wrong price"; 403];
+    let prompt = prompt(&texts);
+    assert_eq!((prompt.notes.len(), prompt.left_out), (400, 3));
+    let note = prompt.describe_left_out().expect("a sentence");
+    assert!(note.contains("the first 400 of 403 notes"), "{note}");
 }
 
 proptest! {
@@ -127,8 +178,8 @@ proptest! {
     fn any_reply_is_refused_or_names_known_notes_once(reply in "\\PC{0,200}") {
         let prompt = prompt(&["a", "b"]);
         match parse_suggestions(&reply, &prompt) {
-            Ok(found) => prop_assert!(found.iter().all(|one| one.notes.iter().all(|id| prompt.notes.contains(id)))),
-            Err(error) => prop_assert!(matches!(error, SuggestionError::Syntax(_) | SuggestionError::Empty | SuggestionError::UnknownNote(_) | SuggestionError::TooManyGroups(_))),
+            Ok(found) => prop_assert!(found.groups.iter().all(|one| one.notes.iter().all(|id| prompt.notes.contains(id)))),
+            Err(error) => prop_assert!(matches!(error, SuggestionError::Syntax(_) | SuggestionError::Empty | SuggestionError::Unusable(_))),
         }
     }
 }

@@ -219,7 +219,7 @@ pub(super) fn accept_queue(
             };
             let chosen = found.eval.choose(queue, size);
             if chosen.is_empty() {
-                return push_info(app, "no decision of this eval belongs to the queue");
+                return push_info(app, queue.describe_empty());
             }
             let rows: Vec<RowId> = chosen.into_iter().map(|at| found.rows[at]).collect();
             begin(app, queue, None, rows)
@@ -256,7 +256,7 @@ pub(super) fn handle_drawn(
     let draw = match drawn {
         Ok(Some(draw)) => draw,
         Ok(None) => {
-            return push_info(app, "every decision of this eval was drawn and has a label");
+            return push_info(app, LabelQueue::Random.describe_empty());
         }
         Err(why) => {
             let why = format!("nothing was drawn: {why}");

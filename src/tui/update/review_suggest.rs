@@ -5,7 +5,7 @@
 use super::notices::push_info;
 use super::review_write::{change_groups, type_text, update_groups};
 use crate::model::{make_visible, pluralize};
-use crate::review::{JudgeSuggestions, NoteGroup, SuggestionOrder};
+use crate::review::{JudgeSuggestions, NoteGroup, SuggestionOrder, describe_uncompared};
 use crate::run::PaidCalls;
 use crate::tui::effect::Effect;
 use crate::tui::history_view::Shared;
@@ -30,7 +30,14 @@ pub(super) fn handle_groups(
     }
     modes.is_grouping = false;
     match groups {
-        Ok(groups) => modes.groups = groups,
+        Ok(groups) => {
+            modes.groups = groups;
+            let session = app.review.session.as_ref();
+            let notes = session.map_or(0, |session| session.book.ungrouped().len());
+            if let Some(text) = describe_uncompared(notes) {
+                return push_info(app, text);
+            }
+        }
         Err(why) => {
             let text = format!("dicta cannot group the notes: {why}");
             app.notices.push(app.now, NoticeLevel::Error, text);
@@ -148,6 +155,9 @@ pub(super) fn handle_estimated(
     };
     let name = make_visible(&order.judge.name, false).into_owned();
     push_info(app, format!("{name} is asked for groups: {cost}"));
+    if let Some(text) = order.prompt.describe_left_out() {
+        push_info(app, text);
+    }
     send(app, order)
 }
 
@@ -196,10 +206,15 @@ pub(super) fn handle_made(
                 pluralize(answer.groups.len() as u64, "group"),
                 answer.effort
             );
+            let dropped = describe_dropped(&answer.dropped);
             judged.answer = Some(answer);
             judged.discarded.clear();
             app.review.modes.selected_note = 0;
-            push_info(app, text)
+            push_info(app, text);
+            if let Some(text) = dropped {
+                app.notices.push(app.now, NoticeLevel::Error, text);
+            }
+            Vec::new()
         }
         Err(why) => {
             let text = format!("the judge suggests no groups: {why}");
@@ -207,6 +222,22 @@ pub(super) fn handle_made(
             Vec::new()
         }
     }
+}
+
+/// Returns a sentence about the parts of the reply that were left out, if there are some.
+fn describe_dropped(dropped: &[String]) -> Option<String> {
+    let first = dropped.first()?;
+    let more = match dropped.len() - 1 {
+        0 => String::new(),
+        more => format!(
+            " (and {}: see notes.suggestions.jsonl)",
+            pluralize(more as u64, "further part")
+        ),
+    };
+    Some(format!(
+        "left out of the reply: {}{more}",
+        make_visible(first, false)
+    ))
 }
 
 /// `a`: accepts the suggested group of the selected note.
