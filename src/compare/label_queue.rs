@@ -466,7 +466,7 @@ mod tests {
 
     #[test]
     fn unsure_decisions_are_near_a_bound_or_the_middle_or_have_no_verdict() {
-        let at = |score| {
+        let at = |score: f64| {
             item(
                 &score.to_string(),
                 Outcome::Pass,

@@ -88,13 +88,13 @@ pub struct ReadSuggestions {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum SuggestionError {
     /// The reply is not the requested object.
-    #[error("the reply is not the JSON object that the prompt asks for: {0}; {RETRY}")]
+    #[error("the reply is not the JSON object that the prompt asks for: {0}; {retry}", retry = RETRY)]
     Syntax(String),
     /// The reply has no group.
-    #[error("the reply suggests no group; {RETRY}")]
+    #[error("the reply suggests no group; {retry}", retry = RETRY)]
     Empty,
     /// No group is usable.
-    #[error("no group of the reply is usable: {0}; {RETRY}")]
+    #[error("no group of the reply is usable: {0}; {retry}", retry = RETRY)]
     Unusable(String),
 }
 
@@ -189,7 +189,7 @@ struct SuggestionReading<'p> {
     read: ReadSuggestions,
 }
 
-impl SuggestionReading<'_> {
+impl<'p> SuggestionReading<'p> {
     fn add_group(&mut self, number: usize, group: &Value) {
         let text = |key: &str| group.get(key).and_then(Value::as_str).unwrap_or_default();
         let name = clean_text(text("name"), MAX_NAME);
@@ -204,10 +204,14 @@ impl SuggestionReading<'_> {
         };
         let (mut notes, mut unknown, mut taken) = (Vec::new(), Vec::new(), Vec::new());
         for value in listed {
-            match self.find_note(value) {
-                None => unknown.push(clean_text(&value.to_string(), MAX_QUOTED)),
-                Some((at, _)) if !self.used.insert(at) => taken.push((at + 1).to_string()),
-                Some((_, id)) => notes.push(id.clone()),
+            let Some((at, id)) = self.find_note(value) else {
+                unknown.push(clean_text(&value.to_string(), MAX_QUOTED));
+                continue;
+            };
+            if self.used.insert(at) {
+                notes.push(id.clone());
+            } else {
+                taken.push((at + 1).to_string());
             }
         }
         if !unknown.is_empty() {
@@ -234,7 +238,7 @@ impl SuggestionReading<'_> {
         });
     }
 
-    fn find_note(&self, number: &Value) -> Option<(usize, &String)> {
+    fn find_note(&self, number: &Value) -> Option<(usize, &'p String)> {
         let number = usize::try_from(number.as_u64()?).ok()?;
         let at = number.checked_sub(1)?;
         Some((at, self.prompt.notes.get(at)?))
