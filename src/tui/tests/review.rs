@@ -308,6 +308,47 @@ fn modes_of_another_reader_appear_and_are_never_overwritten() {
     assert!(driven.screen().contains("modes (2)"), "{}", driven.screen());
 }
 
+#[test]
+fn answer_about_a_changed_transcript_is_about_its_new_text() {
+    let (mut driven, file) = opened(2, Size::new(120, 40));
+    read_all(&mut driven, 2);
+    let folder = file.with_file_name("chats-rubrics");
+    let notes = folder.join("notes.jsonl");
+    // The first transcript changed since ana read it, and ben read it afterwards.
+    let mut text = String::new();
+    let mut now = serde_json::Value::Null;
+    for line in std::fs::read_to_string(&notes).expect("the notes").lines() {
+        let mut note: serde_json::Value = serde_json::from_str(line).expect("JSON");
+        if note["transcript"] == "t0" {
+            now = note["digest"].take();
+            note["digest"] = "0".repeat(64).into();
+        }
+        writeln!(text, "{note}").expect("written to memory");
+    }
+    let theirs = r#"{"id":"x","transcript":"t0","outcome":"failure","note":"waits","by":"ben"}"#;
+    std::fs::write(&notes, format!("{text}{theirs}\n")).expect("written");
+    std::fs::write(folder.join("modes.yaml"), "- id: slow\n  name: Too slow\n").expect("written");
+    driven.keys("V V").settle();
+    driven.keys("m").settle();
+    driven.keys("A").settle();
+    driven.keys("n").settle();
+    let text = std::fs::read_to_string(&notes).expect("the notes");
+    let last = text.lines().last().expect("a line");
+    let last: serde_json::Value = serde_json::from_str(last).expect("JSON");
+    assert_eq!(last["by"], "ana", "{last}");
+    assert_eq!(last["digest"], now, "{last}");
+    assert_eq!(last["outcome"], "answered", "{last}");
+    assert_eq!(last["modes"], serde_json::json!({"slow": false}), "{last}");
+    // The answer counts also after the files are read again.
+    driven.keys("V V").settle();
+    driven.keys("m").settle();
+    assert!(
+        driven.screen().contains("0 questions open"),
+        "{}",
+        driven.screen()
+    );
+}
+
 const GROUPS: &str = r#"{"groups":[{"name":"Free of charge","definition":"Says that it is free.","notes":[1,2]},{"name":"Other","definition":"","notes":[3]}]}"#;
 
 /// The grouping screen of a workspace with three notes, and a judge with these settings.

@@ -218,12 +218,15 @@ pub(super) fn answer(app: &mut App, occurs: bool) -> Vec<Effect> {
         return Vec::new();
     };
     let reader = session.reader.as_deref();
-    let before = session.book.own_note(&transcript, reader).cloned();
+    let own = session.book.own_note(&transcript, reader);
+    // A stale note is about an earlier text, so an answer about this text replaces it.
+    let before = own.filter(|note| !session.book.is_stale(note)).cloned();
     let digest = session.catalog.find(&transcript);
     let digest = digest.map(|entry| entry.reference.digest.clone());
-    let mut note = before
-        .clone()
-        .unwrap_or_else(|| ReviewNote::new("", &transcript, NoteOutcome::Answered));
+    let mut note = before.clone().unwrap_or_else(|| {
+        let id = own.map_or("", |note| note.id.as_str());
+        ReviewNote::new(id, &transcript, NoteOutcome::Answered)
+    });
     if before.is_none() {
         note.digest = digest;
         note.by.clone_from(&session.reader);
