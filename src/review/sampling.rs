@@ -116,17 +116,20 @@ impl fmt::Display for ReviewMix {
 impl ReviewMix {
     /// Returns the number of transcripts.
     pub fn total(self) -> usize {
-        self.random + self.outlier + self.diverse
+        let sets = self.outlier.saturating_add(self.diverse);
+        self.random.saturating_add(sets)
     }
 
     /// Returns the mix with another total and the same proportions. The largest remainders are rounded up.
     #[must_use]
     pub fn scaled_to(self, total: usize) -> Self {
-        let whole = self.total().max(1);
-        let parts = [self.random, self.outlier, self.diverse];
-        let mut sizes = parts.map(|part| part * total / whole);
+        // A user may write any numbers, and their products do not fit into 64 bits.
+        let parts = [self.random, self.outlier, self.diverse].map(|part| part as u128);
+        let whole = parts.iter().sum::<u128>().max(1);
+        let products = parts.map(|part| part * total as u128);
+        let mut sizes = products.map(|product| usize::try_from(product / whole).unwrap_or(total));
         let mut order = [0, 1, 2];
-        order.sort_by_key(|at| std::cmp::Reverse(parts[*at] * total % whole));
+        order.sort_by_key(|at| std::cmp::Reverse(products[*at] % whole));
         let missing = total - sizes.iter().sum::<usize>();
         for at in order.into_iter().filter(|at| parts[*at] > 0).take(missing) {
             sizes[at] += 1;

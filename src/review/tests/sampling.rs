@@ -186,6 +186,11 @@ fn invalid_mix_names_its_problem() {
     }
 }
 
+/// Returns usual numbers, and numbers whose products do not fit into 64 bits.
+fn size() -> impl Strategy<Value = usize> {
+    prop_oneof![0..99_usize, any::<usize>()]
+}
+
 proptest! {
     #[test]
     fn more_never_repeats_what_was_drawn_and_probabilities_are_valid(
@@ -221,7 +226,7 @@ proptest! {
     }
 
     #[test]
-    fn scaled_mix_has_the_wanted_total(random in 0..99_usize, outlier in 0..99_usize, diverse in 0..99_usize, total in 0..300_usize) {
+    fn scaled_mix_has_the_wanted_total(random in size(), outlier in size(), diverse in size(), total in size()) {
         let mix = ReviewMix { random, outlier, diverse };
         prop_assume!(mix.total() > 0);
         prop_assert_eq!(mix.scaled_to(total).total(), total);
