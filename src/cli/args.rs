@@ -201,7 +201,7 @@ pub(super) enum CliCommand {
     Export(ExportArgs),
     /// Replay a recorded run in the workbench with its original timing
     Replay {
-        /// The run: its four letters, a path, or a bundle; @ is the newest run that judged something, @2 the one before it
+        /// The run: its four letters, a path, or a bundle; @ is the newest run that judged something, also a second opinion or a branch, @2 the one before it
         #[arg(value_parser = complete_run(), hide_possible_values = true, default_value = "@")]
         run: String,
         /// The speed factor; 0 replays without delays

@@ -14,6 +14,7 @@ use super::error::CommandError;
 use super::format::{Format, format_document};
 use super::judged_cells::find_judged_cell;
 use super::measured_run::{MeasuredRun, run_to_end, to_command_error};
+use super::quote_places::find_places_in_run;
 use super::show::{describe_result, select_cells};
 use super::state_args::BranchArgs;
 use super::trust::confirm_run;
@@ -248,8 +249,12 @@ impl BranchReport<'_> {
 
     fn format_text(&self) -> Result<String, CommandError> {
         let state = self.branched.read_state()?;
+        let blobs = self.branched.blobs();
         let mut out = match state.cells.first() {
-            Some(cell) => format_judge_trace(&self.parent.name, cell, &*self.branched.blobs()),
+            Some(cell) => {
+                let places = find_places_in_run(&state, CellIx(0), &*blobs);
+                format_judge_trace(&self.parent.name, cell, &*blobs, &places)
+            }
             None => String::new(),
         };
         let (run, parent) = (self.branched.id.letters(), self.parent.run.id.letters());
@@ -279,6 +284,9 @@ impl BranchReport<'_> {
             })
         };
         let result = self.result();
+        let header = self.branched.read_header().ok();
+        let point = header.and_then(|header| header.branch_point());
+        let point = point.unwrap_or_default();
         json!({
             "type": "branch",
             "run": self.branched.id.0,
@@ -287,6 +295,8 @@ impl BranchReport<'_> {
             "cell": self.parent.name,
             "step": self.at.to_string(),
             "set": self.set,
+            "judge": point.judge,
+            "model": point.model,
             "edited": result.is_some_and(|result| result.by_human),
             "before": describe(self.parent.result()),
             "after": describe(result),

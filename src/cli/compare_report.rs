@@ -17,8 +17,8 @@ use crate::compare::{FileDiff, FlipCounts, FlipDirection, StateChange, StateComp
 use crate::model::{CellResult, Labels, Outcome, make_visible, pluralize};
 use crate::record::{Correspondence, RecordedCell, State, StateDecision};
 use crate::report::{
-    JunitCaseText, JunitStatus, ReportDetail, TextStyle, format_as_code, format_junit,
-    mark_noisy_flip, wrap_line,
+    JunitCaseText, JunitStatus, ReportDetail, TextStyle, describe_edited, format_as_code,
+    format_junit, mark_noisy_flip, wrap_line,
 };
 
 /// An eval with another name in the newer state.
@@ -160,6 +160,11 @@ impl<'s> ComparisonReport<'s> {
             let labels = pluralize(to_confirm, "label");
             let _infallible = write!(text, ", {labels} to confirm");
         }
+        for (word, side) in ["older", "newer"].into_iter().zip(self.sides) {
+            if let Some(edited) = describe_edited(count_edited(side)) {
+                let _infallible = write!(text, "\n{word}: {edited}");
+            }
+        }
         text
     }
 
@@ -207,6 +212,11 @@ fn describe_side(side: &LoadedState) -> String {
         StateSource::Run(run) => run.id.0.clone(),
         StateSource::File(path) => path.display().to_string(),
     }
+}
+
+/// Returns the number of decisions of a side that a person edited.
+fn count_edited(side: &LoadedState) -> u64 {
+    side.state.decisions().filter(|one| one.edited).count() as u64
 }
 
 /// Formats the comparison for people.
@@ -356,7 +366,7 @@ fn write_change(
 
 fn write_side(out: &mut String, word: &str, decision: &StateDecision, why: &str, width: usize) {
     let score = decision.score().map(|score| format!(" {score:.2}"));
-    let outcome = decision.outcome().map_or("pending", Outcome::as_str);
+    let outcome = describe_side_outcome(decision);
     // Explanations come from judges, so make control characters visible and wrap the lines.
     let head = format!("{word} {outcome}{}: ", score.unwrap_or_default());
     let mut lines = why.lines();
@@ -369,6 +379,17 @@ fn write_side(out: &mut String, word: &str, decision: &StateDecision, why: &str,
     }
 }
 
+/// Returns the outcome of a decision, with a mark if a person edited it.
+fn describe_side_outcome(decision: &StateDecision) -> String {
+    let outcome = decision.outcome().map_or("pending", Outcome::as_str);
+    let edited = if decision.edited {
+        " (edited by hand)"
+    } else {
+        ""
+    };
+    format!("{outcome}{edited}")
+}
+
 /// Returns the JSON object of a changed decision.
 fn change_to_json(report: &ComparisonReport<'_>, kind: &str, change: &StateChange) -> Value {
     let name = &change.name;
@@ -378,6 +399,7 @@ fn change_to_json(report: &ComparisonReport<'_>, kind: &str, change: &StateChang
             "passed": decision.passed(),
             "score": decision.score(),
             "explanation": report.explanation(decision),
+            "edited": decision.edited,
         })
     };
     let is_flip = kind == "flip";
@@ -420,6 +442,7 @@ fn decision_to_json(kind: &str, state: &State, decision: &StateDecision) -> Valu
         "outcome": decision.outcome(),
         "passed": decision.passed(),
         "score": decision.score(),
+        "edited": decision.edited,
     })
 }
 
@@ -432,6 +455,7 @@ fn side_to_json(side: &LoadedState) -> Value {
             _ => None,
         },
         "revision": side.has_digests.then(|| side.state.header.revision_digest()),
+        "edited": count_edited(side),
     })
 }
 
@@ -524,7 +548,9 @@ fn format_markdown(report: &ComparisonReport<'_>) -> String {
         );
         for change in changes {
             let side = |decision: &StateDecision| match decision.outcome() {
-                Some(outcome) => format!("{} {outcome}", outcome.symbol()),
+                Some(outcome) => {
+                    format!("{} {}", outcome.symbol(), describe_side_outcome(decision))
+                }
                 None => "pending".to_owned(),
             };
             let label = report.label(change).map_or(String::new(), |label| {
@@ -611,8 +637,7 @@ fn format_comparison_junit(report: &ComparisonReport<'_>) -> Result<String, std:
         };
         let mut text = String::new();
         write_change(&mut text, report, change, 0);
-        let outcome =
-            |decision: &StateDecision| decision.outcome().map_or("pending", Outcome::as_str);
+        let outcome = describe_side_outcome;
         let mut message = format!("{} → {}", outcome(&change.before), outcome(&change.after));
         if let Some(cause) = report.describe_cause(change) {
             let _infallible = write!(message, ": {cause}");

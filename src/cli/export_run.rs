@@ -268,6 +268,7 @@ fn find_traces(
                 header: Arc::clone(header),
                 name: state.cell_name(*cell),
                 trace: own.clone(),
+                transcript: None,
                 last: state.last,
             });
         // The exported run decides what is a shot, also for a reused verdict.

@@ -45,6 +45,8 @@ pub(super) struct JudgedCell {
     pub(super) header: Arc<RunHeader>,
     pub(super) name: Option<CellName>,
     pub(super) trace: CellState,
+    /// The digest of the transcript.
+    pub(super) transcript: Option<Digest>,
     /// The last event of the run.
     pub(super) last: Option<LastEvent>,
 }
@@ -79,7 +81,9 @@ impl<'s> JudgedCells<'s> {
         let (id, at) = cells.into_iter().next_back()?;
         let older = self.older.get_mut(&id)?.as_mut()?;
         older.recorded.load_trace(at).ok()?;
+        let identity = identify(&older.recorded.state, at);
         Some(JudgedCell {
+            transcript: identity.map(|identity| identity.transcript),
             run: older.run.clone(),
             header: Arc::clone(&older.header),
             name: older.recorded.state.cell_name(at),

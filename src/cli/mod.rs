@@ -66,6 +66,7 @@ mod population;
 mod print_timer;
 mod prompt;
 mod question;
+mod quote_places;
 mod replay;
 mod resumed_run;
 mod review;

@@ -61,7 +61,7 @@ pub(super) fn open_replay(
         return run_workbench(open_run(bundle.run.clone(), Some(speed), None), look, cx);
     }
     let (store, around) = open_run_store_and_workspace(place.workspace.as_deref(), cx)?;
-    let run = store.resolve_for(run, RunNeed::Play)?;
+    let run = store.resolve_for(run, RunNeed::Replay)?;
     run_workbench(open_run(run, Some(speed), around), look, cx)
 }
 

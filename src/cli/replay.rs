@@ -41,7 +41,9 @@ pub(super) fn replay(
     let bundle = OpenedBundle::open(run, cx)?;
     let run = match &bundle {
         Some(bundle) => bundle.run.clone(),
-        None => open_run_store(place.workspace.as_deref(), cx)?.resolve_for(run, RunNeed::Play)?,
+        None => {
+            open_run_store(place.workspace.as_deref(), cx)?.resolve_for(run, RunNeed::Replay)?
+        }
     };
     let RecordedEvents {
         events,

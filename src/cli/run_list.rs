@@ -11,7 +11,7 @@ use super::error::CommandError;
 use super::format::{Format, format_list};
 use super::show::RESULT_EVENTS;
 use super::workspace::open_run_store;
-use crate::event::RunHeader;
+use crate::event::{RunHeader, RunPurpose};
 use crate::model::{Millis, Outcome, pluralize};
 use crate::record::{LogEnding, RecordError, RecordedRun};
 use crate::report::{ReportRow, RowBuilder, RunSummary};
@@ -103,12 +103,14 @@ fn to_json(run: &RecordedRun, listed: &Result<ListedRun, RecordError>) -> Value 
         "pass": summary.map(|summary| summary.count(Outcome::Pass)),
         "fail": summary.map(|summary| summary.count(Outcome::Fail)),
         "errors": summary.map(RunSummary::errors),
+        "edited": summary.map(RunSummary::edited),
         "cells": summary.map(|summary| summary.cells),
         "pending": summary.map(|summary| summary.pending),
         "duration_ms": summary.map(|summary| summary.duration_ms),
         "parent": header.and_then(|header| Some(&header.parent.as_ref()?.run.0)),
         "cause": header.and_then(|header| Some(header.parent.as_ref()?.cause)),
         "branch": header.and_then(RunHeader::branch_point),
+        "purpose": header.map(|header| header.purpose),
         "label": header.map(|header| &header.label),
         "mark": found.and_then(|found| found.mark),
         "pinned": run.is_pinned(),
@@ -149,6 +151,9 @@ fn format_run_line(run: &ListedRun) -> String {
     if summary.pending > 0 {
         let _infallible = write!(out, "  {} pending", summary.pending);
     }
+    if summary.edited() > 0 {
+        let _infallible = write!(out, "  {} edited by hand", summary.edited());
+    }
     if let (Some(parent), Some(point)) = (&header.parent, header.branch_point()) {
         let (letters, point) = (parent.run.letters(), point.describe());
         let _infallible = write!(out, "  branch of {letters} from {point}");
@@ -159,6 +164,9 @@ fn format_run_line(run: &ListedRun) -> String {
             .and_then(serde_json::Value::as_str)
             .unwrap_or("child");
         let _infallible = write!(out, "  {cause} of {}", parent.run.letters());
+    }
+    if header.purpose == RunPurpose::SecondOpinion {
+        out.push_str("  second opinion");
     }
     if !header.label.is_empty() {
         let _infallible = write!(out, "\n      {}", header.label);

@@ -11,6 +11,7 @@ use super::error::CommandError;
 use super::format::Format;
 use super::github_place::collect_eval_places;
 use super::judged_cells::{MAX_REUSES, find_judged_cell};
+use super::quote_places::find_places_in_run;
 use super::states::{StateCatalog, StateSource, finished_state_events, labels_for, read_file};
 use crate::event::{EventTag, RunEvent, RunHeader, RunState};
 use crate::model::{
@@ -429,7 +430,9 @@ fn print_trace(
     let Some(found) = state.cells.get(cell.index()) else {
         return Ok(());
     };
-    cx.streams.print(&format_judge_trace(name, found, &*blobs));
+    let places = find_places_in_run(&state, cell, &*blobs);
+    cx.streams
+        .print(&format_judge_trace(name, found, &*blobs, &places));
     cx.streams
         .print(&format_follow_ups(&run.read_follow_ups(cell)));
     // A run outside a workspace has no family.

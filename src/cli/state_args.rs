@@ -106,7 +106,7 @@ pub(super) struct NoiseArgs {
 /// The arguments of `dicta branch`.
 #[derive(Debug, Clone, Args)]
 pub(super) struct BranchArgs {
-    /// The run: its four letters, or a path; @ is the newest run that judged something, @2 the one before it
+    /// The run: its four letters, or a path; @ is the newest run that judged something and is not a branch, @2 the one before it
     #[arg(value_parser = complete_run(), hide_possible_values = true)]
     pub(super) run: String,
     /// The name of a judged cell, a unique prefix of it, or a glob

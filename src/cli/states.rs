@@ -11,6 +11,7 @@ use super::CommandCx;
 use super::bundles::OpenedBundle;
 use super::error::CommandError;
 use super::judged_cells::JudgedCells;
+use super::quote_places::find_quote_places;
 use super::workspace::{find_root, note_label_problems, try_open_workspace};
 use crate::compare::{
     FileDiff, StateComparison, compare_recorded_entry, compare_recorded_states,
@@ -24,7 +25,7 @@ use crate::record::{
     State, StateDecision,
 };
 use crate::report::html::PageSide;
-use crate::report::{CellSource, JudgedTrace, ResultFile, read_result_file};
+use crate::report::{CellSource, JudgedTrace, QuotePlaces, ResultFile, read_result_file};
 use crate::workspace::Workspace;
 use crate::workspace::label_draws::read_draws;
 
@@ -520,10 +521,18 @@ impl CellSource for StateRecordings<'_> {
         let mut judged = JudgedCells::new(store);
         let trace = |cell: &CellIx| {
             let found = judged.find(&recorded.state, *cell)?;
-            let (run, trace) = (found.run, found.trace);
-            Some((*cell, JudgedTrace { run, cell: trace }))
+            let judged = JudgedTrace {
+                run: found.run,
+                cell: found.trace,
+                transcript: found.transcript,
+            };
+            Some((*cell, judged))
         };
         cells.iter().filter_map(trace).collect()
+    }
+
+    fn find_quotes(&self, trace: &JudgedTrace) -> QuotePlaces {
+        find_quote_places(&trace.cell, trace.transcript.as_ref(), &*trace.run.blobs())
     }
 }
 

@@ -32,12 +32,12 @@ impl FlipDirection {
     }
 
     /// Returns true if a flip of this direction is a regression: it goes away from the label or, without a label, from
-    /// pass to fail.
+    /// pass to fail. A flip that a person made by an edit is none.
     pub fn is_regression(self, flip: &StateChange) -> bool {
         match self {
             Self::Towards => false,
             Self::Away => true,
-            Self::Unlabelled => flip.after.passed() == Some(false),
+            Self::Unlabelled => flip.after.passed() == Some(false) && !flip.is_edited(),
         }
     }
 

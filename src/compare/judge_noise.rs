@@ -284,7 +284,7 @@ pub fn compare_with_noise(
         let mut is_vote = false;
         let mut again: Vec<(&StateDecision, &StateDecision)> = Vec::new();
         for (old, new) in matched.pairs(position) {
-            let (Some(was), Some(is)) = (old.passed(), new.passed()) else {
+            let (Some(was), Some(is)) = (old.judged_verdict(), new.judged_verdict()) else {
                 continue;
             };
             // A decision that rests on the same verdict cannot differ by chance.

@@ -210,7 +210,7 @@ pub fn compute_label_figures(
         let decisions = eval.decisions.iter();
         for decision in decisions.filter(|one| one.message.is_none() && includes(one)) {
             let query = state.label_query(decision);
-            let (verdict, score) = (decision.passed(), decision.score());
+            let (verdict, score) = (decision.judged_verdict(), decision.score());
             sorted.add_decision(decision, verdict, score, query, labels, state);
         }
         sorted.finish(rubric, &spec.id, confidence)

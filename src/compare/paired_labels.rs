@@ -120,13 +120,13 @@ pub fn collect_paired_labels(
         for decision in eval.decisions.iter().filter(|one| one.message.is_none()) {
             let old = matched.as_ref().and_then(|all| all.old_decision(decision));
             let old = match old {
-                Some(old) => old.passed(),
+                Some(old) => old.judged_verdict(),
                 None => wholes.joined_verdict(name, decision),
             };
             own.add(
                 decision,
                 after.label_query(decision),
-                (old, decision.passed()),
+                (old, decision.judged_verdict()),
             );
         }
         all.push(own.finish(Some(position)));
@@ -193,7 +193,7 @@ impl<'s> OldWholes<'s> {
     /// Returns the older verdict of an eval without parts on the transcript of a newer decision.
     fn undivided_verdict(&self, eval: usize, decision: &StateDecision) -> Option<bool> {
         let transcript = self.matched?.old_transcript(decision)?;
-        self.before?.find(eval, transcript, None)?.passed()
+        self.before?.find(eval, transcript, None)?.judged_verdict()
     }
 }
 

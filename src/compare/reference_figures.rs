@@ -49,12 +49,12 @@ pub fn compute_reference_figures(
         let decided = named.map_or(&[][..], |(_, eval)| &eval.decisions);
         let verdicts: HashMap<(u32, Option<u32>), bool> = decided
             .iter()
-            .filter_map(|one| Some(((one.transcript, one.message), one.passed()?)))
+            .filter_map(|one| Some(((one.transcript, one.message), one.judged_verdict()?)))
             .collect();
         let judged = eval.decisions.iter().filter(|one| includes(one));
         let pairs = judged.filter_map(|one| {
             let expected = verdicts.get(&(one.transcript, one.message));
-            Some((one.passed()?, expected.copied()))
+            Some((one.judged_verdict()?, expected.copied()))
         });
         let ids = (rubric.to_owned(), spec.id.clone(), reference);
         all.push(ReferenceFigures::count(ids, pairs, confidence));

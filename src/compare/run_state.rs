@@ -111,6 +111,9 @@ pub fn state_of_run(folded: &RunState, run: u32) -> State {
                 })
                 .collect(),
             failed_rerun: None,
+            edited: cells
+                .iter()
+                .any(|one| folded.cells[one.cell.index()].by_human),
         });
     }
     for eval in &mut evals {
@@ -202,5 +205,43 @@ mod tests {
         assert_eq!(decided[1].outcome(), None, "the repeat of b has no result");
         assert!(decided[1].cells.is_empty());
         assert!(state.find(0, 1, None).is_some());
+    }
+
+    #[test]
+    fn edited_decision_keeps_its_outcome_and_enters_no_statistics() {
+        let started = WallTime("2026-01-01T00:00:00Z".to_owned());
+        let mut header = RunHeader::new(RunId("r".to_owned()), started, "/w".into());
+        let digest = Digest::hash_bytes(b"tone");
+        header.evals = vec![EvalSpec::new(0, "tone", "llm_judge", digest)];
+        let settled = |cell, by_human| {
+            let mut result = CellResult::new(Outcome::Pass, "");
+            result.by_human = by_human;
+            event(EventKind::CellsSettled(vec![SettledCell::new(
+                CellIx(cell),
+                result,
+            )]))
+        };
+        let events = [
+            event(EventKind::RunStarted(Box::new(header))),
+            planned("a", 0, vec![key(None)]),
+            planned("b", 1, vec![key(None)]),
+            settled(0, true),
+            settled(1, false),
+        ];
+        let state = state_of_run(&RunState::fold(&events), 0);
+        let facts: Vec<_> = state
+            .decisions()
+            .map(|one| {
+                let has_label = state.label_query(one).is_some();
+                (one.passed(), one.edited, one.judged_verdict(), has_label)
+            })
+            .collect();
+        assert_eq!(
+            facts,
+            [
+                (Some(true), true, None, false),
+                (Some(true), false, Some(true), true)
+            ]
+        );
     }
 }

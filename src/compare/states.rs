@@ -155,10 +155,15 @@ impl StateChange {
         Some(self.after.outcome().and_then(Outcome::passed) == Some(label))
     }
 
+    /// Returns `true` if a person edited a judge trace of one side, so that the change says nothing about the rubric.
+    pub fn is_edited(&self) -> bool {
+        self.before.edited || self.after.edited
+    }
+
     /// Returns the label of the newer decision, if it counts and is a pass or a fail.
     pub fn find_label(&self, labels: &Labels) -> Option<bool> {
         // A label belongs to a whole transcript, so it says nothing about one message.
-        if self.name.message.is_some() {
+        if self.name.message.is_some() || self.is_edited() {
             return None;
         }
         let label = labels.find(&LabelQuery {

@@ -79,7 +79,7 @@ impl ThresholdPreview {
         let mut decisions = Vec::new();
         let mut several_cells = spec.panel.is_some() || spec.repeat > 1;
         for (at, decision) in all.decisions.iter().enumerate() {
-            let (Some(passed), Some(score)) = (decision.passed(), decision.score()) else {
+            let (Some(passed), Some(score)) = (decision.judged_verdict(), decision.score()) else {
                 continue;
             };
             several_cells |= decision.cells.len() > 1;
@@ -229,6 +229,7 @@ mod tests {
                 cells: Box::default(),
                 slots: Box::default(),
                 failed_rerun: None,
+                edited: false,
             });
         State {
             identities: Vec::new(),

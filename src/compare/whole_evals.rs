@@ -57,7 +57,7 @@ pub(super) fn join_parts(
                 let (_, verdicts) = joined
                     .entry(decision.transcript)
                     .or_insert((decision, PartVerdicts::default()));
-                verdicts.add(decision.passed());
+                verdicts.add(decision.judged_verdict());
             }
         }
         let decisions = joined.into_values().map(|(first, verdicts)| {

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::RunHeader;
 
 /// The point from which a branch continues, and the part that it changes.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BranchPoint {
     /// The step: `2.prompt`.
     pub step: String,
@@ -20,6 +20,12 @@ pub struct BranchPoint {
     /// The number of turns that the judge received as a text and not as its own messages.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub text_turns: usize,
+    /// The name of the judge, if it is another one than that of the recorded trace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub judge: Option<String>,
+    /// The model of the judge, if the branch changes it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
 }
 
 #[expect(
@@ -39,7 +45,8 @@ impl BranchPoint {
         Some((Self::PLAN_KEY.to_owned(), value))
     }
 
-    /// Returns the point in words: `2.prompt`, or `1.response.1, answer changed`.
+    /// Returns the point in words: `2.prompt`, `1.response.1, answer changed`, or `2.prompt, judge strict, model m2`.
+    /// The names may contain any character.
     pub fn describe(&self) -> String {
         let change = match self.set.as_deref() {
             None => "",
@@ -54,7 +61,12 @@ impl BranchPoint {
         } else {
             ""
         };
-        format!("{}{change}{form}", self.step)
+        let name = |what: &str, name: &Option<String>| {
+            let name = name.as_ref();
+            name.map_or_else(String::new, |name| format!(", {what} {name}"))
+        };
+        let (judge, model) = (name("judge", &self.judge), name("model", &self.model));
+        format!("{}{change}{judge}{model}{form}", self.step)
     }
 }
 
@@ -63,5 +75,30 @@ impl RunHeader {
     pub fn branch_point(&self) -> Option<BranchPoint> {
         let recorded = self.plan.get(BranchPoint::PLAN_KEY)?;
         serde_json::from_value(recorded.clone()).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn point_names_each_change_and_old_recordings_have_none() {
+        let old: BranchPoint =
+            serde_json::from_str(r#"{"step":"2.prompt","turns":1}"#).expect("a point");
+        assert_eq!(old.describe(), "2.prompt");
+        let changed = BranchPoint {
+            set: Some("answer".to_owned()),
+            judge: Some("strict".to_owned()),
+            model: Some("m2".to_owned()),
+            text_turns: 1,
+            ..old.clone()
+        };
+        assert_eq!(
+            changed.describe(),
+            "2.prompt, answer changed, judge strict, model m2, earlier turns sent as text"
+        );
+        let unchanged = serde_json::to_string(&old).expect("JSON");
+        assert_eq!(unchanged, r#"{"step":"2.prompt","turns":1}"#);
     }
 }

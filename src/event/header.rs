@@ -102,6 +102,12 @@ impl RunPurpose {
     pub fn gives_verdicts(self) -> bool {
         matches!(self, Self::Judging | Self::SecondOpinion)
     }
+
+    /// Returns `true` for a run whose results a screen shows next to the cells of a workspace: those that give verdicts,
+    /// and branches.
+    pub fn is_about_cells(self) -> bool {
+        self.gives_verdicts() || self == Self::Branch
+    }
 }
 
 /// The recorded tool responses that a run uses, as [`RunHeader::plan`] stores them under `frozen`.

@@ -17,6 +17,7 @@
 mod branch_point;
 mod emitter;
 mod exchange;
+mod fetch_numbers;
 mod header;
 #[cfg(test)]
 pub(crate) mod laws;
@@ -38,6 +39,7 @@ pub use emitter::{
     BlobSource, BlobStore, CallCx, DeltaCoalescer, Emitter, INLINE_MAX, MemoryBlobs, RedactedEvent,
 };
 pub use exchange::{HttpExchange, ThrottleReason};
+pub use fetch_numbers::{CallPosition, find_fetch, number_fetch};
 pub use header::{
     CellKey, DroppedSetting, EvalSpec, JudgeSpec, LogFormat, ParentCause, ParentRun, ReadingTotals,
     RecordedShot, ReplayedEvidencePlan, RubricSpec, RunHeader, RunPurpose, RunTotals, SnapshotFile,

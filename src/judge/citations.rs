@@ -170,7 +170,7 @@ pub(super) fn normalize_whitespace(text: &str) -> String {
 }
 
 /// Lists the quotable texts of a message: its text as a whole, and every other part.
-fn list_quotable_texts(message: &TranscriptMessage<'_>) -> Vec<String> {
+pub(super) fn list_quotable_texts(message: &TranscriptMessage<'_>) -> Vec<String> {
     // The joined text comes first, because a quote may span several text parts.
     let mut all = vec![normalize_whitespace(&message.text())];
     for part in &message.parts {

@@ -22,6 +22,7 @@ mod calibrated;
 mod call_history;
 mod cell_setup;
 mod citations;
+mod claims;
 mod context_fit;
 mod contradiction;
 mod deadline;
@@ -66,6 +67,10 @@ pub use budget::{Budget, BudgetSpend, LimitReached};
 pub use cache_key::VerdictCacheKey;
 pub use citations::CitableSources;
 pub(crate) use citations::{CitationTarget as CitedPlace, parse_citation_target as cited_place};
+pub(crate) use claims::{
+    ClaimFinding, ClaimKind, ClaimPlace, SearchedMessage, SearchedResponse, SearchedTexts,
+    VerdictClaim, collect_claims, find_quote, list_citable_texts, list_rubric_texts,
+};
 pub use delimiter::Delimiter;
 pub use engine::{
     FirstTurn, JudgeEngine, JudgeEngineDeps, ModelAnswer, ModelQuestion, QuestionError,

@@ -23,6 +23,7 @@
 mod blobs;
 mod bundle;
 mod disk;
+mod extra_results;
 mod failure;
 mod family;
 mod follow_ups;
@@ -61,6 +62,7 @@ pub use blobs::{FolderBlobs, MAX_BLOB_BYTES};
 pub use bundle::{
     BundleError, BundleManifest, BundledRun, ReusedRuns, is_bundle, unpack_bundle, write_bundle,
 };
+pub use extra_results::{ExtraResult, RecordedBranch};
 pub use family::FamilyMember;
 pub use follow_ups::FollowUp;
 #[cfg(test)]

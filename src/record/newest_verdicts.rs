@@ -1,17 +1,19 @@
 //! The newest verdicts: the newest recorded result of every cell, over all runs.
 //!
-//! Responsible for reading them from the events that plan and settle cells. Excludes results that a person changed.
-//! Does not decide whether a result is stale. A flip is relative to these verdicts.
+//! Responsible for reading them from the events that plan and settle cells. Keeps results that decide nothing apart:
+//! those that a person changed, second opinions and branches. Does not decide whether a result is stale. A flip is
+//! relative to these verdicts.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
 
+use super::extra_results::{ExtraResult, ExtraResults, RecordedBranch};
 use super::recorded_plan::RecordedPlan;
 use super::{RecordError, RecordedRun};
-use crate::event::{EventKind, EventTag, RunEvent, RunHeader};
+use crate::event::{EventKind, EventTag, RunEvent, RunHeader, RunPurpose};
 use crate::model::{
-    Ballot, CauseSet, CellIx, CellResult, Digest, Doubt, Millis, Outcome, RunId, ScoreBounds,
-    VerdictSummary, verdict_probability,
+    Ballot, CauseSet, CellIx, CellName, CellResult, Digest, Doubt, Millis, Outcome, RunId,
+    ScoreBounds, VerdictSummary, verdict_probability,
 };
 
 const VERDICT_EVENT_TAGS: &[EventTag] = &[
@@ -27,6 +29,8 @@ const VERDICT_EVENT_TAGS: &[EventTag] = &[
 #[derive(Debug, Clone, Default)]
 pub struct NewestVerdicts {
     cells: HashMap<String, CellSlot>,
+    /// The results that decide nothing.
+    extras: ExtraResults,
     /// The newest cell of each judged decision, both by name. Computed at the first use.
     newest_by_decision: OnceLock<HashMap<String, String>>,
 }
@@ -34,7 +38,7 @@ pub struct NewestVerdicts {
 /// Compares the results; the index over them is derived.
 impl PartialEq for NewestVerdicts {
     fn eq(&self, other: &Self) -> bool {
-        self.cells == other.cells
+        (&self.cells, &self.extras) == (&other.cells, &other.extras)
     }
 }
 
@@ -131,6 +135,21 @@ impl NewestVerdicts {
         }
     }
 
+    /// Returns the results next to a decision that decide nothing, newest first.
+    pub fn extra_results(&self, decision: &str) -> &[ExtraResult] {
+        self.extras.get(decision)
+    }
+
+    /// Reports whether any decision has results that decide nothing.
+    pub fn has_extra_results(&self) -> bool {
+        !self.extras.is_empty()
+    }
+
+    /// Gives a decision the results that decide nothing of its earlier name.
+    pub fn copy_extra_results(&mut self, from: &str, to: &str) {
+        self.extras.copy(from, to);
+    }
+
     /// Returns all cells with their names, unordered.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &RecordedResult)> {
         self.cells
@@ -179,6 +198,11 @@ impl NewestVerdicts {
                 if cell.score.is_some() || cell.stated.is_some() {
                     each(name, cell);
                 }
+            }
+        }
+        for (name, result) in self.extras.iter_mut() {
+            if result.score.is_some() || result.stated.is_some() {
+                each(name, result);
             }
         }
     }
@@ -232,7 +256,11 @@ impl NewestVerdicts {
             }
             reading.apply(&event, events.is_own_event(false));
         }
-        for (name, cell) in reading.into_results() {
+        let (results, extras) = reading.into_results();
+        for (name, extra) in extras {
+            self.extras.add_older(&name, extra);
+        }
+        for (name, cell) in results {
             match self.cells.get_mut(&name) {
                 None => {
                     self.cells.insert(
@@ -318,10 +346,25 @@ impl RunResultReader {
         }
     }
 
-    /// Returns the results by name. If a damaged log settles a cell twice, the last result counts.
-    fn into_results(mut self) -> HashMap<String, RecordedResult> {
+    /// Returns the results by name, and those that decide nothing. If a damaged log settles a cell twice, the last result
+    /// counts.
+    fn into_results(
+        mut self,
+    ) -> (
+        HashMap<String, RecordedResult>,
+        Vec<(CellName, ExtraResult)>,
+    ) {
+        let header = self.plan.header.as_deref();
+        let purpose = header.map(|header| header.purpose).unwrap_or_default();
+        let branch = header.and_then(|header| {
+            Some(RecordedBranch {
+                parent: header.parent.as_ref()?.run.clone(),
+                point: header.branch_point()?,
+            })
+        });
         let results = std::mem::take(&mut self.results);
         let mut cells = HashMap::with_capacity(results.len());
+        let mut extras = Vec::new();
         for logged in results {
             let LoggedResult {
                 cell,
@@ -329,14 +372,26 @@ impl RunResultReader {
                 is_own,
             } = logged;
             // A person's edit is not a verdict of the judge.
-            if !result.by_human
-                && !self.edited_cells.contains(&cell)
-                && let Some((name, recorded)) = self.name_and_result(cell, result, is_own)
-            {
-                cells.insert(name, recorded);
+            let by_human = result.by_human || self.edited_cells.contains(&cell);
+            let Some((name, recorded)) = self.name_and_result(cell, result, is_own) else {
+                continue;
+            };
+            let is_extra = by_human || purpose == RunPurpose::Branch;
+            if is_extra || purpose == RunPurpose::SecondOpinion {
+                let extra = ExtraResult {
+                    judge: name.judge.clone(),
+                    repeat: name.repeat,
+                    result: recorded.clone(),
+                    by_human,
+                    branch: branch.clone(),
+                };
+                extras.push((name.clone(), extra));
+            }
+            if !is_extra {
+                cells.insert(name.to_string(), recorded);
             }
         }
-        cells
+        (cells, extras)
     }
 
     fn name_and_result(
@@ -344,10 +399,10 @@ impl RunResultReader {
         cell: CellIx,
         result: CellResult,
         is_own: bool,
-    ) -> Option<(String, RecordedResult)> {
+    ) -> Option<(CellName, RecordedResult)> {
         // A cell whose plan was lost has no name and cannot be compared.
         let planned = self.plan.cell(cell)?;
-        let name = planned.name()?.to_string();
+        let name = planned.name()?;
         let digests = &mut self.digests;
         let spec = planned.eval()?;
         let decides = &spec.decision_settings;

@@ -12,8 +12,10 @@ use crate::model::RunId;
 /// A need of a command that takes a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RunNeed {
-    /// A result of its own to play, and not only results of earlier runs.
+    /// A result of its own, and not only results of earlier runs.
     Play,
+    /// The same, for a replay: also of a second opinion or a branch, which a user wants to watch again.
+    Replay,
     /// Cells to continue: pending ones, or ones that ended in an error. No later run continued it.
     Resume,
     /// Recorded tool responses.
@@ -21,10 +23,20 @@ pub enum RunNeed {
 }
 
 impl RunNeed {
+    /// Returns true if `@` counts a run with this header: not a measurement, and not a run about something else.
+    fn includes(self, header: &RunHeader) -> bool {
+        let purpose = header.purpose;
+        let is_counted = match self {
+            Self::Replay => purpose.is_about_cells(),
+            Self::Play | Self::Resume | Self::Answer => purpose.is_judging(),
+        };
+        is_counted && !header.is_robustness_run()
+    }
+
     /// Returns the end of the sentence "runs that …".
     fn describe(self) -> &'static str {
         match self {
-            Self::Play => "judged something",
+            Self::Play | Self::Replay => "judged something",
             Self::Resume => "have something to continue",
             Self::Answer => "have recorded tool responses",
         }
@@ -41,7 +53,8 @@ const RESULT_TAGS: &[EventTag] = &[
 
 impl RunStore {
     /// Finds a run as [`RunStore::resolve`] does, except for `@` and `@2`: they count only the runs that judged the
-    /// workspace and have what is needed. If no run has it, `@` is the newest run, so that the command can report it.
+    /// workspace and have what is needed. For a replay, they also count second opinions and branches. If no run has it,
+    /// `@` is the newest run, so that the command can report it.
     pub fn resolve_for(&self, name: &str, need: RunNeed) -> Result<RecordedRun, RecordError> {
         let Some(back) = name.strip_prefix('@') else {
             return self.resolve(name);
@@ -51,7 +64,7 @@ impl RunStore {
             let Ok(header) = run.read_header() else {
                 return false;
             };
-            if !is_run_of_workspace(&header) {
+            if !need.includes(&header) {
                 return false;
             }
             if let Some(parent) = header.parent
@@ -60,7 +73,7 @@ impl RunStore {
                 continued.insert(parent.run);
             }
             match need {
-                RunNeed::Play => run.has_own_result(),
+                RunNeed::Play | RunNeed::Replay => run.has_own_result(),
                 // Runs come newest first, so a run that continues another one comes before it.
                 RunNeed::Resume => !continued.contains(&run.id) && run.has_cells_left(),
                 RunNeed::Answer => run.recorded_calls().is_ok_and(|calls| !calls.is_empty()),
@@ -79,11 +92,6 @@ impl RunStore {
             found => found,
         }
     }
-}
-
-/// Returns true unless the run is a second opinion, a measurement or another run about something else.
-fn is_run_of_workspace(header: &RunHeader) -> bool {
-    header.purpose.is_judging() && !header.is_robustness_run()
 }
 
 impl RecordedRun {

@@ -5,8 +5,9 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::event::{CellState, EventKind, RunState};
-use crate::model::{CellIx, CellResult};
+use crate::model::{CellIx, CellResult, Digest};
 use crate::record::{History, RecordedCell, RecordedRun};
+use crate::report::judge_trace::QuotePlaces;
 
 /// The recordings of a state's cells.
 pub trait CellSource {
@@ -24,6 +25,11 @@ pub trait CellSource {
     ) -> HashMap<CellIx, JudgedTrace> {
         HashMap::new()
     }
+
+    /// Returns where quotes of a verdict occur that their sources lack.
+    fn find_quotes(&self, _trace: &JudgedTrace) -> QuotePlaces {
+        QuotePlaces::new()
+    }
 }
 
 /// A judge trace, and the run that has it.
@@ -33,6 +39,8 @@ pub struct JudgedTrace {
     pub run: RecordedRun,
     /// The cell with its trace.
     pub cell: CellState,
+    /// The digest of the transcript; `None` if the plan of the cell is lost.
+    pub transcript: Option<Digest>,
 }
 
 impl CellSource for History {
@@ -81,8 +89,13 @@ pub(super) fn read_cells(
     let cells = state.cells.into_iter().zip(0..);
     for (cell, number) in cells.map(|(cell, number)| (cell, CellIx(number))) {
         if wanted.contains(&number) {
-            let run = run.clone();
-            traces.entry(number).or_insert(JudgedTrace { run, cell });
+            let planned = cell.planned.map(|planned| planned.transcript as usize);
+            let transcript = planned.and_then(|at| state.transcripts.get(at));
+            traces.entry(number).or_insert(JudgedTrace {
+                run: run.clone(),
+                cell,
+                transcript: transcript.map(|known| known.source.digest.clone()),
+            });
         }
     }
     traces

@@ -7,7 +7,7 @@ use std::io::{self, Write};
 
 use super::cell_source::CellSource;
 use super::csv::join_fields;
-use super::flags::append_flags;
+use super::flags::{EDITED_MARK, append_flags};
 use crate::model::{CellResult, Labels, Outcome};
 use crate::record::{RecordedCell, State, StateDecision};
 
@@ -93,7 +93,11 @@ impl DecisionTable<'_> {
         // The first cell that voted for the outcome explains it.
         let voter = found().find(|result| Some(result.outcome) == decision.outcome());
         let explaining = voter.or_else(|| found().next());
-        let flags = explaining.map_or_else(String::new, |result| append_flags("", result));
+        let mut flags = explaining.map_or_else(String::new, |result| append_flags("", result));
+        // The edited cell may be another one than the one that explains the decision.
+        if decision.edited && !explaining.is_some_and(|result| result.by_human) {
+            flags = format!("{EDITED_MARK}\n{flags}").trim_end().to_owned();
+        }
         let explanation =
             explaining.map(|result| result.error.as_deref().unwrap_or(&result.explanation));
         let first = decision.cells.first().map(|cell| cell.run);

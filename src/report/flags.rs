@@ -3,10 +3,25 @@
 //! Responsible for wording citations that were not found, contradictions, repairs and hidden text. Does not find
 //! flags.
 
-use crate::model::{CellResult, Verdict};
+use crate::model::{CellResult, Verdict, pluralize};
 
 /// The mark of a result whose judge trace a person changed.
 pub(super) const EDITED_MARK: &str = "edited by hand: it enters no history and no statistics";
+
+/// The short form of [`EDITED_MARK`] at the end of a line.
+pub(super) const EDITED_SUFFIX: &str = "  [edited by hand]";
+
+/// Returns how many verdicts of a run a person edited: `2 verdicts edited by hand: they enter no history and no
+/// statistics`. `None` if there are none.
+pub fn describe_edited(count: u64) -> Option<String> {
+    let they = if count == 1 {
+        "it enters"
+    } else {
+        "they enter"
+    };
+    let verdicts = pluralize(count, "verdict");
+    (count > 0).then(|| format!("{verdicts} edited by hand: {they} no history and no statistics"))
+}
 
 /// Returns one sentence per citation that was not found.
 pub(super) fn describe_missing_citations(verdict: &Verdict) -> impl Iterator<Item = String> + '_ {
@@ -72,6 +87,19 @@ mod tests {
             ..result(None)
         };
         assert_eq!(append_flags("", &edited), EDITED_MARK);
+    }
+
+    #[test]
+    fn edited_verdicts_are_counted_in_words() {
+        assert_eq!(describe_edited(0), None);
+        assert_eq!(
+            describe_edited(1).as_deref(),
+            Some("1 verdict edited by hand: it enters no history and no statistics")
+        );
+        assert_eq!(
+            describe_edited(2).as_deref(),
+            Some("2 verdicts edited by hand: they enter no history and no statistics")
+        );
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-use super::flags::append_flags;
+use super::flags::{append_flags, describe_edited};
 use super::wording::describe_outcome;
 use super::{DecidedRow, ReportRow, ReportWriter, RunSummary, describe_panel_decision};
 use crate::event::RunHeader;
@@ -84,11 +84,16 @@ impl<'w> GithubReportWriter<'w> {
         };
         let outcome = row.outcome().map_or("undecided", describe_outcome);
         let place = (row.name.rubric.to_owned(), row.name.eval.to_owned());
-        let mark = if row.is_shot { " (shot)" } else { "" };
+        let shot = if row.is_shot { " (shot)" } else { "" };
+        let edited = if row.is_edited() {
+            " (edited by hand)"
+        } else {
+            ""
+        };
         let line = format_annotation(
             level,
             self.places.get(&place),
-            &format!("{outcome}: {}{mark}", row.name),
+            &format!("{outcome}: {}{shot}{edited}", row.name),
             &explain_decision(row),
         );
         self.write_line(&line)
@@ -104,6 +109,9 @@ impl<'w> GithubReportWriter<'w> {
         let mut text = counts.join(", ");
         if summary.pending > 0 {
             let _infallible = write!(text, "; {} pending", pluralize(summary.pending, "cell"));
+        }
+        if let Some(edited) = describe_edited(summary.edited()) {
+            let _infallible = write!(text, "; {edited}");
         }
         let title = format!("dicta run {}", summary.run);
         self.write_line(&format_annotation(

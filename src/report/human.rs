@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-use super::flags::{EDITED_MARK, describe_flags, describe_missing_citations};
+use super::flags::{EDITED_SUFFIX, describe_edited, describe_flags, describe_missing_citations};
 use super::label_agreement::{format_label_lines, format_label_suffix};
 use super::stats::{format_stats, format_tokens};
 use super::wording::describe_outcome;
@@ -147,9 +147,10 @@ impl<'w> HumanReportWriter<'w> {
             || "further cells of it are pending".to_owned(),
             |decision| describe_decision(decision, row.judges, row.eval_type),
         );
+        let edited = if row.is_edited() { EDITED_SUFFIX } else { "" };
         writeln!(
             self.out,
-            "{head}  {}  {}{}",
+            "{head}  {}  {}{edited}{}",
             make_visible(&row.name.to_string(), false),
             make_visible(&how, false),
             format_label_suffix(row.label, row.is_shot)
@@ -199,6 +200,10 @@ impl<'w> HumanReportWriter<'w> {
         if let Some(run) = &result.cached {
             write!(self.out, "  [from {}]", run.letters())?;
         }
+        // In the head, because the details of some cells are left out.
+        if result.by_human {
+            write!(self.out, "{EDITED_SUFFIX}")?;
+        }
         writeln!(self.out, "{suffix}")
     }
 
@@ -215,9 +220,6 @@ impl<'w> HumanReportWriter<'w> {
             self.write_reason(indent, &keep_clauses(why))?;
         } else {
             self.write_reason(indent, why)?;
-        }
-        if result.by_human {
-            self.write_indented(indent, EDITED_MARK)?;
         }
         let Some(verdict) = &result.verdict else {
             return Ok(());
@@ -301,9 +303,10 @@ impl<'w> HumanReportWriter<'w> {
             make_visible(&row.transcript, false),
             make_visible(&row.rubric, false),
         );
+        let edited = if row.edited { EDITED_SUFFIX } else { "" };
         writeln!(
             self.out,
-            "rubric {rubric} on {transcript}: {passed}, {score}"
+            "rubric {rubric} on {transcript}: {passed}, {score}{edited}"
         )
     }
 
@@ -357,11 +360,16 @@ impl<'w> HumanReportWriter<'w> {
             }
         }
         writeln!(self.out, "{}", parts.join("   "))?;
-        let verdicts = summary.count(Outcome::Pass) + summary.count(Outcome::Fail);
-        let decisions: u64 = summary.outcomes.iter().sum();
+        let passes = summary.count_unedited(Outcome::Pass);
+        let verdicts = passes + summary.count_unedited(Outcome::Fail);
+        let decisions: u64 = summary.outcomes.iter().sum::<u64>() - summary.edited();
         let mut text = String::new();
+        if let Some(edited) = describe_edited(summary.edited()) {
+            text.push_str(&edited);
+            text.push('\n');
+        }
         if verdicts > 0 {
-            let rate = 100.0 * summary.count(Outcome::Pass) as f64 / verdicts as f64;
+            let rate = 100.0 * passes as f64 / verdicts as f64;
             let verdict_count = pluralize(verdicts, "verdict");
             let _infallible = write!(text, "pass rate {rate:.0} % of {verdict_count}");
             if decisions > verdicts {

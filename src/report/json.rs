@@ -142,6 +142,7 @@ mod tests {
             rubric: "r".to_owned(),
             passed: Some(true),
             score: Some(0.5),
+            edited: false,
         };
         let summary = RunSummary::default();
         let found = document(&[

@@ -238,6 +238,9 @@ struct DecisionLine<'a> {
     by: &'static str,
     members: Vec<MemberLine<'a>>,
     decided_by: Option<&'a str>,
+    /// True if a person changed one of the judge traces.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    edited: bool,
     label: Option<bool>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     shot: bool,
@@ -286,6 +289,7 @@ impl<'a> DecisionLine<'a> {
             decided_by: ruling
                 .and_then(|ruling| row.judges.get(ruling.deciding_member?))
                 .map(String::as_str),
+            edited: row.edited,
             label: row.label,
             shot: row.is_shot,
         }
@@ -299,6 +303,9 @@ struct RubricLine<'a> {
     rubric: &'a str,
     passed: Option<bool>,
     score: Option<f64>,
+    /// True if it rests on a verdict whose judge trace a person changed.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    edited: bool,
 }
 
 impl<'a> RubricLine<'a> {
@@ -309,6 +316,7 @@ impl<'a> RubricLine<'a> {
             rubric: &row.rubric,
             passed: row.passed,
             score: row.score,
+            edited: row.edited,
         }
     }
 }
@@ -337,6 +345,8 @@ struct SummaryLine<'a> {
     undecided_rubrics: u64,
     /// The number of cells whose verdict is flagged.
     flagged: u64,
+    /// The number of decisions whose judge traces a person changed.
+    edited: u64,
     transcripts: u64,
     /// The number of records in the transcript files; 0 in a run of an earlier dicta.
     records: u64,
@@ -415,6 +425,7 @@ impl<'a> SummaryLine<'a> {
             cancelled: count(Outcome::Cancelled),
             undecided_rubrics: summary.undecided_rubrics,
             flagged: summary.flagged,
+            edited: summary.edited(),
             transcripts: summary.transcripts,
             records: summary.reading.records,
             records_not_understood: summary.reading.not_understood,

@@ -13,11 +13,19 @@ use crate::event::{
 };
 use crate::model::{CellResult, RawJson, SUBMIT_VERDICT, Verdict, pluralize};
 
+/// Where quotes of a verdict occur that their sources lack: `found in message 6`, by the positions of their citations.
+pub type QuotePlaces = HashMap<usize, String>;
+
 /// Returns the judge trace as plain text. `name` is the name of the cell. The caller escapes characters that a
 /// terminal executes or hides.
-pub fn format_judge_trace(name: &str, cell: &CellState, blobs: &dyn BlobSource) -> String {
+pub fn format_judge_trace(
+    name: &str,
+    cell: &CellState,
+    blobs: &dyn BlobSource,
+    places: &QuotePlaces,
+) -> String {
     let mut out = format!("cell {name}\n");
-    for section in list_trace_sections(cell, blobs) {
+    for section in list_trace_sections(cell, blobs, places) {
         if !section.heading.is_empty() {
             let line = "─".repeat(70_usize.saturating_sub(section.heading.chars().count()));
             let _infallible = writeln!(out, "\n── {} {line}", section.heading);
@@ -42,7 +50,11 @@ pub(super) const PROMPT_HEADING: &str = "prompt, turn";
 pub(super) const VERDICT_HEADING: &str = "verdict";
 
 /// Returns the parts of a judge trace in order. No text is escaped.
-pub(super) fn list_trace_sections(cell: &CellState, blobs: &dyn BlobSource) -> Vec<TraceSection> {
+pub(super) fn list_trace_sections(
+    cell: &CellState,
+    blobs: &dyn BlobSource,
+    places: &QuotePlaces,
+) -> Vec<TraceSection> {
     let mut out = TraceText::default();
     let mut before = None;
     for (turn, number) in cell.judge_trace.iter().zip(1..) {
@@ -67,7 +79,7 @@ pub(super) fn list_trace_sections(cell: &CellState, blobs: &dyn BlobSource) -> V
         .count();
     match &cell.result {
         Some(result) => {
-            write_result(&mut out, result);
+            write_result(&mut out, result, places);
             // The turns contain each failed attempt. This line adds the totals.
             if failed > 0 {
                 let all = attempts().count();
@@ -326,7 +338,7 @@ fn write_call(out: &mut TraceText, call: &CallState, blobs: &dyn BlobSource) {
     }
 }
 
-fn write_result(out: &mut TraceText, result: &CellResult) {
+fn write_result(out: &mut TraceText, result: &CellResult, places: &QuotePlaces) {
     write_heading(out, VERDICT_HEADING);
     let score = result.score.map(|s| format!(" {s:.2}")).unwrap_or_default();
     let _infallible = writeln!(
@@ -342,7 +354,7 @@ fn write_result(out: &mut TraceText, result: &CellResult) {
         let _infallible = writeln!(out, "{}", result.explanation);
     }
     if let Some(verdict) = &result.verdict {
-        write_verdict(out, verdict);
+        write_verdict(out, verdict, places);
     }
     // The origin of the verdict, and what it cost.
     if let Some(run) = &result.cached {
@@ -370,13 +382,17 @@ fn write_result(out: &mut TraceText, result: &CellResult) {
     }
 }
 
-fn write_verdict(out: &mut TraceText, verdict: &Verdict) {
+fn write_verdict(out: &mut TraceText, verdict: &Verdict, places: &QuotePlaces) {
     // The score on the judge's own scale, before the conversion to 0–1.
     if let Some(raw) = verdict.raw_score {
         let _infallible = writeln!(out, "the judge's own score: {raw}");
     }
-    for citation in &verdict.citations {
-        let found = if citation.found { "found" } else { "NOT FOUND" };
+    for (at, citation) in verdict.citations.iter().enumerate() {
+        let found = match places.get(&at) {
+            _ if citation.found => "found".to_owned(),
+            Some(place) => format!("NOT FOUND there, {place}"),
+            None => "NOT FOUND".to_owned(),
+        };
         let _infallible = writeln!(out, "“{}” [{}] {found}", citation.quote, citation.source);
     }
     for change in &verdict.repaired {

@@ -50,6 +50,7 @@ impl<'w> JunitReportWriter<'w> {
             flags: strip_invalid_chars(&append_flags("", result)),
             time: Duration::from_millis(result.duration_ms.0),
             is_shot: row.is_shot,
+            edited: result.by_human,
         };
         // Repeats and panel members wait for their decision, which becomes one case.
         if row.name.repeat.is_none() && !row.is_panel_member {
@@ -100,6 +101,7 @@ impl<'w> JunitReportWriter<'w> {
             why: whys.join("\n"),
             time: cells.iter().map(|cell| cell.time).sum(),
             is_shot: row.is_shot,
+            edited: row.edited,
         });
     }
 
@@ -133,6 +135,7 @@ impl<'w> JunitReportWriter<'w> {
             flags: String::new(),
             time: cells.iter().map(|cell| cell.time).sum(),
             is_shot: cells.iter().any(|cell| cell.is_shot),
+            edited: cells.iter().any(|cell| cell.edited),
         });
     }
 
@@ -162,6 +165,9 @@ impl<'w> JunitReportWriter<'w> {
         test.set_time(case.time);
         if case.is_shot {
             test.add_property(("dicta.shot", "true"));
+        }
+        if case.edited {
+            test.add_property(("dicta.edited_by_hand", "true"));
         }
         // A passed case has no message, so its flags go into `system-out`.
         if case.outcome == Outcome::Pass && !case.flags.is_empty() {
@@ -277,6 +283,8 @@ struct JunitCase {
     time: Duration,
     /// True if the decision measures nothing, because the judge saw the transcript as an example.
     is_shot: bool,
+    /// True if a person edited a judge trace.
+    edited: bool,
 }
 
 impl ReportWriter for JunitReportWriter<'_> {

@@ -34,6 +34,11 @@ pub fn result_schema() -> Value {
                     or_null("boolean"),
                 ),
                 ("score", "The rubric score from 0 to 1.", or_null("number")),
+                (
+                    "edited",
+                    "True if it rests on a verdict whose judge trace a person changed.",
+                    json!({"type": "boolean"}),
+                ),
             ],
         ),
         line("judge", "The statistics of one judge.", judge_keys()),
@@ -326,6 +331,11 @@ fn decision_keys() -> Vec<LineKey> {
             or_null("string"),
         ),
         (
+            "edited",
+            "True if a person changed one of the judge traces; such a decision enters no statistics.",
+            json!({"type": "boolean"}),
+        ),
+        (
             "label",
             "The label: true for pass, false for fail, else null.",
             or_null("boolean"),
@@ -511,6 +521,11 @@ fn summary_keys() -> Vec<LineKey> {
             count(),
         ),
         ("flagged", "Cells with a flagged verdict.", count()),
+        (
+            "edited",
+            "Decisions among them whose judge traces a person changed. They enter no statistics.",
+            count(),
+        ),
         ("transcripts", "Transcripts.", count()),
         (
             "records",

@@ -4,7 +4,7 @@
 
 use std::io::{self, Write};
 
-use super::flags::append_flags;
+use super::flags::{append_flags, describe_edited};
 use super::label_agreement::format_label_lines;
 use super::stats::format_stats;
 use super::wording::describe_outcome;
@@ -52,10 +52,12 @@ pub fn format_as_code(text: &str) -> String {
     lines.join("<br>")
 }
 
-/// Formats a name, with the mark of a decision that measures nothing because the judge saw it as an example.
-fn format_name(name: &str, is_shot: bool) -> String {
-    let mark = if is_shot { " (shot)" } else { "" };
-    format!("{}{mark}", format_as_code(name))
+/// Formats a name, with the marks of a decision that measures nothing: the judge saw it as an example, or a person edited
+/// it.
+fn format_name(name: &str, is_shot: bool, edited: bool) -> String {
+    let shot = if is_shot { " (shot)" } else { "" };
+    let edited = if edited { " (edited by hand)" } else { "" };
+    format!("{}{shot}{edited}", format_as_code(name))
 }
 
 fn format_line_as_code(line: &str) -> String {
@@ -105,7 +107,7 @@ impl ReportWriter for MarkdownReportWriter<'_> {
                     "| {} {} | {} | {} |",
                     outcome.symbol(),
                     describe_outcome(outcome),
-                    format_name(&row.name.to_string(), row.is_shot),
+                    format_name(&row.name.to_string(), row.is_shot, row.result.by_human),
                     format_as_code(&append_flags(why, row.result))
                 ));
                 Ok(())
@@ -125,7 +127,7 @@ impl ReportWriter for MarkdownReportWriter<'_> {
                     "| {} {} | {} | {} |",
                     outcome.symbol(),
                     describe_outcome(outcome),
-                    format_name(&row.name.to_string(), row.is_shot),
+                    format_name(&row.name.to_string(), row.is_shot, row.result.by_human),
                     format_as_code(&flags)
                 ));
                 Ok(())
@@ -142,7 +144,7 @@ impl ReportWriter for MarkdownReportWriter<'_> {
                         "| {} {} | {} | {} |",
                         outcome.symbol(),
                         describe_outcome(outcome),
-                        format_name(&row.name.to_string(), row.is_shot),
+                        format_name(&row.name.to_string(), row.is_shot, row.edited),
                         format_as_code(&describe_panel_decision(ruling, &row.judges))
                     ));
                 }
@@ -168,6 +170,9 @@ impl ReportWriter for MarkdownReportWriter<'_> {
                 }
                 if summary.pending > 0 {
                     writeln!(self.out, "| pending cells | {} |", summary.pending)?;
+                }
+                if let Some(edited) = describe_edited(summary.edited()) {
+                    writeln!(self.out, "\n{edited}.")?;
                 }
                 for stop in summary.budgets.iter().filter(|stop| stop.hard) {
                     let stop = format_as_code(&stop.to_string());

@@ -98,6 +98,8 @@ pub struct DecisionRow {
     pub label: Option<bool>,
     /// `true` if the decision measures nothing; see [`ResultRow::is_shot`].
     pub is_shot: bool,
+    /// `true` if a person edited one of the judge traces.
+    pub edited: bool,
     /// The names of the judges, in the order of the panel members.
     pub judges: Vec<String>,
 }
@@ -113,6 +115,8 @@ pub struct RubricRow {
     pub passed: Option<bool>,
     /// The weighted mean of its scores, Σ(w·s)/Σw.
     pub score: Option<f64>,
+    /// `true` if it rests on a verdict that a person edited.
+    pub edited: bool,
 }
 
 /// The totals of a run. Outcomes count decisions; `cells` and `pending` count cells.
@@ -134,6 +138,8 @@ pub struct RunSummary {
     pub interrupted: bool,
     /// The number of decisions by outcome.
     pub outcomes: [u64; Outcome::ALL.len()],
+    /// The number of decisions among them whose judge traces a person edited, by outcome. They enter no statistics.
+    pub edited_outcomes: [u64; Outcome::ALL.len()],
     /// The number of rubrics that a required eval leaves undecided, one per transcript.
     pub undecided_rubrics: u64,
     /// The number of cells whose verdict is flagged: a contradiction, or a quote that isn't in its source.
@@ -193,6 +199,16 @@ impl RunSummary {
             .filter(|o| o.is_error())
             .map(|o| self.count(*o))
             .sum()
+    }
+
+    /// Returns the number of decisions whose judge traces a person edited.
+    pub fn edited(&self) -> u64 {
+        self.edited_outcomes.iter().sum()
+    }
+
+    /// Returns the number of decisions with this outcome that enter statistics.
+    pub fn count_unedited(&self, outcome: Outcome) -> u64 {
+        self.count(outcome) - self.edited_outcomes[outcome as usize]
     }
 
     /// Returns the mean share of the winning votes; `None` if no decision was by vote.
@@ -594,8 +610,9 @@ impl RowBuilder {
                 score.undecided |= eval.required;
                 None
             };
+            let edited = is_edited_by_human(results());
             // A branch is an experiment, so its verdict enters no statistics.
-            if !is_edited_by_human(results())
+            if !edited
                 && header.purpose != RunPurpose::Branch
                 && let Some(verdicts) = self.summary.evals.get_mut(key.eval as usize)
             {
@@ -616,10 +633,15 @@ impl RowBuilder {
             }
             let Some(decision) = decision else { continue };
             self.summary.outcomes[decision.outcome as usize] += 1;
-            self.summary.count_votes(&decision);
-            if let Some(verdicts) = self.summary.evals.get_mut(key.eval as usize) {
-                verdicts.pass += u64::from(decision.outcome == Outcome::Pass);
-                verdicts.fail += u64::from(decision.outcome == Outcome::Fail);
+            score.edited |= edited;
+            if edited {
+                self.summary.edited_outcomes[decision.outcome as usize] += 1;
+            } else {
+                self.summary.count_votes(&decision);
+                if let Some(verdicts) = self.summary.evals.get_mut(key.eval as usize) {
+                    verdicts.pass += u64::from(decision.outcome == Outcome::Pass);
+                    verdicts.fail += u64::from(decision.outcome == Outcome::Fail);
+                }
             }
             score.add(eval.weight, eval.required, decision.outcome, decision.score);
             // A cascade whose first judge was sure has one cell, and its decision is a row too.
@@ -632,6 +654,7 @@ impl RowBuilder {
                     judges: find_judge_names(header, &decision),
                     label,
                     is_shot: eval.is_shot(&open.source.id),
+                    edited,
                     decision,
                 });
             }
@@ -650,6 +673,7 @@ impl RowBuilder {
                     rubric: spec.id.clone(),
                     passed,
                     score: value,
+                    edited: score.edited,
                 });
             }
         }

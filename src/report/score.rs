@@ -12,6 +12,8 @@ pub(super) struct RubricScore {
     weights: f64,
     required_failed: bool,
     pub(super) undecided: bool,
+    /// `true` if it rests on a verdict that a person edited.
+    pub(super) edited: bool,
 }
 
 impl RubricScore {

@@ -395,6 +395,20 @@ impl TestWorkbench {
         self.event_loop.runtime.env()
     }
 
+    /// Opens the workspace again with the same data directory, as after a restart, and continues until nothing is left to
+    /// do. This workbench must live as long, because it has the folders.
+    pub(crate) fn reopen(&self) -> Self {
+        let env = self.env();
+        let workspace = workspace::load(&self.root, &env, &EvalTypeRegistry::builtin());
+        let place = OpenedItem::Workspace(Arc::new(workspace.expect("it loads")));
+        let area = self.buffer().area;
+        let folder = tempfile::tempdir().expect("a folder");
+        let parts = (env, folder, self.root.clone());
+        let mut next = Self::on(place, area.as_size(), None, parts, Vec::new());
+        next.settle();
+        next
+    }
+
     /// Returns the time of the fake clock.
     pub(crate) fn clock_now(&self) -> Millis {
         self.clock.now()

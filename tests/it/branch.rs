@@ -266,6 +266,7 @@ fn branch_leaves_history_cache_and_the_original_as_they_are() {
     test_dir.write("args.json", r#"{"number": "TF-1"}"#);
     test_dir.write("answer.txt", "EUR 195.25");
     test_dir.write("prompt.txt", "be generous");
+    let mut newest = String::new();
     for (at, set) in [
         ("1.call.1", "arguments=args.json"),
         ("1.response.1", "answer=answer.txt"),
@@ -280,7 +281,12 @@ fn branch_leaves_history_cache_and_the_original_as_they_are() {
         let expected = if passes { "pass" } else { "fail" };
         assert_eq!(changed["after"]["outcome"], expected, "{set}: {changed}");
         assert_eq!(changed["edited"], true, "{set}");
+        newest = changed["run"].as_str().expect("a run").to_owned();
     }
+    // Without an argument, a replay plays the newest run, which is a branch.
+    let (code, _, err) = dicta(&test_dir, &["replay", "--print", "--speed", "0"]);
+    assert_eq!(code, Some(0), "{err}");
+    assert!(err.contains(&format!("replay of {newest}")), "{err}");
     assert_eq!(std::fs::read(&log).expect("a log"), before);
     assert_eq!(
         dicta(&test_dir, &["history", "--format", "json"]).1,
@@ -302,6 +308,10 @@ fn branch_leaves_history_cache_and_the_original_as_they_are() {
     let letters = run.rsplit('-').next().expect("letters");
     let line = format!("branch of {letters} from 1.response.1, answer changed");
     assert!(runs.contains(&line), "{runs}");
+    let marked = runs
+        .lines()
+        .filter(|run| run.contains("  1 edited by hand"));
+    assert_eq!(marked.count(), 4, "{runs}");
     let (_, tree, _) = dicta(&test_dir, &["show", &run, "one/r/grounded"]);
     assert!(tree.contains(&format!("▌ {letters}  fail 0.20")), "{tree}");
     assert!(
@@ -358,6 +368,10 @@ fn other_judge_gets_the_record_as_a_text_and_the_note_says_so() {
         "other",
     ];
     let asked = branch(&test_dir, &args);
+    assert_eq!(
+        (&asked["judge"], &asked["model"]),
+        (&json!("other"), &Value::Null)
+    );
     let requests = second.requests();
     assert_eq!(requests.len(), 1);
     let sent = &requests[0].body;
@@ -368,7 +382,7 @@ fn other_judge_gets_the_record_as_a_text_and_the_note_says_so() {
     assert!(!sent.contains("c2lnbmVkLWJ5LXRoZS1tb2RlbA=="), "{sent}");
     let (_, runs, _) = dicta(&test_dir, &["runs"]);
     assert!(
-        runs.contains("from 2.prompt, earlier turns sent as text"),
+        runs.contains("from 2.prompt, judge other, earlier turns sent as text"),
         "{runs}"
     );
     let run = asked["letters"].as_str().expect("letters");
@@ -486,4 +500,55 @@ fn wrong_step_or_part_is_refused_with_the_steps_of_the_trace() {
         assert_eq!(code, Some(2), "{args:?}");
         assert!(err.contains(part), "{args:?}: {err}");
     }
+}
+
+#[test]
+fn quote_that_its_source_lacks_is_shown_with_the_place_that_has_it() {
+    let server = WireServer::answering(Dialect::Openai, |request| {
+        if !request.mentions("It is the order file") {
+            return Reply::call("order", json!({"number": "TF-4107"}));
+        }
+        let cite = |source: &str, quote: &str| json!({"source": source, "quote": quote});
+        let mut verdict = verdict(false);
+        verdict["citations"] = json!([
+            cite("message 0", "\"total\":190.25"),
+            cite("fetch 1", "amount is on file"),
+            cite("message 0", "never written anywhere"),
+        ]);
+        Reply::verdict(verdict)
+    });
+    let shop = Shop::failing_first(0);
+    let test_dir = workspace(&[("m", &server, "provider: openai")], &shop);
+    let run = run_once(&test_dir);
+    let (_, shown, _) = dicta(&test_dir, &["show", &run, "one/r/grounded"]);
+    for line in [
+        "“\"total\":190.25” [message 0] NOT FOUND there, found in fetch 1\n",
+        "“amount is on file” [fetch 1] NOT FOUND there, found in rubric\n",
+        "“never written anywhere” [message 0] NOT FOUND\n",
+    ] {
+        assert!(shown.contains(line), "{line}{shown}");
+    }
+    // A page and the trace of a branch have the same lines.
+    let (code, _, err) = dicta(
+        &test_dir,
+        &["export", &run, "--format", "html", "-o", "p.html"],
+    );
+    assert_eq!(code, Some(0), "{err}");
+    let page = std::fs::read_to_string(test_dir.path().join("p.html")).expect("a page");
+    assert!(page.contains("NOT FOUND there, found in fetch 1"), "{page}");
+    let (_, branched, _) = dicta(
+        &test_dir,
+        &[
+            "branch",
+            &run,
+            "one/r/grounded",
+            "--at",
+            "2.prompt",
+            "--yes",
+        ],
+    );
+    assert!(
+        branched.contains("NOT FOUND there, found in rubric"),
+        "{branched}"
+    );
 }

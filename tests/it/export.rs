@@ -514,6 +514,7 @@ fn state_named(text: &str, outcome: Outcome) -> State {
         cells: Box::default(),
         slots: Box::default(),
         failed_rerun: None,
+        edited: false,
     };
     State {
         identities: Vec::new(),

@@ -461,6 +461,7 @@ impl HistoryFold {
                     Box::default()
                 },
                 failed_rerun,
+                edited: false,
             }
         });
         EvalDecisions {

@@ -87,6 +87,9 @@ pub struct StateDecision {
     pub slots: Box<[CellSlot]>,
     /// The newest failed or cancelled attempt to judge the decision again, if it is newer than the verdict.
     pub failed_rerun: Option<RecordedCell>,
+    /// `true` if a person edited one of the judge traces, so that the decision enters no statistics. Only a state of one
+    /// run has such decisions; the history has none.
+    pub edited: bool,
 }
 
 /// The judge and repeat of a cell.
@@ -124,6 +127,11 @@ impl StateDecision {
     /// Returns pass or fail; `None` for a pending decision and for other outcomes.
     pub fn passed(&self) -> Option<bool> {
         self.outcome()?.passed()
+    }
+
+    /// Returns pass or fail for statistics; `None` also for a decision that a person edited.
+    pub fn judged_verdict(&self) -> Option<bool> {
+        self.passed().filter(|_| !self.edited)
     }
 
     /// Returns the score, if there is one.
@@ -173,9 +181,9 @@ impl State {
     }
 
     /// Returns the query for the label of a decision; `None` for a decision about one message, because a label is about
-    /// a whole transcript.
+    /// a whole transcript, and for a decision that a person edited, because it enters no label statistics.
     pub fn label_query(&self, decision: &StateDecision) -> Option<LabelQuery<'_>> {
-        if decision.message.is_some() {
+        if decision.message.is_some() || decision.edited {
             return None;
         }
         let eval = self.eval(decision);

@@ -4,11 +4,17 @@ use std::path::Path;
 
 use super::reader::{reseal, seal};
 use super::samples::{
-    called, end, ended, failed, key, planned, record, rejected, settled, started,
+    called, end, ended, failed, header, key, planned, record, record_run, rejected, settled,
+    started,
 };
-use crate::event::{EventKind, FROZEN_RULE, GateRelease, RunHeader, ToolFact, ToolResponseSource};
+use crate::event::{
+    BranchPoint, EventKind, FROZEN_RULE, GateRelease, ParentCause, ParentRun, RunHeader,
+    RunPurpose, ToolFact, ToolResponseSource,
+};
 use crate::model::{CellIx, CellResult, Digest, Outcome, RawJson, RunId};
-use crate::record::{CacheIndex, EvidenceUsed, NewestVerdicts, RecordKey, RecordedRun, RunStore};
+use crate::record::{
+    CacheIndex, EvidenceUsed, ExtraResult, NewestVerdicts, RecordKey, RecordedRun, RunStore,
+};
 
 const FIRST: &str = "20260101T000000Z-aaaa";
 const SECOND: &str = "20260102T000000Z-bbbb";
@@ -149,11 +155,77 @@ async fn edited_cells_enter_neither_results_nor_cache_nor_evidence() {
     assert!(verdicts.get("t/r/plain").is_some(), "let go unchanged");
     assert!(verdicts.get("t/r/asked~j").is_none());
     assert!(verdicts.get("u/r/plain").is_none());
+    // They are kept apart, for a screen that shows them next to the decision.
+    let extra = |decision: &str| -> Vec<bool> {
+        let extras = verdicts.extra_results(decision).iter();
+        extras.map(|extra| extra.by_human).collect()
+    };
+    assert_eq!(extra("t/r/asked"), [true]);
+    assert_eq!(extra("u/r/plain"), [true]);
+    assert_eq!(extra("t/r/plain"), [false; 0]);
     let (cache, _) = CacheIndex::read(std::slice::from_ref(&run));
     let known =
         ["a", "b", "c", "d"].map(|name| cache.get(&Digest::hash_bytes(name.as_bytes())).is_some());
     assert_eq!(known, [true, false, false, false]);
     assert_eq!(run.recorded_calls().expect("a log"), []);
+}
+
+#[tokio::test]
+async fn branches_and_second_opinions_are_kept_apart_and_follow_a_rename() {
+    let runs = tempfile::tempdir().expect("a folder");
+    let parent = RunId(FIRST.to_owned());
+    let mut branch = header(SECOND);
+    branch.purpose = RunPurpose::Branch;
+    branch.parent = Some(ParentRun {
+        run: parent.clone(),
+        cell: Some(CellIx(1)),
+        turn: None,
+        cause: ParentCause::Fork,
+    });
+    let point = BranchPoint {
+        step: "2.prompt".to_owned(),
+        turns: 1,
+        ..BranchPoint::default()
+    };
+    branch.plan.extend(point.to_plan_entry());
+    let opinion = |id: &str| RunHeader {
+        purpose: RunPurpose::SecondOpinion,
+        ..header(id)
+    };
+    let judged = |outcome| vec![planned("t", 0), started(1, "k"), ended(1, outcome), end()];
+    record(runs.path(), FIRST, judged(Outcome::Fail)).await;
+    record_run(runs.path(), branch, judged(Outcome::Pass)).await;
+    for id in ["20260103T000000Z-cccc", "20260104T000000Z-dddd"] {
+        record_run(runs.path(), opinion(id), judged(Outcome::Pass)).await;
+    }
+    let mut verdicts = verdicts(runs.path());
+    // A branch is not the newest verdict of its cell.
+    assert!(verdicts.has_extra_results());
+    let list = |verdicts: &NewestVerdicts, decision: &str| -> Vec<(String, bool)> {
+        let extras = verdicts.extra_results(decision).iter();
+        let fact = |extra: &ExtraResult| {
+            let letters = extra.result.run.letters().to_owned();
+            (
+                letters,
+                extra
+                    .branch
+                    .as_ref()
+                    .is_some_and(|one| one.parent == parent),
+            )
+        };
+        extras.map(fact).collect()
+    };
+    let expected = [("dddd".to_owned(), false), ("bbbb".to_owned(), true)];
+    assert_eq!(
+        list(&verdicts, "t/r/asked"),
+        expected,
+        "the newest opinion only"
+    );
+    // Copied twice, they are there once.
+    for _ in 0..2 {
+        verdicts.copy_extra_results("t/r/asked", "t/r/renamed");
+    }
+    assert_eq!(list(&verdicts, "t/r/renamed"), expected);
 }
 
 #[tokio::test]

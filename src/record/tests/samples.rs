@@ -171,10 +171,19 @@ pub(in crate::record) async fn record(
     id: &str,
     kinds: Vec<EventKind>,
 ) -> (RecordedRun, Vec<RunEvent>) {
+    record_run(runs, header(id), kinds).await
+}
+
+/// Records `kinds` after this header.
+pub(in crate::record) async fn record_run(
+    runs: &Path,
+    header: RunHeader,
+    kinds: Vec<EventKind>,
+) -> (RecordedRun, Vec<RunEvent>) {
     let clock: Arc<dyn Clock> = Arc::new(FakeClock::new());
-    let started =
-        Recorder::start_with_texts(runs, header(id), &[], Arc::default(), clock, Some(key()))
-            .expect("an empty folder records");
+    let id = header.run.clone();
+    let started = Recorder::start_with_texts(runs, header, &[], Arc::default(), clock, Some(key()))
+        .expect("an empty folder records");
     let emitter = started.emitter;
     let sent = tokio::spawn(async move {
         for kind in kinds {
@@ -188,7 +197,7 @@ pub(in crate::record) async fn record(
     sent.await.expect("sends");
     started.recorder.finish().await.expect("recorded");
     let run = RecordedRun {
-        id: RunId(id.to_owned()),
+        id,
         dir: started.dir,
         key: Some(key()),
     };

@@ -19,7 +19,7 @@ use crate::compare::count_agreement;
 use crate::model::{CellIx, CellResult, Labels, Outcome, ScoreBounds, pluralize};
 use crate::record::{RecordedCell, State, StateDecision};
 use crate::report::cell_source::{CellSource, JudgedTrace, read_cells};
-use crate::report::describe_outcome;
+use crate::report::{describe_edited, describe_outcome};
 
 /// The largest table of transcripts × evals. A larger state has a list.
 const MAX_MATRIX_DECISIONS: usize = 4000;
@@ -188,10 +188,15 @@ impl<'s> ShownDecisions<'s> {
     fn write_totals(&self, html: &mut HtmlWriter<'_>) -> io::Result<()> {
         let mut outcomes = [0_u64; Outcome::ALL.len()];
         let mut pending = 0_u64;
+        let (mut pass, mut verdicts) = (0_u64, 0_u64);
         for one in &self.ranked {
             match one.decision.outcome() {
                 Some(outcome) => outcomes[outcome as usize] += 1,
                 None => pending += 1,
+            }
+            if let Some(passed) = one.decision.judged_verdict() {
+                verdicts += 1;
+                pass += u64::from(passed);
             }
         }
         html.open("p", &[])?;
@@ -209,8 +214,10 @@ impl<'s> ShownDecisions<'s> {
             html.text(&format!("… {pending} pending"))?;
         }
         html.close()?;
-        let pass = outcomes[Outcome::Pass as usize];
-        let verdicts = pass + outcomes[Outcome::Fail as usize];
+        let edited = self.ranked.iter().filter(|one| one.decision.edited).count();
+        if let Some(text) = describe_edited(edited as u64) {
+            html.element("p", &[], &text)?;
+        }
         if verdicts > 0 {
             let rate = 100.0 * pass as f64 / verdicts as f64;
             let text = format!(
@@ -227,7 +234,7 @@ impl<'s> ShownDecisions<'s> {
     pub(super) fn write_scores(&self, html: &mut HtmlWriter<'_>) -> io::Result<()> {
         let mut histograms: IndexMap<u32, ScoreHistogram> = IndexMap::new();
         for list in &self.state.evals {
-            for decision in &list.decisions {
+            for decision in list.decisions.iter().filter(|one| !one.edited) {
                 if let Some(score) = decision.score() {
                     let histogram = histograms.entry(decision.eval).or_default();
                     histogram.add(score, self.label(decision));
@@ -361,6 +368,9 @@ impl<'s> ShownDecisions<'s> {
         if self.is_shot(decision) {
             html.element("span", &[("class", "dim small")], " shot")?;
         }
+        if decision.edited {
+            html.element("span", &[("class", "dim small")], " edited by hand")?;
+        }
         match self.label(decision) {
             Some(label) if Some(label) != decision.passed() => {
                 let symbol = Outcome::from_passed(label).symbol();
@@ -450,7 +460,7 @@ impl<'s> ShownDecisions<'s> {
             let traces = read_traces(self.state, &list, source);
             let results = source.read_results(cells);
             for one in &list {
-                self.write_detail(html, one, &results, &traces)?;
+                self.write_detail(html, one, &results, &traces, source)?;
             }
         }
         html.close()
@@ -462,6 +472,7 @@ impl<'s> ShownDecisions<'s> {
         one: &RankedDecision<'_>,
         results: &HashMap<RecordedCell, CellResult>,
         traces: &HashMap<RecordedCell, JudgedTrace>,
+        source: &dyn CellSource,
     ) -> io::Result<()> {
         let (state, decision) = (self.state, one.decision);
         html.open("details", &[("id", &format!("d{}", one.number))])?;
@@ -516,7 +527,7 @@ impl<'s> ShownDecisions<'s> {
             match traces.get(cell) {
                 Some(trace) if html.bytes() < MAX_PAGE_BYTES => {
                     let is_printed = one.rank < ORDINARY_RANK;
-                    write_trace(html, &title, is_printed, &trace.cell, &*trace.run.blobs())?;
+                    write_trace(html, &title, is_printed, trace, source)?;
                 }
                 Some(_) => {
                     let size = MAX_PAGE_BYTES >> 20;

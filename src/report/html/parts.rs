@@ -26,8 +26,13 @@ pub(super) fn format_standing(decision: &StateDecision) -> String {
         None => "pending".to_owned(),
         Some(outcome) => {
             let score = decision.score().map(|score| format!(" {score:.2}"));
+            let edited = if decision.edited {
+                ", edited by hand"
+            } else {
+                ""
+            };
             format!(
-                "{} {}{}",
+                "{} {}{}{edited}",
                 outcome.symbol(),
                 describe_outcome(outcome),
                 score.unwrap_or_default()

@@ -66,6 +66,7 @@ fn state_with(question: &str, transcripts: u32, score: impl Fn(u32, u32) -> f64)
                     repeat: None,
                 }]),
                 failed_rerun: None,
+                edited: false,
             }
         });
         Arc::new(EvalDecisions {

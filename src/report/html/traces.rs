@@ -6,8 +6,8 @@ use std::io;
 
 use super::changes::write_cut;
 use super::writer::HtmlWriter;
-use crate::event::{BlobSource, CellState};
 use crate::model::{SUBMIT_VERDICT, pluralize};
+use crate::report::cell_source::{CellSource, JudgedTrace};
 use crate::report::judge_trace::{PROMPT_HEADING, VERDICT_HEADING, list_trace_sections};
 
 /// The class of folds that stay closed on paper.
@@ -21,19 +21,20 @@ pub(super) fn write_trace(
     html: &mut HtmlWriter<'_>,
     title: &str,
     is_printed: bool,
-    trace: &CellState,
-    blobs: &dyn BlobSource,
+    trace: &JudgedTrace,
+    source: &dyn CellSource,
 ) -> io::Result<()> {
+    let (blobs, places) = (trace.run.blobs(), source.find_quotes(trace));
     let class: &[(&'static str, &str)] = if is_printed {
         &[]
     } else {
         &[("class", UNPRINTED)]
     };
     html.open("details", class)?;
-    let turns = trace.judge_trace.len();
+    let turns = trace.cell.judge_trace.len();
     let turns = pluralize(turns, "turn");
     html.element("summary", &[], &format!("{title} ({turns})"))?;
-    for section in list_trace_sections(trace, blobs) {
+    for section in list_trace_sections(&trace.cell, &*blobs, &places) {
         let text = section.text.trim_end_matches('\n');
         if section.heading.is_empty() {
             html.element("p", &[("class", "dim")], text)?;

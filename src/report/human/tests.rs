@@ -249,6 +249,7 @@ fn rubric_scores_are_counted_and_undecided_ones_listed() {
         rubric: "r".to_owned(),
         passed,
         score,
+        edited: false,
     };
     let rows = [
         row(Some(true), Some(1.0)),

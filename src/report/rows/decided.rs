@@ -57,6 +57,11 @@ impl DecidedRow<'_> {
         })
     }
 
+    /// Returns `true` if a person edited the judge trace of a cell.
+    pub fn is_edited(&self) -> bool {
+        self.cells.iter().any(|cell| cell.result.by_human)
+    }
+
     /// Returns `true` if a report for people with this detail prints the decision. A flagged verdict needs a person.
     pub fn is_shown(&self, detail: ReportDetail) -> bool {
         detail == ReportDetail::Verbose || self.is_problem() || self.is_flagged()

@@ -5,6 +5,7 @@ use std::convert::Infallible;
 use super::{DecisionOrder, ReportRow, RowBuilder, RunSummary};
 use crate::event::{CellKey, EvalSpec, EventKind, RubricSpec, RunEvent, RunHeader, SettledCell};
 use crate::model::{CellIx, CellResult, Digest, Millis, Outcome, RunId, TranscriptRef, WallTime};
+use crate::report::{EvalPlaces, ReportFormat, TextStyle};
 
 fn header(repeat: u32, threshold: Option<f64>, required: bool) -> EventKind {
     let eval = |id: &str| EvalSpec {
@@ -393,4 +394,96 @@ fn rubric_score_does_not_depend_on_bounds() {
         score(&[("min_score", 0.2), ("max_score", 0.3)]),
         "rubric one Some(false) Some(0.25)"
     );
+}
+
+/// Two evals with two repeats each.
+const REPEATED: [(u32, Option<u32>); 4] = [(0, Some(1)), (0, Some(2)), (1, Some(1)), (1, Some(2))];
+
+/// Returns the result of a cell whose judge trace a person edited.
+fn edited(cell: u32, outcome: Outcome) -> EventKind {
+    let mut result = CellResult::new(outcome, "");
+    result.by_human = true;
+    EventKind::CellFinished {
+        cell: CellIx(cell),
+        result: Box::new(result),
+    }
+}
+
+#[test]
+fn edited_decisions_are_counted_apart_and_enter_no_statistics() {
+    let (_, summary) = build_rows(vec![
+        header(2, None, true),
+        planned("one", 0, &REPEATED),
+        finished(0, Outcome::Pass),
+        edited(1, Outcome::Pass),
+        finished(2, Outcome::Fail),
+        finished(3, Outcome::Fail),
+    ]);
+    assert_eq!(summary.count(Outcome::Pass), 1);
+    assert_eq!(
+        (summary.edited(), summary.count_unedited(Outcome::Pass)),
+        (1, 0)
+    );
+    assert_eq!(summary.count_unedited(Outcome::Fail), 1);
+    assert_eq!(summary.voted, 1, "an edited vote is not one of them");
+    assert_eq!(summary.evals[0].pass, 0);
+}
+
+#[test]
+fn every_format_marks_an_edited_verdict_that_passes() {
+    let kinds = [
+        header(2, None, true),
+        planned("one", 0, &REPEATED),
+        finished(0, Outcome::Pass),
+        edited(1, Outcome::Pass),
+        finished(2, Outcome::Pass),
+        edited(3, Outcome::Pass),
+    ];
+    for (format, marks) in [
+        (ReportFormat::Human, &["2 verdicts edited by hand"][..]),
+        (
+            ReportFormat::Jsonl,
+            &[
+                "\"edited\":true,\"label\":null,\"digest\"",
+                "\"decided_by\":null,\"edited\":true",
+                "\"edited\":2",
+                "\"score\":1.0,\"edited\":true}",
+            ],
+        ),
+        (ReportFormat::Json, &["\"edited\":2", "\"edited\":true"]),
+        (
+            ReportFormat::Junit,
+            &["name=\"dicta.edited_by_hand\" value=\"true\""],
+        ),
+        (ReportFormat::Markdown, &["2 verdicts edited by hand"]),
+        (ReportFormat::Csv, &["edited by hand"]),
+        (ReportFormat::Github, &["2 verdicts edited by hand"]),
+    ] {
+        let mut text = Vec::new();
+        let mut writer = format.writer(
+            Box::new(&mut text),
+            TextStyle::default(),
+            &EvalPlaces::new(),
+        );
+        let order = format.needs_decisions().then_some(DecisionOrder::Plan);
+        let mut rows = RowBuilder::default().with_decisions(order);
+        let mut emit = |row: &ReportRow<'_>| writer.write_row(row);
+        for (kind, seq) in kinds.iter().zip(0..) {
+            let event = RunEvent {
+                seq,
+                at: Millis(seq),
+                kind: kind.clone(),
+            };
+            rows.apply(&event, &mut emit).expect("it is written");
+        }
+        rows.finish(&mut emit).expect("it is written");
+        writer.finish().expect("it is written");
+        drop(writer);
+        let text = String::from_utf8(text)
+            .expect("text")
+            .replace("\": ", "\":");
+        for mark in marks {
+            assert!(text.contains(mark), "{format:?} {mark}\n{text}");
+        }
+    }
 }

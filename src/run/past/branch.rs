@@ -227,11 +227,18 @@ impl BranchPlan {
     pub(in crate::run) fn plan_entry(&self) -> Option<(String, serde_json::Value)> {
         let inherited = self.prefix.inherited.as_ref();
         let change = self.order.change.as_ref().or(inherited);
+        let judge = self.order.judge.clone();
+        let judge = judge.filter(|name| *name != self.judge.name);
+        // The model that the user wrote is a change, unless the recorded judge already has it.
+        let model = self.order.model.clone();
+        let model = model.filter(|model| judge.is_some() || *model != self.judge.model);
         BranchPoint {
             step: self.order.at.to_string(),
             turns: self.prefix.turns.len(),
             set: change.map(|change| change.part().to_owned()),
             text_turns: self.prefix.text_turns,
+            judge,
+            model,
         }
         .to_plan_entry()
     }

@@ -11,6 +11,7 @@ use crate::event::{
     CallState, CellPhase, GatePoint, StepId, StepPart, StoredText, TraceStep, TurnState,
     reply_texts,
 };
+use crate::judge::{ClaimFinding, ClaimKind, VerdictClaim};
 use crate::model::{Millis, RawJson, SUBMIT_VERDICT};
 use crate::report::format_bytes;
 use crate::theme::{Glyphs, Role, StyledSpan};
@@ -20,7 +21,6 @@ use crate::tui::state::readable_request::ReadableRequest;
 use crate::tui::state::shown_cell::{ShownCell, resolve_shown_cell};
 use crate::tui::state::step_list::{StepList, StepRow};
 use crate::tui::state::trace_screen::TraceScreen;
-use crate::tui::state::verdict_claims::{ClaimFinding, ClaimKind, VerdictClaim};
 use crate::tui::widget::flow::{TextBlock, TextSource};
 use crate::tui::widget::styled_row::StyledRow;
 

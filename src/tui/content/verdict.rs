@@ -9,6 +9,7 @@ use super::judge_output::push_judge_output;
 use super::votes::vote_blocks;
 use super::{ContentCx, LoadedText, empty_row, explain_no_cell, heading, label_mark, styled_line};
 use crate::event::UnparsedVerdict;
+use crate::judge::ClaimFinding;
 use crate::model::{
     CellResult, Citation, Outcome, ProviderKind, TokenUsage, Verdict, make_visible, pluralize,
 };
@@ -20,7 +21,6 @@ use crate::tui::state::phase_text::{count_attempts, describe_phase_in_full};
 use crate::tui::state::replay::format_recorded_at;
 use crate::tui::state::shown_cell::{ShownCell, TraceAvailability, resolve_shown_cell};
 use crate::tui::state::trace_screen::FoundClaims;
-use crate::tui::state::verdict_claims::{ClaimFinding, ClaimPlace};
 use crate::tui::widget::flow::{TextBlock, TextSource};
 
 /// Returns the text of the pane.
@@ -537,8 +537,7 @@ fn find_elsewhere(cx: &ContentCx<'_>, citation: &Citation) -> Option<String> {
             && claim.cited.as_ref() == Some(&citation.source)
     });
     let claim = claim.filter(|_| is_current)?;
-    let places: Vec<String> = claim.places.iter().map(ClaimPlace::describe).collect();
-    Some(format!("not there, found in {}", places.join(", ")))
+    Some(format!("not there, {}", claim.describe_elsewhere()?))
 }
 
 /// Returns usage, cost and origin of the verdict.

@@ -18,8 +18,9 @@ pub(super) fn vote_blocks<'a>(cx: &ContentCx<'a>, shown: &ShownCell<'a>) -> Vec<
         None => session.cells.explain_undecided(shown.row),
         Some(_) => None,
     };
-    // A single cell is its own decision, without a vote.
-    if shown.row.all_slots().count() < 2 && undecided.is_none() {
+    // A single cell is its own decision, without a vote. A branch names the trace that it continues.
+    let is_branch = shown.slot.branch.is_some();
+    if shown.row.all_slots().count() < 2 && undecided.is_none() && !is_branch {
         return Vec::new();
     }
     let mut out = Vec::new();
@@ -125,7 +126,15 @@ pub(super) fn vote_blocks<'a>(cx: &ContentCx<'a>, shown: &ShownCell<'a>) -> Vec<
             } else {
                 String::new()
             };
-            format!("  branch from {}{edited}: doesn't count", origin.point)
+            // The trace that it continues may no longer be in the list.
+            let parent = match depth {
+                0 => format!(" of run {}", origin.run.letters()),
+                _ => String::new(),
+            };
+            format!(
+                "  branch from {}{parent}{edited}: doesn't count",
+                origin.point
+            )
         });
         let remark: &str = if shown.row.is_failed_slot(at) {
             "  failed re-run: doesn't count"

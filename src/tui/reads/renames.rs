@@ -83,8 +83,12 @@ pub(crate) fn follow_renames(
             rubric: target.rubric.clone(),
             eval: target.eval.clone(),
             ..name.clone()
-        }
-        .to_string();
+        };
+        board.copy_extra_results(
+            &name.decision_name().to_string(),
+            &new_name.decision_name().to_string(),
+        );
+        let new_name = new_name.to_string();
         if board.get(&new_name).is_some() {
             continue;
         }

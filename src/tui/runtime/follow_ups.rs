@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use super::{Runtime, RuntimeDeps};
 use crate::judge::ModelQuestion;
 use crate::record::{FollowUp, RecordedRun};
-use crate::report::format_judge_trace;
+use crate::report::{QuotePlaces, format_judge_trace};
 use crate::run::{JudgeInquiry, PaidCalls, find_record_key, render_follow_up};
 use crate::tui::msg::Msg;
 use crate::tui::reads::{self, LastIndex};
@@ -88,7 +88,7 @@ fn ask(deps: &RuntimeDeps, order: FollowUpOrder) -> Result<Asked, String> {
     let recorded = reads::read_recorded_cell(&run, &which, &LastIndex::default(), &|| false)
         .ok_or_else(|| "the trace could not be read".to_owned())?
         .map_err(|error| error.to_string())?;
-    let trace = format_judge_trace(name, &recorded.state, &*run.blobs());
+    let trace = format_judge_trace(name, &recorded.state, &*run.blobs(), &QuotePlaces::new());
     let folder = data_dir(&deps.env).map_err(|error| error.to_string())?;
     let secret = load_or_create_installation_secret(&folder.join("secret"));
     let secret = secret.map_err(|error| error.to_string())?;

@@ -78,7 +78,7 @@ impl Runtime {
                 // Runs of another workspace may be in the same folder, so they are filtered by its root.
                 let runs = run_store_for(&workspace, &env).runs();
                 let (mut board, problems) = NewestVerdicts::read(&runs, |header| {
-                    header.workspace == workspace.root && header.purpose.gives_verdicts()
+                    header.workspace == workspace.root && header.purpose.is_about_cells()
                 });
                 reads::follow_renames(&mut board, &workspace, &renames);
                 // A bound or a vote rule may have changed since the run.

@@ -5,6 +5,7 @@
 use serde_json::Value;
 
 use super::document::{DocumentPiece, PieceKind, TranscriptDocument};
+use crate::judge::{ClaimFinding, ClaimKind, ClaimPlace, SearchedResponse, VerdictClaim};
 
 /// The number of the agent's calls that are compared, newest first, so that a huge transcript does not block keys.
 const MAX_COMPARED_CALLS: usize = 500;
@@ -12,6 +13,10 @@ const MAX_COMPARED_CALLS: usize = 500;
 const MAX_COMPARED_BYTES: usize = 256 << 10;
 /// The largest number of compared fields.
 const MAX_FIELDS: usize = 400;
+/// The largest number of fields of one response that the verdict lists. The step of the response compares all of them.
+const MAX_LISTED_FIELDS: usize = 5;
+/// The longest value of a field that the verdict lists in full, in characters.
+const MAX_VALUE_CHARS: usize = 40;
 /// The fewest letters and digits of an argument that identifies a thing.
 const MIN_ARGUMENT_LEN: usize = 3;
 
@@ -88,6 +93,40 @@ pub(crate) fn compare_with_agent(
         result: result.to_owned(),
         fields: compare_fields(response, result),
     })
+}
+
+/// Returns the fields of a response that have another value in the response to the agent's similar call.
+pub(crate) fn list_differing_fields(
+    found: &AgentComparison,
+    response: &SearchedResponse<'_>,
+) -> Vec<VerdictClaim> {
+    let differing = found.fields.iter().filter(|field| field.differs());
+    let claims = differing.filter_map(|field| {
+        let (judge, agent) = field.judge.as_ref().zip(field.agent.as_ref())?;
+        Some(VerdictClaim {
+            text: format!("{} {}", field.name, shorten_value(judge)),
+            kind: ClaimKind::Field,
+            cited: None,
+            places: vec![ClaimPlace::Response {
+                position: response.position,
+                number: response.number,
+                range: 0..0,
+            }],
+            finding: ClaimFinding::AgentDiffers,
+            agent: Some((shorten_value(agent), found.message)),
+        })
+    });
+    claims.take(MAX_LISTED_FIELDS).collect()
+}
+
+/// Cuts a long value, and puts it on one line.
+fn shorten_value(value: &str) -> String {
+    let words: Vec<&str> = value.split_whitespace().collect();
+    let line = words.join(" ");
+    match line.char_indices().nth(MAX_VALUE_CHARS) {
+        Some((at, _)) => format!("{}…", &line[..at]),
+        None => line,
+    }
 }
 
 fn is_paired_result(piece: &DocumentPiece) -> bool {
@@ -264,6 +303,40 @@ fn list_fields(text: &str) -> Option<Vec<(String, String)>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn fields_with_other_values_than_the_agent_got_are_listed() {
+        let field = |name: &str, judge: &str, agent: &str| ComparedField {
+            name: name.to_owned(),
+            agent_name: None,
+            judge: Some(judge.to_owned()),
+            agent: Some(agent.to_owned()),
+        };
+        let found = AgentComparison {
+            message: 2,
+            piece: 0,
+            call: String::new(),
+            result: String::new(),
+            fields: vec![
+                field("city", "Cork", "Cork"),
+                field("total", "190.25", "195.25"),
+            ],
+        };
+        let response = SearchedResponse {
+            position: crate::event::CallPosition { turn: 0, call: 0 },
+            number: Some(1),
+            text: "",
+        };
+        let claims = list_differing_fields(&found, &response);
+        let listed: Vec<String> = claims
+            .iter()
+            .map(|claim| format!("{}: {}", claim.text, claim.describe_finding()))
+            .collect();
+        assert_eq!(
+            listed,
+            ["total 190.25: fetch 1, but the agent got 195.25 in message 2"]
+        );
+    }
 
     fn document(calls: &[(&str, &str)]) -> TranscriptDocument {
         let mut doc = TranscriptDocument::default();

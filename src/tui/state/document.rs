@@ -11,6 +11,7 @@ use super::finding_marks::FindingMarks;
 use super::metadata_text;
 use super::piece_range::PieceRange;
 use crate::handlers::{JudgedPart, TranscriptSpan};
+use crate::judge::SearchedMessage;
 use crate::model::{MessageRole, Transcript, TranscriptMessage, TranscriptPart, TranscriptRef};
 use crate::tui::widget::flow::ScrollState;
 
@@ -148,6 +149,18 @@ impl TranscriptDocument {
     /// Returns the text of a piece.
     pub(crate) fn text_of(&self, piece: &DocumentPiece) -> &str {
         self.text.get(piece.range.clone()).unwrap_or_default()
+    }
+
+    /// Returns the texts of all messages, for a search.
+    pub(crate) fn message_texts(&self) -> impl Iterator<Item = SearchedMessage<'_>> + Clone {
+        let pieces = self.pieces.iter().enumerate();
+        // The facts above the first message belong to no message.
+        let pieces = pieces.filter(|(_, piece)| piece.message != u32::MAX);
+        pieces.map(move |(at, piece)| SearchedMessage {
+            number: piece.message,
+            piece: at,
+            text: self.text_of(piece),
+        })
     }
 
     /// Returns the pieces that a check reads, or nothing if it reads the whole transcript. `message` is the message of
@@ -489,38 +502,6 @@ impl CallResultPairs {
         }
         joined
     }
-}
-
-/// Finds a quote in a text. White space may differ, as in the check of citations.
-pub(crate) fn find_quote(text: &str, quote: &str) -> Option<Range<usize>> {
-    let mut words = quote.split_whitespace();
-    let first = words.next()?;
-    let words: Vec<&str> = words.collect();
-    let finder = memchr::memmem::Finder::new(first);
-    let mut from = 0;
-    // Overlapping matches count too: `aa b` occurs in `aaa b`.
-    while let Some(at) = finder.find(text.as_bytes().get(from..)?) {
-        let begin = from + at;
-        if let Some(end) = match_following_words(text, begin + first.len(), &words) {
-            return Some(begin..end);
-        }
-        from = begin + 1;
-    }
-    None
-}
-
-/// Returns the end of the words that follow a position, separated by white space.
-fn match_following_words(text: &str, mut end: usize, words: &[&str]) -> Option<usize> {
-    for word in words {
-        // `get` returns None at the end of the text or inside a character.
-        let rest = text.get(end..)?;
-        let gap = rest.len() - rest.trim_start().len();
-        if gap == 0 || !rest[gap..].starts_with(word) {
-            return None;
-        }
-        end += gap + word.len();
-    }
-    Some(end)
 }
 
 #[cfg(test)]

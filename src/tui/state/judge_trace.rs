@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use super::cells::{RowId, SlotId};
 use super::readable_request::{ReadableRequest, RequestKey};
-use crate::event::{AttemptState, CallState, CellState, RunHeader, TurnState};
+use crate::event::{AttemptState, CellState, RunHeader, TurnState};
+pub(crate) use crate::event::{CallPosition, find_fetch, number_fetch};
 use crate::model::{CellIx, CellName, Digest, RunId, SUBMIT_VERDICT, TranscriptRef};
 use crate::tui::widget::flow::ScrollState;
 
@@ -105,15 +106,6 @@ pub(crate) enum LastShownCall {
     Streaming { turn: usize },
     /// A call that the turn listed.
     Listed(CallPosition),
-}
-
-/// The position of a tool call in a trace.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct CallPosition {
-    /// The index of the turn.
-    pub(crate) turn: usize,
-    /// The index of the call in the turn.
-    pub(crate) call: usize,
 }
 
 /// The loading state of a recorded cell.
@@ -284,43 +276,4 @@ pub(crate) fn find_streaming_call<'a>(
     // Once the reply is complete, its calls are listed and the stream is not needed.
     let is_streaming = turn.finished.is_none() && turn.calls.is_empty() && !attempt.args.is_empty();
     (is_streaming && find_shown_turn(trace, turns) == Some(last)).then_some((last, attempt))
-}
-
-/// Returns the call that a judge cites as `fetch N`: the N-th tool response without an error.
-pub(crate) fn find_fetch(turns: &[TurnState], number: usize) -> Option<CallPosition> {
-    let mut count = 0;
-    for (turn, state) in turns.iter().enumerate() {
-        for (call, call_state) in state.calls.iter().enumerate() {
-            // Citations count only responses without an error, as the prompt explains to the judge.
-            if is_cited_as_fetch(call_state) {
-                count += 1;
-                if count == number {
-                    return Some(CallPosition { turn, call });
-                }
-            }
-        }
-    }
-    None
-}
-
-fn is_cited_as_fetch(call: &CallState) -> bool {
-    call.name != SUBMIT_VERDICT
-        && call
-            .finished
-            .as_ref()
-            .is_some_and(|finished| !finished.response.is_error)
-}
-
-/// Returns the number by which a judge cites a tool response.
-pub(crate) fn number_fetch(turns: &[TurnState], position: CallPosition) -> Option<usize> {
-    let CallPosition { turn, call } = position;
-    let call_state = turns.get(turn)?.calls.get(call)?;
-    is_cited_as_fetch(call_state).then(|| {
-        let before = turns[..turn].iter().flat_map(|t| &t.calls);
-        // Citations count from 1.
-        1 + before
-            .chain(&turns[turn].calls[..call])
-            .filter(|c| is_cited_as_fetch(c))
-            .count()
-    })
 }

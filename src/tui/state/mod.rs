@@ -39,7 +39,6 @@ pub(crate) mod tour;
 pub(crate) mod trace_screen;
 pub(crate) mod transcript_source;
 pub(crate) mod variants;
-pub(crate) mod verdict_claims;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

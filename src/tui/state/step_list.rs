@@ -9,8 +9,8 @@ use super::pane::Pane;
 use super::readable_request::ReadableRequest;
 use super::shown_cell::{ShownCell, TraceAvailability, hides_verdict, resolve_shown_cell};
 use super::trace_screen::TraceScreen;
-use super::verdict_claims::ClaimPlace;
 use crate::event::{CellPhase, GatePoint, StepId, StepPart, TraceStep, list_trace_steps};
+use crate::judge::ClaimPlace;
 use crate::model::{CallIx, TurnIx};
 
 /// A row of the list of steps.
@@ -118,16 +118,14 @@ pub(crate) fn next_other_slot(shown: &ShownCell<'_>, slot: u16, from: Option<u16
     }
 }
 
-impl ClaimPlace {
-    /// Returns the step that shows the place, if it is a tool response.
-    pub(crate) fn step(&self) -> Option<StepId> {
-        match self {
-            Self::Response { position, .. } => Some(StepId {
-                turn: TurnIx(u16::try_from(position.turn).ok()?),
-                part: StepPart::Response(CallIx::from_position(position.call)),
-            }),
-            Self::Message { .. } | Self::Rubric => None,
-        }
+/// Returns the step that shows the place of a claim, if it is a tool response.
+pub(crate) fn find_step_of_claim(place: &ClaimPlace) -> Option<StepId> {
+    match place {
+        ClaimPlace::Response { position, .. } => Some(StepId {
+            turn: TurnIx(u16::try_from(position.turn).ok()?),
+            part: StepPart::Response(CallIx::from_position(position.call)),
+        }),
+        ClaimPlace::Message { .. } | ClaimPlace::Rubric => None,
     }
 }
 

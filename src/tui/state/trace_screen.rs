@@ -10,8 +10,8 @@ use super::cells::SlotId;
 use super::follow_ups::FollowUps;
 use super::judge_trace::{CallPosition, RecordedCellState, RequestState};
 use super::readable_request::ReadableRequest;
-use super::verdict_claims::VerdictClaim;
 use crate::event::{StepId, StepPart, TraceStep};
+use crate::judge::VerdictClaim;
 use crate::model::RunId;
 use crate::tui::widget::flow::ScrollState;
 

@@ -256,25 +256,7 @@ fn newest_edit_is_shown_after_a_restart() {
     let (_, mended) = rubric(&app);
     app.save(BEAMLINE, &mended).settle();
     let flips = app.event_loop.app.live_session.cells.total.flipped;
-    // The next session has the same data directory.
-    let env = app.env();
-    let workspace = crate::workspace::load(
-        &app.root,
-        &env,
-        &crate::handlers::EvalTypeRegistry::builtin(),
-    )
-    .expect("it loads");
-    let place = crate::tui::state::OpenedItem::Workspace(std::sync::Arc::new(workspace));
-    let again = tempfile::tempdir().expect("a folder");
-    let size = ratatui::layout::Size::new(120, 40);
-    let mut next = TestWorkbench::on(
-        place,
-        size,
-        None,
-        (env, again, app.root.clone()),
-        Vec::new(),
-    );
-    next.settle();
+    let next = app.reopen();
     assert_eq!(
         summary(&next),
         "the last edit, beamline.yaml: 3 flips, all 3 towards your labels"

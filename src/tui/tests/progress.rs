@@ -59,6 +59,7 @@ fn state(min: f64, eval: &str, name: &dyn Fn(usize) -> String) -> State {
         }]),
         slots: Box::default(),
         failed_rerun: None,
+        edited: false,
     });
     State {
         header: Arc::new(header),

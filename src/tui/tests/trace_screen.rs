@@ -14,7 +14,7 @@ use crate::tui::msg::{MouseAction, MouseInput, Msg};
 use crate::tui::state::judge_trace::{StepSelection, find_shown_call, find_shown_turn};
 use crate::tui::state::pane::Pane;
 use crate::tui::state::shown_cell::resolve_shown_cell;
-use crate::tui::state::step_list::StepList;
+use crate::tui::state::step_list::{StepList, find_step_of_claim};
 use crate::tui::testing::TestWorkbench;
 use crate::tui::update::update;
 
@@ -185,8 +185,8 @@ fn citation_key_goes_from_claim_to_place() {
         let at = screen.selected_claim.expect("a claim");
         assert_eq!(screen.claims.claims[at].text, claim.text);
         match claim.places.first() {
-            Some(place) if place.step().is_some() => {
-                assert_eq!(screen.selected, place.step());
+            Some(place) if find_step_of_claim(place).is_some() => {
+                assert_eq!(screen.selected, find_step_of_claim(place));
             }
             Some(_) | None => {}
         }
@@ -263,15 +263,7 @@ fn trace_is_compared_with_the_one_before_the_edit() {
     app.keys("1 enter d").settle();
     assert!(app.screen().contains("before the edit"), "{}", app.screen());
     // The next session has the pair from the history.
-    let env = app.env();
-    let registry = crate::handlers::EvalTypeRegistry::builtin();
-    let workspace = crate::workspace::load(&app.root, &env, &registry).expect("it loads");
-    let place = crate::tui::state::OpenedItem::Workspace(std::sync::Arc::new(workspace));
-    let again = tempfile::tempdir().expect("a folder");
-    let size = ratatui::layout::Size::new(120, 40);
-    let place_of_next = (env, again, app.root.clone());
-    let mut next = TestWorkbench::on(place, size, None, place_of_next, Vec::new());
-    next.settle();
+    let mut next = app.reopen();
     point(&mut next, "t/r/tone");
     next.keys("1 enter d").settle();
     let screen = next.screen();

@@ -210,19 +210,78 @@ fn page_that_did_not_load_is_fetched_again_in_three_keys() {
     }
     // A branch of the branch is one level deeper.
     let screen = Wish::new(&mut app).finish("b");
-    let indent = |number: &str| {
-        let line = screen
-            .lines()
-            .find(|line| line.contains(&format!("{number} wire ✗")));
-        let line = line.unwrap_or_else(|| panic!("{number}\n{screen}"));
-        // A column, because the lines have marks of several bytes.
-        line.split(number)
-            .next()
-            .map(|before| before.chars().count())
-    };
-    assert!(indent("#2") > indent("#1"), "{screen}");
-    assert!(indent("#3") > indent("#2"), "{screen}");
+    assert!(indent(&screen, "#2") > indent(&screen, "#1"), "{screen}");
+    assert!(indent(&screen, "#3") > indent(&screen, "#2"), "{screen}");
     assert_eq!(outcome(&app, CELL), Some(Outcome::Fail));
+}
+
+/// Returns the words of the pane at the right, without line breaks.
+fn details(screen: &str) -> String {
+    let lines = screen.lines().filter_map(|line| line.rsplit('│').nth(1));
+    let words: Vec<&str> = lines.flat_map(str::split_whitespace).collect();
+    words.join(" ")
+}
+
+/// Returns the column of a cell in the verdict's list of cells.
+fn indent(screen: &str, number: &str) -> usize {
+    let line = screen
+        .lines()
+        .find(|line| line.contains(&format!("{number} wire ✗")));
+    let line = line.unwrap_or_else(|| panic!("{number}\n{screen}"));
+    // A column, because the lines have marks of several bytes.
+    let before = line.split(number).next().unwrap_or_default();
+    before.chars().count()
+}
+
+#[test]
+fn family_of_a_cell_is_shown_after_a_restart() {
+    let mut app = opened(|n| n == 0);
+    // A branch, a branch of it, and a second opinion.
+    app.keys("b").settle();
+    app.keys("b").settle();
+    app.keys("J").settle();
+    app.keys("enter").settle();
+    let before = row(&app).second_opinions.clone();
+    assert_eq!(before.len(), 3, "{}", last_notice(&app));
+
+    let mut next = app.reopen();
+    point(&mut next, CELL);
+    next.keys("1 enter").settle();
+    let screen = next.screen();
+    assert!(indent(&screen, "#2") > indent(&screen, "#1"), "{screen}");
+    assert!(indent(&screen, "#3") > indent(&screen, "#2"), "{screen}");
+    assert_eq!(outcome(&next, CELL), Some(Outcome::Fail), "{screen}");
+    let restored = &row(&next).second_opinions;
+    let facts = |slots: &[crate::tui::state::cells::RowSlot]| -> Vec<String> {
+        let facts = slots.iter().map(|slot| {
+            format!(
+                "{:?} {:?} {:?} {}",
+                slot.branch, slot.state, slot.repeat, slot.by_human
+            )
+        });
+        facts.collect()
+    };
+    assert_eq!(facts(restored), facts(&before));
+    // Parent and branch, side by side.
+    next.keys("d").settle();
+    let screen = next.screen();
+    assert!(screen.contains(", branch from 1.response.1"), "{screen}");
+    // The replay of a branch names the trace that it continues.
+    next.keys("esc");
+    let slots: Vec<u16> = row(&next).all_slots().map(|(at, _)| at).collect();
+    next.event_loop.app.live_session.trace_panes.slot = slots[1];
+    next.keys("v").settle();
+    next.keys("C").settle();
+    assert!(next.event_loop.app.replay.is_some(), "{}", next.screen());
+    let branch = before[0].branch.as_ref().expect("a branch");
+    let origin = format!("of run {}", branch.run.letters());
+    let screen = next.screen();
+    assert!(details(&screen).contains(&origin), "{origin}: {screen}");
+    next.keys("esc esc").settle();
+    // Another read of the recordings, after a save, adds nothing twice.
+    next.save("r.yaml", &RUBRIC.replace("kind", "kind, min_score: 0.5"));
+    next.settle();
+    assert_eq!(facts(&row(&next).second_opinions), facts(&before));
 }
 
 #[test]
@@ -234,7 +293,8 @@ fn branch_continues_with_another_judge_or_model() {
     let header = newest_header(&app.event_loop.app).expect("a branch");
     let judge = &header.judges[0].config;
     assert_eq!((judge.name.as_str(), judge.model.as_str()), ("second", "m"));
-    assert!(header.branch_point().is_some());
+    let point = header.branch_point().expect("a branch");
+    assert!(point.describe().ends_with(", judge second"), "{point:?}");
     app.keys("J").settle();
     app.keys("m");
     assert!(
@@ -245,6 +305,12 @@ fn branch_continues_with_another_judge_or_model() {
     app.type_in("2").keys("enter").settle();
     let header = newest_header(&app.event_loop.app).expect("a branch");
     assert_eq!(header.judges[0].config.model, "m2");
+    let point = header.branch_point().expect("a branch");
+    assert!(point.describe().contains(", model m2"), "{point:?}");
+    // The tree of branches names both.
+    app.keys("G").settle();
+    let screen = app.screen();
+    assert!(details(&screen).contains(", judge second"), "{screen}");
     assert_eq!(row(&app).second_opinions.len(), 2);
     // The original stays.
     assert_eq!(outcome(&app, CELL), Some(Outcome::Fail));

@@ -517,6 +517,10 @@ fn summarize_run(run: &TrackedRun, glyphs: &Glyphs, blind: bool) -> String {
     if totals.pending > 0 {
         parts.insert(2, format!("{} not judged", totals.pending));
     }
+    let edited = run.state.cells.iter().filter(|cell| cell.by_human).count();
+    if edited > 0 {
+        parts.push(format!("{edited} edited by hand"));
+    }
     // Recordings of older versions have a total instead of a bill.
     let bill = totals.bill.unwrap_or(Cost {
         usd: totals.cost_usd.unwrap_or(0.0),

@@ -9,6 +9,7 @@ use super::notices::push_info;
 use super::panes;
 use super::step_edits;
 use crate::event::{StepId, StepPart, TraceStep};
+use crate::judge::{ClaimFinding, ClaimPlace, SearchedResponse, SearchedTexts, collect_claims};
 use crate::model::{RawJson, SUBMIT_VERDICT, TurnIx};
 use crate::tui::command::UiCommand;
 use crate::tui::content::trace_pair::{
@@ -17,20 +18,17 @@ use crate::tui::content::trace_pair::{
 use crate::tui::content::{self, tool_response::loaded_response};
 use crate::tui::effect::Effect;
 use crate::tui::state::App;
-use crate::tui::state::agent_comparison::compare_with_agent;
+use crate::tui::state::agent_comparison::{compare_with_agent, list_differing_fields};
 use crate::tui::state::cells::SlotId;
 use crate::tui::state::judge_trace::{
     CallPosition, RequestState, ResponseQuote, StepSelection, StripStep, list_steps, number_fetch,
 };
 use crate::tui::state::pane::Pane;
+use crate::tui::state::piece_range::PieceRange;
 use crate::tui::state::readable_request::RequestKey;
 use crate::tui::state::shown_cell::{hides_verdict, resolve_shown_cell};
-use crate::tui::state::step_list::{StepList, StepRow, next_other_slot};
+use crate::tui::state::step_list::{StepList, StepRow, find_step_of_claim, next_other_slot};
 use crate::tui::state::trace_screen::{AgentSearch, ClaimsKey, DETAIL_LEVELS, FoundClaims};
-use crate::tui::state::verdict_claims::{
-    ClaimFinding, ClaimPlace, SearchedResponse, SearchedTexts, collect_claims,
-    list_differing_fields,
-};
 use crate::tui::widget::flow::{BlockPosition, ScrollState};
 
 /// `enter` on a judged cell: opens the screen.
@@ -340,14 +338,18 @@ fn go_to_next_claim(app: &mut App) -> Vec<Effect> {
         Some(place) if claim.finding == ClaimFinding::AgentDiffers => {
             show_details(app);
             app.session_mut().trace_panes.shows_raw = false;
-            if let Some(step) = place.step() {
+            if let Some(step) = find_step_of_claim(place) {
                 select_step(app, step);
                 reveal_claim(app, at);
             }
             app.session_mut().trace_panes.selected_quote = None;
         }
-        Some(ClaimPlace::Message { range, .. }) => {
-            focus::show_transcript_range(app, range.clone());
+        Some(ClaimPlace::Message { piece, range, .. }) => {
+            let range = PieceRange {
+                piece: *piece,
+                range: range.clone(),
+            };
+            focus::show_transcript_range(app, range);
         }
         Some(
             place @ ClaimPlace::Response {
@@ -359,7 +361,7 @@ fn go_to_next_claim(app: &mut App) -> Vec<Effect> {
                 range: range.clone(),
             };
             show_details(app);
-            if let Some(step) = place.step() {
+            if let Some(step) = find_step_of_claim(place) {
                 select_step(app, step);
                 reveal_claim(app, at);
             }
@@ -635,12 +637,14 @@ fn find_claims(app: &mut App) {
     if screen.claims.key.as_ref() == Some(&key) {
         return;
     }
-    let texts = SearchedTexts {
-        document: document.map(|doc| &**doc),
-        responses: &responses,
-        rubric: &rubric,
-    };
-    let mut claims = collect_claims(verdict, &texts);
+    let mut claims = collect_claims(
+        verdict,
+        &SearchedTexts {
+            messages: document.into_iter().flat_map(|doc| doc.message_texts()),
+            responses: &responses,
+            rubric: &rubric,
+        },
+    );
     if let Some(document) = document {
         for (response, call) in responses.iter().zip(calls) {
             let arguments = call.canonical.as_ref().map(RawJson::get);

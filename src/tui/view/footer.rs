@@ -10,6 +10,7 @@ use crate::tui::command::{self, COMMANDS, CommandScope, CommandSpec, UiCommand};
 use crate::tui::state::edit_report;
 use crate::tui::state::notices::NoticeLevel;
 use crate::tui::state::pane::{Pane, ScreenLayout};
+use crate::tui::state::pauses::EditTarget;
 use crate::tui::state::review::ReviewText;
 use crate::tui::state::shown_cell;
 use crate::tui::state::{App, FooterInput};
@@ -124,7 +125,16 @@ fn enter_verb(typing: &FooterInput) -> &'static str {
         FooterInput::Review {
             purpose: ReviewText::AskJudge,
             ..
-        } => "asks",
+        }
+        | FooterInput::FollowUp { .. } => "asks",
+        FooterInput::StepEdit {
+            target: EditTarget::Branch(_),
+            ..
+        } => "branches",
+        FooterInput::StepEdit {
+            target: EditTarget::Pause(_),
+            ..
+        } => "continues",
         FooterInput::Review {
             purpose: ReviewText::EvalRubric,
             ..

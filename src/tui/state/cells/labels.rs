@@ -109,8 +109,11 @@ impl CellsRow {
         self.decision.as_ref().filter(|_| !self.hidden)
     }
 
-    /// Returns true if verdict and label are equal; `None` if one of them is missing.
+    /// Returns true if verdict and label are equal; `None` if one of them is missing, or if a person edited the verdict.
     pub(crate) fn agrees_with_label(&self) -> Option<bool> {
+        if self.is_edited() {
+            return None;
+        }
         let passed = self.visible_decision()?.outcome.passed()?;
         Some(self.label?.passed()? == passed)
     }

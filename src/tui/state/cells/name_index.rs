@@ -474,6 +474,17 @@ impl CellsState {
         }
     }
 
+    /// Returns the hashes of the row's eval and transcript as they are now.
+    pub(super) fn current_inputs(&self, row: &CellsRow) -> VerdictInputs {
+        let known = &self.name_index;
+        let at = |hashes: &[u64], at: u32| hashes.get(at as usize).copied().unwrap_or_default();
+        VerdictInputs {
+            eval: at(&known.eval_hashes, row.eval),
+            transcript: at(&known.transcript_hashes, row.transcript),
+            ..VerdictInputs::default()
+        }
+    }
+
     fn compute_staleness(&self, row: &CellsRow) -> Option<StaleReason> {
         let known = &self.name_index;
         let at = |hashes: &[u64], at: u32| hashes.get(at as usize).copied();

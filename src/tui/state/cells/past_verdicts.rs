@@ -1,4 +1,5 @@
-//! The newest verdicts of past runs, for every row that no run of this session touched.
+//! The newest verdicts of past runs, for every row that no run of this session touched. Next to them are the earlier results
+//! that decide nothing: second opinions, branches and edited judge traces.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -8,7 +9,10 @@ use super::RunCellIx;
 use super::name_index::hash_digest;
 use super::run_cells::to_flip_side;
 use super::votes::compute_decision;
-use super::{CellsState, DecisionRule, FailedRerun, RowId, RowSlot, RowSlotState, VerdictInputs};
+use super::{
+    BranchOrigin, CellsState, DecisionRule, FailedRerun, RowId, RowSlot, RowSlotState,
+    VerdictInputs,
+};
 use crate::model::{CellName, CellVote, RunId};
 use crate::record::{NewestVerdicts, RecordedResult};
 
@@ -100,7 +104,61 @@ impl CellsState {
                 });
             }
         }
+        self.add_extra_results(&mut past, id);
         self.past_verdicts = Some(past);
+    }
+
+    /// Adds the earlier results that decide nothing and are about the same eval and transcript as the row.
+    fn add_extra_results(&mut self, past: &mut PastVerdicts, id: RowId) {
+        let board = Arc::clone(&past.newest);
+        if !board.has_extra_results() {
+            return;
+        }
+        let mut name = String::new();
+        self.write_cell_name(&mut name, id, None, None);
+        // A branch comes after the trace that it continues.
+        for extra in board.extra_results(&name).iter().rev() {
+            let digest = extra.result.judge.as_deref();
+            let judge = extra.judge.as_deref().zip(digest);
+            let judge = judge.map(|(name, digest)| self.find_or_add_judge(name, digest));
+            let slot = RowSlot {
+                by_human: extra.by_human,
+                branch: extra.branch.as_ref().map(|branch| {
+                    Arc::new(BranchOrigin {
+                        run: branch.parent.clone(),
+                        point: branch.point.describe(),
+                    })
+                }),
+                ..self.build_past_slot(past, judge, extra.repeat, Some(&extra.result))
+            };
+            if self.is_extra_slot(id, &slot) {
+                let is_kept = !extra.is_second_opinion();
+                self.update_row(id, |row| row.put_second_opinion(slot, is_kept));
+            }
+        }
+    }
+
+    /// Returns true if a row lacks an earlier result that is about its eval and transcript and that decides nothing.
+    fn is_extra_slot(&self, id: RowId, slot: &RowSlot) -> bool {
+        let Some(row) = self.row(id) else {
+            return false;
+        };
+        let mut judged = row.slots.iter().filter(|slot| slot.run_cell.is_some());
+        let subject = judged.next().map(|slot| slot.inputs);
+        let subject = subject.unwrap_or_else(|| self.current_inputs(row));
+        let is_listed = |other: &RowSlot| {
+            let is_same_opinion = other.is_opinion()
+                && slot.is_opinion()
+                && (other.judge, other.repeat) == (slot.judge, slot.repeat);
+            other.run_cell == slot.run_cell || is_same_opinion
+        };
+        slot.inputs.has_same_subject(subject)
+            && (!slot.is_opinion() || self.gives_second_opinion(row, slot.judge, slot.repeat))
+            && !row
+                .slots
+                .iter()
+                .any(|other| other.run_cell == slot.run_cell)
+            && !row.second_opinions.iter().any(is_listed)
     }
 
     /// Returns the past results of a row.
@@ -289,7 +347,7 @@ impl CellsState {
             },
             used_tools: cell.used_tools,
             duration: cell.duration,
-            // The history has no edited verdicts.
+            // Only the results that decide nothing are edited ones and branches.
             by_human: false,
             branch: None,
             inputs: VerdictInputs {

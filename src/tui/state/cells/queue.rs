@@ -104,7 +104,7 @@ impl CellsState {
             .collect()
     }
 
-    /// Returns the decisions of an eval for its figures. A stale verdict is in no figure.
+    /// Returns the decisions of an eval for its figures. A stale or edited verdict is in no figure.
     /// `reference` is the eval that code decides and that this one names.
     pub(crate) fn figure_decisions(
         &self,
@@ -115,13 +115,14 @@ impl CellsState {
         let rows = self.labellable_rows(eval).into_iter();
         let decisions = rows.map(|(id, row)| {
             let is_stale = !matches!(row.stale, None | Some(StaleReason::Origin));
-            let decision = row.decision.as_ref().filter(|_| !is_stale);
+            let is_left_out = is_stale || row.is_edited();
+            let decision = row.decision.as_ref().filter(|_| !is_left_out);
             let named = slot_verdicts(row).map(|(judge, repeat, passed)| {
                 let judge = judge.and_then(|judge| self.judges.get(judge as usize));
                 let judge = judge.map_or("", |judge| judge.name.as_str());
                 (name_judge(judge, repeat), passed)
             });
-            let judges = if row.slots.len() > 1 && !is_stale {
+            let judges = if row.slots.len() > 1 && !is_left_out {
                 named.collect()
             } else {
                 Vec::new()
@@ -153,7 +154,11 @@ impl CellsState {
                         message: row.message,
                     })
                 }),
-                repeats: if is_stale { None } else { self.repeats_of(row) },
+                repeats: if is_left_out {
+                    None
+                } else {
+                    self.repeats_of(row)
+                },
             }
         });
         decisions.collect()

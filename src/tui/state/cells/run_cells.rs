@@ -86,14 +86,12 @@ impl CellsState {
             let judge = key
                 .judge
                 .and_then(|judge| names.judges.get(judge as usize).copied());
-            // A member of a panel that is called alone gives a second opinion and no vote.
-            let panel = self.decision_rule(row).panel.is_some();
             let is_second_opinion = names.measures_noise
                 || names.is_branch
                 || names.second_opinion
-                    && self.row(row).is_some_and(|row| {
-                        panel || row.has_other_judge(judge) || row.is_extra_repeat(key.repeat)
-                    });
+                    && self
+                        .row(row)
+                        .is_some_and(|row| self.gives_second_opinion(row, judge, key.repeat));
             // A newer run planned the row, so this run's result would be outdated.
             if !is_second_opinion
                 && self

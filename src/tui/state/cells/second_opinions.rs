@@ -6,7 +6,7 @@
 
 use super::name_index::VerdictInputs;
 use super::votes::compute_decision;
-use super::{CellsRow, DecisionRule, RowBeforeRun, RowSlot, RowSlotState};
+use super::{CellsRow, CellsState, DecisionRule, RowBeforeRun, RowSlot, RowSlotState};
 
 /// The number of a row's first second opinion.
 const FIRST_SECOND_OPINION: u16 = 1 << 15;
@@ -26,7 +26,34 @@ pub(super) const fn is_second_opinion_slot(at: u16) -> bool {
     at >= FIRST_SECOND_OPINION
 }
 
+impl RowSlot {
+    /// Returns true for an unchanged verdict: neither a branch nor one that a person edited.
+    pub(super) fn is_opinion(&self) -> bool {
+        self.branch.is_none() && !self.by_human
+    }
+}
+
+impl CellsState {
+    /// Returns true if the verdict of a judge that the user asked gives no vote.
+    pub(super) fn gives_second_opinion(
+        &self,
+        row: &CellsRow,
+        judge: Option<u32>,
+        repeat: Option<u32>,
+    ) -> bool {
+        let eval = self.evals.get(row.eval as usize);
+        // A member of a panel that is called alone gives a second opinion and no vote.
+        let is_panel = eval.is_some_and(|eval| eval.decision_rule.panel.is_some());
+        is_panel || row.has_other_judge(judge) || row.is_extra_repeat(repeat)
+    }
+}
+
 impl CellsRow {
+    /// Returns true if the decision rests on a verdict that a person edited.
+    pub(super) fn is_edited(&self) -> bool {
+        self.slots.iter().any(|slot| slot.by_human)
+    }
+
     /// Returns a cell of the row by its slot number.
     pub(crate) fn slot(&self, at: u16) -> Option<&RowSlot> {
         match at.checked_sub(FIRST_SECOND_OPINION) {
@@ -119,8 +146,7 @@ impl CellsRow {
     /// nothing, and nothing replaces a branch or an edited trace.
     pub(super) fn put_second_opinion(&mut self, slot: RowSlot, is_branch: bool) -> Option<u16> {
         let same = |old: &RowSlot| {
-            let is_opinion = old.branch.is_none() && !old.by_human;
-            is_opinion && (old.judge, old.repeat) == (slot.judge, slot.repeat)
+            old.is_opinion() && (old.judge, old.repeat) == (slot.judge, slot.repeat)
         };
         let at = self.second_opinions.iter().position(same);
         let at = at.filter(|_| !is_branch);
@@ -142,8 +168,7 @@ impl CellsRow {
     ) -> Result<u16, Box<RowBeforeRun>> {
         let first = u16::try_from(self.second_opinions.len()).ok();
         let first = first.and_then(|at| FIRST_SECOND_OPINION.checked_add(at));
-        let is_edited = self.slots.iter().any(|slot| slot.by_human);
-        let (true, Some(first)) = (is_edited, first) else {
+        let (true, Some(first)) = (self.is_edited(), first) else {
             return Err(before);
         };
         let edited = std::mem::replace(&mut self.slots, before.slots.clone());
@@ -197,7 +222,7 @@ impl CellsRow {
 #[cfg(test)]
 mod tests {
     use super::super::tests::{board, digest, header, keys, outline, outlined, row, transcript};
-    use super::super::{CellsState, RunIndexMap, SlotId};
+    use super::super::{RunIndexMap, SlotId};
     use super::*;
     use crate::model::{CellIx, CellResult, Outcome, RunId};
 

@@ -1,4 +1,5 @@
 use super::*;
+use crate::judge::find_quote;
 use crate::model::{ToolCall, ToolResult};
 
 fn call(id: &str) -> TranscriptPart<'static> {

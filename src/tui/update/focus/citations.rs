@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use super::finding_marks::go_to_judged_text;
 use super::{reveal_pane, scroll_into_view};
-use crate::judge::{CitedPlace, cited_place};
+use crate::judge::{CitedPlace, cited_place, find_quote};
 use crate::model::{Citation, make_visible};
 use crate::tui::content;
 use crate::tui::effect::Effect;
 use crate::tui::state::App;
-use crate::tui::state::document::{QuoteSource, QuotesKey, TranscriptDocument, find_quote};
+use crate::tui::state::document::{QuoteSource, QuotesKey, TranscriptDocument};
 use crate::tui::state::judge_trace::ResponseQuote;
 use crate::tui::state::judge_trace::{StepSelection, StripStep, find_fetch, list_steps};
 use crate::tui::state::notices::NoticeLevel;

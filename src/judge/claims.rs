@@ -1,15 +1,14 @@
-//! The quotes and numbers of a verdict, and the places where each occurs: messages, tool responses, the rubric.
+//! The quotes and numbers of a verdict, and the places where each occurs: messages, tool responses, the rubric. The screen
+//! and the printed judge trace show the same places.
 //!
-//! Pure. Does not read texts: `update/trace_screen.rs` collects them once per verdict.
+//! Pure. Does not read texts: callers collect them once per verdict.
 
 use std::ops::Range;
 
-use super::agent_comparison::AgentComparison;
-use super::document::{TranscriptDocument, find_quote};
-use super::judge_trace::CallPosition;
-use super::piece_range::PieceRange;
-use crate::judge::{CitedPlace, cited_place};
-use crate::model::Verdict;
+use super::citations::{CitationTarget, list_quotable_texts, parse_citation_target};
+use super::prompt_sections::{PromptSection, split_prompt};
+use crate::event::CallPosition;
+use crate::model::{Transcript, Verdict};
 
 /// The largest number of claims that are searched.
 const MAX_CLAIMS: usize = 40;
@@ -17,10 +16,6 @@ const MAX_CLAIMS: usize = 40;
 const MAX_PLACES: usize = 8;
 /// The number of bytes that are searched for all claims together, so that a huge transcript does not block keys.
 const MAX_SEARCHED_BYTES: usize = 8 << 20;
-/// The largest number of fields of one response that are listed. The step of the response compares all of them.
-const MAX_FIELDS: usize = 5;
-/// The longest value of a field that is shown in full, in characters.
-const MAX_VALUE_CHARS: usize = 40;
 /// The longest text that counts as a quote, in bytes.
 const MAX_QUOTE_BYTES: usize = 400;
 
@@ -72,7 +67,9 @@ pub(crate) enum ClaimPlace {
     Message {
         /// The number of the message, from 0.
         number: u32,
-        range: PieceRange,
+        /// The text: its [`SearchedMessage::piece`].
+        piece: usize,
+        range: Range<usize>,
     },
     /// A tool response of the judge.
     Response {
@@ -103,21 +100,31 @@ impl ClaimPlace {
         }
     }
 
-    fn is_cited(&self, cited: CitedPlace) -> bool {
+    fn is_cited(&self, cited: CitationTarget) -> bool {
         match (self, cited) {
-            (Self::Message { number, .. }, CitedPlace::Message(at)) => *number as usize == at,
-            (Self::Response { number, .. }, CitedPlace::Fetch(at)) => *number == Some(at),
-            (Self::Rubric, CitedPlace::Rubric) => true,
+            (Self::Message { number, .. }, CitationTarget::Message(at)) => *number as usize == at,
+            (Self::Response { number, .. }, CitationTarget::Fetch(at)) => *number == Some(at),
+            (Self::Rubric, CitationTarget::Rubric) => true,
             _ => false,
         }
     }
 }
 
 impl VerdictClaim {
+    /// Returns where a quote occurs that its source lacks: `found in message 6`. `None` if it occurs nowhere else.
+    pub(crate) fn describe_elsewhere(&self) -> Option<String> {
+        let is_elsewhere = self.finding == ClaimFinding::FoundElsewhere;
+        is_elsewhere.then(|| format!("found in {}", self.list_places()))
+    }
+
+    fn list_places(&self) -> String {
+        let places: Vec<String> = self.places.iter().map(ClaimPlace::describe).collect();
+        places.join(", ")
+    }
+
     /// Returns the finding in words: `cited message 4, found in message 6`.
     pub(crate) fn describe_finding(&self) -> String {
-        let places: Vec<String> = self.places.iter().map(ClaimPlace::describe).collect();
-        let places = places.join(", ");
+        let places = self.list_places();
         if let Some((value, message)) = &self.agent {
             return format!("{places}, but the agent got {value} in message {message}");
         }
@@ -140,6 +147,16 @@ impl VerdictClaim {
     }
 }
 
+/// A text of a message to search.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SearchedMessage<'a> {
+    /// The number of the message, from 0.
+    pub(crate) number: u32,
+    /// The number of the text in the transcript. A message can have several.
+    pub(crate) piece: usize,
+    pub(crate) text: &'a str,
+}
+
 /// A tool response to search.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SearchedResponse<'a> {
@@ -149,20 +166,52 @@ pub(crate) struct SearchedResponse<'a> {
 }
 
 /// The texts in which claims are searched.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct SearchedTexts<'a> {
-    pub(crate) document: Option<&'a TranscriptDocument>,
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SearchedTexts<'a, M> {
+    /// The texts of the messages, in order. Copied for each claim, so that a huge transcript needs no list.
+    pub(crate) messages: M,
     pub(crate) responses: &'a [SearchedResponse<'a>],
     /// The criteria and the scoring guide.
     pub(crate) rubric: &'a [&'a str],
 }
 
+/// Returns the texts of a transcript's messages, each with the number of its message.
+pub(crate) fn list_citable_texts(transcript: &Transcript<'_>) -> Vec<(u32, String)> {
+    let messages = (0..).zip(&transcript.messages);
+    let texts = messages.flat_map(|(number, message)| {
+        let texts = list_quotable_texts(message).into_iter();
+        texts.map(move |text| (number, text))
+    });
+    texts.collect()
+}
+
+/// Returns the criteria and the scoring guide in a request, as it was sent.
+pub(crate) fn list_rubric_texts(body: &str) -> Vec<String> {
+    let read = super::rules::explain_request_body(body)
+        .or_else(|| crate::provider::explain_request_body(body));
+    let items = read.into_iter().flat_map(|read| read.items);
+    let parts = items.flat_map(|item| item.parts);
+    let texts = parts.flat_map(|part| {
+        let sections = split_prompt(&part.text).into_iter();
+        let rubric = sections.filter(PromptSection::is_rubric);
+        let texts = rubric.map(|section| part.text[section.range].to_owned());
+        texts.collect::<Vec<_>>()
+    });
+    texts.collect()
+}
+
 /// Collects the claims of a verdict and finds them: the citations, then the quotes and numbers of the reasoning.
-pub(crate) fn collect_claims(verdict: &Verdict, texts: &SearchedTexts<'_>) -> Vec<VerdictClaim> {
+pub(crate) fn collect_claims<'a, M>(
+    verdict: &Verdict,
+    texts: &SearchedTexts<'a, M>,
+) -> Vec<VerdictClaim>
+where
+    M: Iterator<Item = SearchedMessage<'a>> + Clone,
+{
     let mut left = MAX_SEARCHED_BYTES;
     let mut claims: Vec<VerdictClaim> = Vec::new();
     for citation in verdict.citations.iter().take(MAX_CLAIMS) {
-        let cited = cited_place(&citation.source);
+        let cited = parse_citation_target(&citation.source);
         let (places, complete) =
             find_places(&citation.quote, ClaimKind::Quote, cited, texts, &mut left);
         let at_place = cited.is_some_and(|cited| places.iter().any(|one| one.is_cited(cited)));
@@ -209,40 +258,6 @@ pub(crate) fn collect_claims(verdict: &Verdict, texts: &SearchedTexts<'_>) -> Ve
         });
     }
     claims
-}
-
-/// Returns the fields of a response that have another value in the response to the agent's similar call.
-pub(crate) fn list_differing_fields(
-    found: &AgentComparison,
-    response: &SearchedResponse<'_>,
-) -> Vec<VerdictClaim> {
-    let differing = found.fields.iter().filter(|field| field.differs());
-    let claims = differing.filter_map(|field| {
-        let (judge, agent) = field.judge.as_ref().zip(field.agent.as_ref())?;
-        Some(VerdictClaim {
-            text: format!("{} {}", field.name, shorten_value(judge)),
-            kind: ClaimKind::Field,
-            cited: None,
-            places: vec![ClaimPlace::Response {
-                position: response.position,
-                number: response.number,
-                range: 0..0,
-            }],
-            finding: ClaimFinding::AgentDiffers,
-            agent: Some((shorten_value(agent), found.message)),
-        })
-    });
-    claims.take(MAX_FIELDS).collect()
-}
-
-/// Cuts a long value, and puts it on one line.
-fn shorten_value(value: &str) -> String {
-    let words: Vec<&str> = value.split_whitespace().collect();
-    let line = words.join(" ");
-    match line.char_indices().nth(MAX_VALUE_CHARS) {
-        Some((at, _)) => format!("{}…", &line[..at]),
-        None => line,
-    }
 }
 
 /// Returns the quotes and the numbers of a text, in order.
@@ -375,13 +390,16 @@ fn find_number(text: &str, number: &str) -> Option<Range<usize>> {
 }
 
 /// Returns the places of a claim, the cited one first, and true if all texts were searched.
-fn find_places(
+fn find_places<'a, M>(
     claim: &str,
     kind: ClaimKind,
-    cited: Option<CitedPlace>,
-    texts: &SearchedTexts<'_>,
+    cited: Option<CitationTarget>,
+    texts: &SearchedTexts<'a, M>,
     left: &mut usize,
-) -> (Vec<ClaimPlace>, bool) {
+) -> (Vec<ClaimPlace>, bool)
+where
+    M: Iterator<Item = SearchedMessage<'a>> + Clone,
+{
     let mut complete = true;
     let mut search = |text: &str| -> Option<Range<usize>> {
         if text.len() > *left {
@@ -407,25 +425,19 @@ fn find_places(
             });
         }
     }
-    for (piece, shown) in texts
-        .document
-        .iter()
-        .flat_map(|doc| doc.pieces.iter().enumerate())
-    {
-        let Some(document) = texts.document else {
+    for message in texts.messages.clone() {
+        if places.len() >= MAX_PLACES {
             break;
-        };
-        // The facts above the first message belong to no message.
-        if shown.message == u32::MAX || places.len() >= MAX_PLACES {
-            continue;
         }
+        let number = message.number;
         let is_listed = places.iter().any(
-            |place| matches!(place, ClaimPlace::Message { number, .. } if *number == shown.message),
+            |place| matches!(place, ClaimPlace::Message { number: listed, .. } if *listed == number),
         );
-        if !is_listed && let Some(range) = search(document.text_of(shown)) {
+        if !is_listed && let Some(range) = search(message.text) {
             places.push(ClaimPlace::Message {
-                number: shown.message,
-                range: PieceRange { piece, range },
+                number,
+                piece: message.piece,
+                range,
             });
         }
     }
@@ -433,29 +445,42 @@ fn find_places(
     (places, complete)
 }
 
+/// Finds a quote in a text. White space may differ, as in the check of citations.
+pub(crate) fn find_quote(text: &str, quote: &str) -> Option<Range<usize>> {
+    let mut words = quote.split_whitespace();
+    let first = words.next()?;
+    let words: Vec<&str> = words.collect();
+    let finder = memchr::memmem::Finder::new(first);
+    let mut from = 0;
+    // Overlapping matches count too: `aa b` occurs in `aaa b`.
+    while let Some(at) = finder.find(text.as_bytes().get(from..)?) {
+        let begin = from + at;
+        if let Some(end) = match_following_words(text, begin + first.len(), &words) {
+            return Some(begin..end);
+        }
+        from = begin + 1;
+    }
+    None
+}
+
+/// Returns the end of the words that follow a position, separated by white space.
+fn match_following_words(text: &str, mut end: usize, words: &[&str]) -> Option<usize> {
+    for word in words {
+        // `get` returns None at the end of the text or inside a character.
+        let rest = text.get(end..)?;
+        let gap = rest.len() - rest.trim_start().len();
+        if gap == 0 || !rest[gap..].starts_with(word) {
+            return None;
+        }
+        end += gap + word.len();
+    }
+    Some(end)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::model::Citation;
-    use crate::tui::state::agent_comparison::ComparedField;
-    use crate::tui::state::document::{DocumentPiece, PieceKind};
-
-    fn document(messages: &[&str]) -> TranscriptDocument {
-        let mut doc = TranscriptDocument::default();
-        for (number, text) in (0_u32..).zip(messages) {
-            let from = doc.text.len();
-            doc.text.push_str(text);
-            doc.first_pieces.push(number);
-            doc.pieces.push(DocumentPiece {
-                message: number,
-                part: 0,
-                kind: PieceKind::Assistant,
-                heading_len: 0,
-                range: from..doc.text.len(),
-            });
-        }
-        doc
-    }
 
     fn verdict(reasoning: &str, citations: &[(&str, &str, bool)]) -> Verdict {
         let citation = |(source, quote, found): &(&str, &str, bool)| Citation {
@@ -490,49 +515,22 @@ mod tests {
         );
     }
 
-    #[test]
-    fn fields_with_other_values_than_the_agent_got_are_listed() {
-        let field = |name: &str, judge: &str, agent: &str| ComparedField {
-            name: name.to_owned(),
-            agent_name: None,
-            judge: Some(judge.to_owned()),
-            agent: Some(agent.to_owned()),
-        };
-        let found = AgentComparison {
-            message: 2,
-            piece: 0,
-            call: String::new(),
-            result: String::new(),
-            fields: vec![
-                field("city", "Cork", "Cork"),
-                field("total", "190.25", "195.25"),
-            ],
-        };
-        let response = SearchedResponse {
-            position: POSITION,
-            number: Some(1),
-            text: "",
-        };
-        let claims = list_differing_fields(&found, &response);
-        let listed: Vec<String> = claims
-            .iter()
-            .map(|claim| format!("{}: {}", claim.text, claim.describe_finding()))
-            .collect();
-        assert_eq!(
-            listed,
-            ["total 190.25: fetch 1, but the agent got 195.25 in message 2"]
-        );
-    }
-
     fn findings(verdict: &Verdict, messages: &[&str], response: &str) -> Vec<String> {
-        let doc = document(messages);
+        let messages = messages
+            .iter()
+            .zip(0..)
+            .map(|(text, number)| SearchedMessage {
+                number,
+                piece: number as usize,
+                text,
+            });
         let responses = [SearchedResponse {
             position: POSITION,
             number: Some(1),
             text: response,
         }];
         let texts = SearchedTexts {
-            document: Some(&doc),
+            messages,
             responses: &responses,
             rubric: &[],
         };
