@@ -56,6 +56,8 @@ pub struct ReviewBook {
     stale: HashSet<String>,
     /// The positions of the notes of each transcript.
     by_transcript: HashMap<String, Vec<usize>>,
+    /// The position of each note.
+    by_id: HashMap<String, usize>,
 }
 
 /// Stores the time of the oldest record of a note that was read.
@@ -104,7 +106,9 @@ impl ReviewBook {
 
     fn index(&mut self) {
         self.by_transcript.clear();
+        self.by_id.clear();
         for (at, note) in self.notes.iter().enumerate() {
+            self.by_id.insert(note.id.clone(), at);
             let places = self.by_transcript.entry(note.transcript.clone());
             places.or_default().push(at);
         }
@@ -182,7 +186,7 @@ impl ReviewBook {
 
     /// Returns a note by its id.
     pub fn find(&self, id: &str) -> Option<&ReviewNote> {
-        self.notes.iter().find(|note| note.id == id)
+        self.by_id.get(id).map(|at| &self.notes[*at])
     }
 
     /// Returns true if a reader read the transcript, or skipped it.
@@ -295,7 +299,9 @@ impl ReviewBook {
         let notes = self.notes.iter();
         notes
             .filter(|note| {
-                !self.is_stale(note)
+                // Most notes name few modes, and the rest of the test is slow.
+                note.modes.values().any(|occurs| *occurs)
+                    && !self.is_stale(note)
                     && self.modes.resolve_answers(&note.modes).get(mode) == Some(&true)
             })
             .collect()

@@ -130,10 +130,22 @@ fn describe_question(screen: &ReviewScreen) -> Vec<TextBlock<'static>> {
         "" => "no definition yet: esc, then d on the mode",
         text => text,
     };
+    let answer = question.and_then(|(transcript, mode)| {
+        let session = screen.session.as_ref()?;
+        let answers = session.book.answers_by_reader(transcript, mode);
+        let reader = session.reader.as_deref().unwrap_or("unknown");
+        answers.get(reader).copied()
+    });
+    let answer = match answer {
+        Some(true) => "  your answer: yes",
+        Some(false) => "  your answer: no",
+        None => "",
+    };
     let mut blocks = vec![
         join_pieces(&[
             ("does this mode occur here? ", Role::Text),
             (name, Role::Accent),
+            (answer, Role::Key),
         ]),
         join_pieces(&[(definition, Role::Muted)]),
     ];
@@ -142,6 +154,14 @@ fn describe_question(screen: &ReviewScreen) -> Vec<TextBlock<'static>> {
         blocks.push(describe_note(Some(note)));
     }
     blocks
+}
+
+/// Returns the text of a note in a list, with its role. A yes to a question about a mode has none.
+pub(crate) fn text_of_note(note: &ReviewNote) -> (&str, Role) {
+    match note.text() {
+        Some(text) => (text, Role::Text),
+        None => ("answered yes, without a note", Role::Muted),
+    }
 }
 
 /// Returns the selected note or mode in full.
@@ -157,10 +177,7 @@ fn describe_selected(screen: &ReviewScreen) -> TextBlock<'static> {
         .message
         .map_or_else(String::new, |at| format!(" [{at}]"));
     let head = format!("{}{place} ", note.transcript);
-    join_pieces(&[
-        (head.as_str(), Role::Muted),
-        (note.text().unwrap_or_default(), Role::Text),
-    ])
+    join_pieces(&[(head.as_str(), Role::Muted), text_of_note(note)])
 }
 
 fn describe_mode(screen: &ReviewScreen) -> TextBlock<'static> {

@@ -210,12 +210,33 @@ fn questions_about_other_modes_are_asked_and_answered() {
         "{}",
         driven.screen()
     );
-    driven.keys("y n n").settle();
-    assert!(
-        driven.screen().contains("0 questions open"),
-        "{}",
+    driven.keys("y").settle();
+    driven.keys(",");
+    let screen = driven.screen();
+    assert!(screen.contains("your answer: yes"), "{screen}");
+    driven.keys(".");
+    let screen = driven.screen();
+    assert!(!screen.contains("your answer"), "{screen}");
+    driven.keys("n n").settle();
+    let screen = driven.screen();
+    assert!(screen.contains("0 questions open"), "{screen}");
+    // Nothing is left to add, and a mode cannot go into itself.
+    driven.keys("enter");
+    assert!(last_notice(&driven).contains("no note is left here"));
+    driven.keys("tab M enter");
+    assert!(last_notice(&driven).contains("a mode cannot go into itself"));
+    let screen = driven.screen();
+    assert!(screen.contains("into …"), "the merge goes on: {screen}");
+    // A yes without a note is listed with words.
+    driven.keys("esc k k enter");
+    let screen = driven.screen();
+    let other = if screen.contains("answered yes, without a note") {
+        screen
+    } else {
+        driven.keys("esc tab j enter");
         driven.screen()
-    );
+    };
+    assert!(other.contains("answered yes, without a note"), "{other}");
 }
 
 #[test]

@@ -75,18 +75,24 @@ pub(super) fn assign_or_open(app: &mut App) -> Vec<Effect> {
             "there is no mode yet: c creates one with the chosen notes",
         );
     };
-    if let Some(into) = app.review.modes.merges.take() {
-        let change = GroupingChange::Merge {
-            from: into,
-            into: mode,
-        };
-        return change_groups(app, &change);
+    if let Some(from) = app.review.modes.merges.take() {
+        if from == mode {
+            app.review.modes.merges = Some(from);
+            return push_info(
+                app,
+                "a mode cannot go into itself: select another one (j, k), or esc",
+            );
+        }
+        return change_groups(app, &GroupingChange::Merge { from, into: mode });
     }
     if app.review.modes.side == ModesSide::Modes {
         open_notes_of_mode(app, mode);
         return Vec::new();
     }
     let notes = app.review.chosen_notes();
+    if notes.is_empty() {
+        return push_info(app, "no note is left here: tab goes to the modes");
+    }
     change_groups(app, &GroupingChange::Group { notes, mode })
 }
 

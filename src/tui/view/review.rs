@@ -6,7 +6,7 @@ use crate::model::{make_visible, pluralize};
 use crate::review::describe_judge_draft;
 use crate::theme::Role;
 use crate::tui::click_target::ClickTarget;
-use crate::tui::content::review::{ReviewSource, find_areas};
+use crate::tui::content::review::{ReviewSource, find_areas, text_of_note};
 use crate::tui::state::App;
 use crate::tui::state::document::DocumentState;
 use crate::tui::state::review::{ModesSide, ReviewLoading, ReviewScreen, ReviewView};
@@ -183,12 +183,13 @@ fn draw_notes(canvas: &mut Canvas<'_>, area: Rect, screen: &ReviewScreen) {
             }
             _ => "   ".to_owned(),
         };
-        let text = make_visible(note.text().unwrap_or_default(), false).into_owned();
+        let (text, role) = text_of_note(note);
+        let text = make_visible(text, false).into_owned();
         let cursor = cursor_of(canvas, at == view.selected_note);
         let row = StyledRow::new(cursor, Role::Key)
             .with(mark, Role::Key)
             .with(group, Role::Muted)
-            .with(text, Role::Text);
+            .with(text, role);
         let over = (at == view.selected_note).then_some(if focused {
             Role::Selected
         } else {
