@@ -54,6 +54,15 @@ impl Labelling {
         })
     }
 
+    /// Returns the names of all evals of the newest state.
+    fn list_evals(&self) -> Vec<String> {
+        let state = &self.loaded.state;
+        let specs = state.header.evals.iter();
+        specs
+            .map(|spec| format!("{}/{}", state.rubric_id(spec), spec.id))
+            .collect()
+    }
+
     /// Finds an eval by EVAL or RUBRIC/EVAL.
     fn find_eval(&self, name: &str) -> Result<u32, CommandError> {
         let state = &self.loaded.state;
@@ -65,15 +74,14 @@ impl Labelling {
         match &found[..] {
             [at] => Ok(*at),
             [] => {
-                let names: Vec<String> = state
-                    .header
-                    .evals
-                    .iter()
-                    .map(|spec| format!("{}/{}", state.rubric_id(spec), spec.id))
-                    .collect();
-                let near = crate::diag::find_nearest(name, names.iter().map(String::as_str));
-                let near =
-                    near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+                let names = self.list_evals();
+                let ids = state.header.evals.iter().map(|spec| spec.id.as_str());
+                let full = names.iter().map(String::as_str);
+                let near = crate::diag::find_nearest(name, full.chain(ids));
+                let near = near.map_or_else(
+                    || format!("; it has {}", names.join(", ")),
+                    |near| format!("; did you mean `{near}`?"),
+                );
                 Err(CommandError::usage(format!(
                     "the newest state has no eval `{name}`{near}"
                 )))
@@ -174,12 +182,22 @@ pub(super) fn list_queue(
         labelling.noise = Some(labelling.catalog.noise());
     }
     let Some(name) = &args.eval else {
-        return Err(CommandError::usage(
-            "a queue needs an eval: add --eval EVAL or --eval RUBRIC/EVAL",
-        ));
+        return Err(CommandError::usage(format!(
+            "a queue needs an eval: add --eval EVAL or --eval RUBRIC/EVAL; the evals are {}",
+            labelling.list_evals().join(", ")
+        )));
     };
     let by = (queue == LabelQueue::Stratified).then(|| args.by.clone());
     let items = labelling.items(labelling.find_eval(name)?, by.as_ref(), cx)?;
+    if let Some(StratumProperty::Tag(tag)) = &by
+        && !items.items.iter().any(|item| item.has_tag)
+    {
+        // Both strata would be one, and the record would claim a draw by tag.
+        return Err(CommandError::usage(format!(
+            "no transcript of {}/{} has the tag `{tag}`; `dicta label --queue random` draws without strata",
+            items.rubric, items.eval
+        )));
+    }
     let drawn = if queue.measures() {
         let seed = args.seed.unwrap_or_else(draw_seed);
         let quota = DrawQuota::Total(args.size.get());

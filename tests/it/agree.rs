@@ -135,6 +135,26 @@ fn stratified_draw_takes_the_same_number_of_each_verdict() {
 }
 
 #[test]
+fn queue_without_an_eval_or_with_an_unknown_one_names_the_evals_and_an_unused_tag_is_refused() {
+    let test_dir = judged();
+    for (args, part) in [
+        (&["random"][..], "the evals are r/names"),
+        (&["random", "--eval", "zzz"], "it has r/names"),
+        (&["random", "--eval", "name"], "did you mean `names`?"),
+        (
+            &["stratified", "--by", "tag:vip", "--eval", "names"],
+            "no transcript of r/names has the tag `vip`",
+        ),
+    ] {
+        let refused = test_dir.dicta(&[&["label", "--queue"], args].concat());
+        let why = text(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(2), "{args:?}: {why}");
+        assert!(why.contains(part), "{args:?}: {why}");
+        assert!(!test_dir.path().join("labels.draws.jsonl").exists());
+    }
+}
+
+#[test]
 fn gate_distinguishes_a_failed_bound_from_too_few_labels() {
     let test_dir = judged();
     let gate = |conditions: &str| {
