@@ -264,11 +264,14 @@ fn choose_queue(queue: LabelQueue, size: usize, items: &QueueEval, cx: &CommandC
     let chosen: Vec<String> = chosen
         .map(|at| items.items[at].transcript.clone())
         .collect();
-    let what = if chosen.is_empty() {
-        queue.describe_empty()
-    } else {
-        "chosen by a rule and not by chance: these labels help to debug, and no figure of the population uses them"
-            .to_owned()
+    let what = match queue {
+        _ if chosen.is_empty() => queue.describe_empty(),
+        LabelQueue::ToConfirm => {
+            "a confirmed label keeps its purpose, so one of a drawn decision measures again: `dicta labels confirm CELL`, or `dicta label CELL pass|fail|unsure`"
+                .to_owned()
+        }
+        _ => "chosen by a rule and not by chance: a label of a decision that no draw chose helps to debug, and no figure of the population uses it"
+            .to_owned(),
     };
     cx.streams.print_note(&format!("note: {what}"));
     chosen

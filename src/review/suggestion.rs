@@ -98,7 +98,7 @@ pub enum SuggestionError {
     Unusable(String),
 }
 
-/// What a person can do about a reply that is not usable.
+/// The next step after a reply that is not usable.
 const RETRY: &str =
     "ask again, or ask another judge; the last line of notes.suggestions.jsonl has the reply";
 

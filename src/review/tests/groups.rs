@@ -384,3 +384,29 @@ fn drafts_are_listed_by_their_fit_after_the_judge() {
     );
     assert_eq!(types.len(), drafts.len());
 }
+
+#[test]
+fn time_of_groups_does_not_grow_with_the_cube_of_the_notes() {
+    // A cubic search compares 4 · 10⁹ pairs here, which takes minutes without optimization.
+    const COUNT: usize = 2000;
+    let words = [
+        "price", "date", "call", "order", "refund", "name", "city", "tone",
+    ];
+    let mut random = fastrand::Rng::with_seed(1);
+    let mut word = || words[random.usize(..words.len())];
+    let notes: Vec<ReviewNote> = (0..COUNT)
+        .map(|at| {
+            failure(
+                &format!("n{at:04}"),
+                &format!("{} {} {}", word(), word(), word()),
+            )
+        })
+        .collect();
+    let notes: Vec<&ReviewNote> = notes.iter().collect();
+    let started = std::time::Instant::now();
+    let groups = suggest_groups(&notes, DEFAULT_CUT);
+    let took = started.elapsed();
+    assert!(took < std::time::Duration::from_secs(60), "{took:?}");
+    let grouped: usize = groups.iter().map(|group| group.notes.len()).sum();
+    assert!(groups.len() > 1 && grouped <= COUNT, "{}", groups.len());
+}

@@ -96,11 +96,7 @@ impl ActiveQueue {
     }
 
     pub(crate) fn purpose(&self) -> LabelPurpose {
-        if self.queue.measures() {
-            LabelPurpose::Measure
-        } else {
-            LabelPurpose::Debug
-        }
+        LabelPurpose::of(self.queue)
     }
 
     pub(crate) fn contains(&self, row: RowId) -> bool {

@@ -15,14 +15,26 @@ pub(crate) enum LabelPurpose {
     Measure,
     /// They help to find errors and are in no figure of the population.
     Debug,
+    /// A confirmed label keeps the purpose that it had: one of a drawn decision measures again.
+    AsBefore,
 }
 
 impl LabelPurpose {
+    /// Returns the purpose of a queue.
+    pub(crate) const fn of(queue: LabelQueue) -> Self {
+        match queue {
+            LabelQueue::Random | LabelQueue::Stratified => Self::Measure,
+            LabelQueue::Disagreements | LabelQueue::Unsure | LabelQueue::Noise => Self::Debug,
+            LabelQueue::ToConfirm => Self::AsBefore,
+        }
+    }
+
     /// Returns the word on the screen.
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::Measure => "measure",
             Self::Debug => "debug",
+            Self::AsBefore => "as before",
         }
     }
 
@@ -31,6 +43,7 @@ impl LabelPurpose {
         match self {
             Self::Measure => "to measure",
             Self::Debug => "to find errors",
+            Self::AsBefore => "as before",
         }
     }
 }
@@ -63,7 +76,8 @@ impl QueueChoice {
     pub(crate) fn purpose(&self) -> LabelPurpose {
         match self {
             Self::Resume(_) | Self::Draw(_) => LabelPurpose::Measure,
-            Self::Choose(_) | Self::ByHand => LabelPurpose::Debug,
+            Self::Choose(queue) => LabelPurpose::of(*queue),
+            Self::ByHand => LabelPurpose::Debug,
         }
     }
 }

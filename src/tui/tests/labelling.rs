@@ -339,7 +339,7 @@ fn labels_to_confirm_have_their_own_queue_and_the_next_unlabelled_is_none_of_the
     assert!(now != "t00" && now != "t01", "{now}");
     begin(&mut app, "to confirm");
     assert!(
-        first_line(&app).contains(" to find errors: to confirm 0 of 2 "),
+        first_line(&app).contains(" as before: to confirm 0 of 2 "),
         "{}",
         first_line(&app)
     );
@@ -348,14 +348,14 @@ fn labels_to_confirm_have_their_own_queue_and_the_next_unlabelled_is_none_of_the
     read_back(&mut app);
     assert_ne!(selected(&app), first);
     assert!(
-        first_line(&app).contains(" to find errors: to confirm 1 of 2 "),
+        first_line(&app).contains(" as before: to confirm 1 of 2 "),
         "{}",
         first_line(&app)
     );
     app.keys("f");
     read_back(&mut app);
     assert!(
-        first_line(&app).contains(" to find errors: to confirm 2 of 2 "),
+        first_line(&app).contains(" as before: to confirm 2 of 2 "),
         "{}",
         first_line(&app)
     );

@@ -26,6 +26,7 @@ mod picture;
 mod progress;
 mod replay;
 mod review;
+mod review_answers;
 mod saves;
 mod sealed;
 mod server;

@@ -299,8 +299,13 @@ fn begin_draw(app: &mut App, eval: u32, draw: &RecordedDraw) -> Vec<Effect> {
 fn begin(app: &mut App, queue: LabelQueue, by: Option<String>, rows: Vec<RowId>) -> Vec<Effect> {
     let queue = ActiveQueue::new(queue, by, rows, &app.live_session.cells);
     let first = queue.next_open(None, &app.live_session.cells);
+    let keys = if queue.queue == LabelQueue::ToConfirm {
+        "a confirms, p f u answer again, s skips"
+    } else {
+        "p f u label, i adds a note, s skips"
+    };
     let notice = format!(
-        "{}, {}: p f u label, i adds a note, s skips",
+        "{}, {}: {keys}",
         pluralize(queue.len() as u64, "decision"),
         queue.name(),
     );

@@ -36,9 +36,9 @@ pub(super) fn draw_queues(
         let purpose = option.choice.purpose();
         let role = match purpose {
             LabelPurpose::Measure => Role::Towards,
-            LabelPurpose::Debug => Role::Muted,
+            LabelPurpose::Debug | LabelPurpose::AsBefore => Role::Muted,
         };
-        let row = StyledRow::new(format!(" {:<8}", purpose.as_str()), role)
+        let row = StyledRow::new(format!(" {:<10}", purpose.as_str()), role)
             .with(
                 format!("{:<30} ", make_visible(&option.title, false)),
                 Role::Text,
