@@ -6,6 +6,7 @@ use ratatui::layout::Size;
 
 use super::last_notice;
 use super::review::{opened, read_all};
+use crate::tui::testing::TestWorkbench;
 
 #[test]
 fn questions_about_other_modes_are_asked_and_answered() {
