@@ -173,7 +173,7 @@ struct NativeRecordPart<'a> {
 }
 
 /// The metadata of a tool message that applies to its result.
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 pub(super) struct NativeResultMetadata<'a> {
     #[serde(borrow, default)]
     pub(super) is_error: Option<&'a RawValue>,

@@ -3,7 +3,8 @@
 //! Responsible for the invariant that every transcript that was read stays the same when it is written and read again
 //! (`native(write(t)) = t`). Calls after a message's text become `tool_calls`, as in OpenAI chat. If text follows a
 //! call, both become parts in order (`{"type": "tool_call", "id", "name", "arguments"}`). A tool result is a message of
-//! role `tool`, with its error and duration in `metadata`. JSON in a part or in metadata is written unchanged except
+//! role `tool`, with its error and duration in `metadata`. If the metadata of a native message does not state them, the
+//! result stays a part, because the message must not gain metadata. JSON in a part or in metadata is written unchanged except
 //! for line breaks, because a record is one line. JSON that would be read as something else is wrapped: `{"type":
 //! "verbatim", "raw"}`, `{"type": "media", "kind", "raw"}`. Does not choose what is written.
 
@@ -17,17 +18,31 @@ use crate::model::{
     JsonText, MessageRole, ToolCall, ToolResult, Transcript, TranscriptMessage, TranscriptPart,
 };
 
-/// Returns a transcript as one native record, without a line end.
+/// Returns a native transcript as one native record, without a line end. Nothing is added.
 pub fn to_native(transcript: &Transcript<'_>) -> Vec<u8> {
     let mut line = Vec::new();
-    write_native(transcript, &mut line);
+    write_record(transcript, ResultFields::AsRead, &mut line);
     line
 }
 
-/// Appends a transcript to `line` as one native record, without a line end.
+/// Appends a transcript of another format to `line` as one native record, without a line end. The error and duration of
+/// a tool result become metadata of its message.
 pub(super) fn write_native(transcript: &Transcript<'_>, line: &mut Vec<u8>) {
+    write_record(transcript, ResultFields::AddedToMetadata, line);
+}
+
+/// What the writer does with the error and duration of a tool result that the metadata of its message does not state.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ResultFields {
+    /// They stay fields of the result.
+    AsRead,
+    /// They become metadata.
+    AddedToMetadata,
+}
+
+fn write_record(transcript: &Transcript<'_>, fields: ResultFields, line: &mut Vec<u8>) {
     let start = line.len();
-    serde_json::to_writer(&mut *line, &SerializeTranscript(transcript))
+    serde_json::to_writer(&mut *line, &SerializeTranscript(transcript, fields))
         .expect("every part of a transcript is JSON");
     // Serialized strings have no raw line break, so this one comes from raw JSON of the source.
     if memchr::memchr(b'\n', &line[start..]).is_some() {
@@ -38,7 +53,7 @@ pub(super) fn write_native(transcript: &Transcript<'_>, line: &mut Vec<u8>) {
     }
 }
 
-struct SerializeTranscript<'t>(&'t Transcript<'t>);
+struct SerializeTranscript<'t>(&'t Transcript<'t>, ResultFields);
 
 impl Serialize for SerializeTranscript<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
@@ -48,7 +63,8 @@ impl Serialize for SerializeTranscript<'_> {
         if !transcript.id.is_empty() {
             map.serialize_entry("id", &*transcript.id)?;
         }
-        let messages: Vec<_> = transcript.messages.iter().map(SerializeMessage).collect();
+        let all = transcript.messages.iter();
+        let messages: Vec<_> = all.map(|one| SerializeMessage(one, self.1)).collect();
         map.serialize_entry("messages", &messages)?;
         if let Some(metadata) = &transcript.metadata {
             map.serialize_entry("metadata", metadata)?;
@@ -64,7 +80,7 @@ impl Serialize for SerializeTranscript<'_> {
     }
 }
 
-struct SerializeMessage<'t>(&'t TranscriptMessage<'t>);
+struct SerializeMessage<'t>(&'t TranscriptMessage<'t>, ResultFields);
 
 impl Serialize for SerializeMessage<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
@@ -80,8 +96,8 @@ impl Serialize for SerializeMessage<'_> {
                     TranscriptPart::Text(_) | TranscriptPart::ToolResult(_)
                 )
             })
-            // The metadata must not contradict the result, because the parser takes both from it.
-            && metadata_matches_result(message.metadata.as_ref(), result)
+            // The parser takes the error and duration from the metadata.
+            && metadata_can_state_result(message.metadata.as_ref(), result, self.1)
         {
             serialize_tool_message(&mut map, message, result, rest)?;
             return map.end();
@@ -149,21 +165,27 @@ fn serialize_tool_message<M: SerializeMap>(
     Ok(())
 }
 
-/// Returns true if a tool message's metadata agrees with its result, or does not mention it.
-fn metadata_matches_result(metadata: Option<&JsonText<'_>>, result: &ToolResult<'_>) -> bool {
+/// Returns true if the parser reads the error and duration of this result from a tool message's metadata, or will read
+/// them there once the writer has added them.
+fn metadata_can_state_result(
+    metadata: Option<&JsonText<'_>>,
+    result: &ToolResult<'_>,
+    fields: ResultFields,
+) -> bool {
     // serde would read a list field by field. The parser ignores metadata that isn't an object.
-    let Some(metadata) = metadata.filter(|metadata| metadata.get().starts_with('{')) else {
-        return true;
+    let own_json = metadata
+        .map(JsonText::get)
+        .filter(|json| json.starts_with('{'));
+    let stated = own_json
+        .and_then(|json| serde_json::from_str::<NativeResultMetadata<'_>>(json).ok())
+        .unwrap_or_default();
+    // A key keeps its value, so the writer can add only keys that are absent.
+    let can_add = |key: &str| {
+        let own_fields = || own_json.and_then(|json| RawFields::parse(json).ok());
+        fields == ResultFields::AddedToMetadata && !own_fields().is_some_and(|own| own.has_key(key))
     };
-    // Metadata that the parser cannot read does not change the result.
-    let Ok(metadata) = serde_json::from_str::<NativeResultMetadata<'_>>(metadata.get()) else {
-        return true;
-    };
-    let same_error =
-        metadata.is_error.is_none() || parse_or_none(metadata.is_error) == result.is_error;
-    let same_time =
-        metadata.duration_ms.is_none() || parse_or_none(metadata.duration_ms) == result.duration_ms;
-    same_error && same_time
+    (parse_or_none(stated.is_error) == result.is_error || can_add("is_error"))
+        && (parse_or_none(stated.duration_ms) == result.duration_ms || can_add("duration_ms"))
 }
 
 /// The metadata of a tool message, with the error and duration of its result.

@@ -31,6 +31,7 @@ use super::super::reader::{
     PerRecordReader, RecordCx, RecordParser, TranscriptReader, TranscriptSink,
 };
 use super::super::sniff::RecordSniff;
+use super::super::write::write_native;
 use super::content_blocks::ContentBlocks;
 use super::streamed_reply;
 use crate::model::{MessageRole, SourceText, SourceVerdict, Transcript, TranscriptMessage};
@@ -58,7 +59,9 @@ pub(super) fn convert_to_native(record: &[u8]) -> Option<Vec<u8>> {
     if !is_record(record, &RecordSniff::from_record(record)) {
         return None;
     }
-    Some(super::super::to_native(&parse_transcript(text).ok()?))
+    let mut line = Vec::new();
+    write_native(&parse_transcript(text).ok()?, &mut line);
+    Some(line)
 }
 
 /// Returns true if the bytes may contain a record in Anthropic's format. The check is fast, because it runs on every

@@ -255,6 +255,64 @@ proptest! {
 }
 
 #[test]
+fn result_in_a_part_gives_its_message_no_metadata() {
+    for fields in [
+        r#""is_error":true,"duration_ms":true"#,
+        r#""is_error":true"#,
+        r#""duration_ms":2.5"#,
+        r#""is_error":"yes","duration_ms":"soon""#,
+    ] {
+        for metadata in [
+            "null",
+            "{}",
+            r#"{"is_error":null,"k":1}"#,
+            r#"{"is_error":"yes","duration_ms":[1]}"#,
+            r#"{"is_error":true,"duration_ms":2.5}"#,
+            r#"{"is_error":true,"is_error":false}"#,
+        ] {
+            let record = format!(
+                r#"{{"id":null,"messages":[{{"role":"tool","content":[{{"type":"tool_result","tool_call_id":"","content":null,{fields}}}],"metadata":{metadata}}}],"metadata":null,"tags":null,"verdicts":[]}}"#
+            );
+            let transcript = read(record.as_bytes());
+            assert_eq!(again(&transcript), transcript, "{record}");
+        }
+    }
+}
+
+#[test]
+fn result_of_another_format_never_loses_its_error() {
+    for metadata in [
+        None,
+        Some(r#"{"is_error":null}"#),
+        Some(r#"{"is_error":"yes"}"#),
+        Some(r#"{"is_error":false,"is_error":true}"#),
+    ] {
+        let result = ToolResult {
+            call_id: "c".into(),
+            content: "x".into(),
+            is_error: Some(true),
+            duration_ms: None,
+        };
+        let message = TranscriptMessage {
+            role: MessageRole::Tool,
+            parts: vec![TranscriptPart::ToolResult(result.clone())],
+            metadata: metadata.and_then(super::super::native::owned_json),
+        };
+        let transcript = Transcript {
+            messages: vec![message],
+            ..Transcript::default()
+        };
+        let mut line = Vec::new();
+        write_native(&transcript, &mut line);
+        assert_eq!(
+            read(&line).messages[0].parts,
+            [TranscriptPart::ToolResult(result)],
+            "{metadata:?}"
+        );
+    }
+}
+
+#[test]
 fn numbers_in_metadata_survive_as_written() {
     let numbers = r#"{"big": 123456789012345678901234567890, "far": 1e400, "exact": 1.10}"#;
     let record = format!(
@@ -267,10 +325,9 @@ fn numbers_in_metadata_survive_as_written() {
     };
     result.is_error = Some(true);
     result.duration_ms = Some(2.5);
-    let metadata = again(&transcript).messages[0]
-        .metadata
-        .clone()
-        .expect("metadata");
+    let mut line = Vec::new();
+    write_native(&transcript, &mut line);
+    let metadata = read(&line).messages[0].metadata.clone().expect("metadata");
     let expected = r#"{"big":123456789012345678901234567890,"far":1e400,"exact":1.10,"is_error":true,"duration_ms":2.5}"#;
     assert_eq!(metadata.get(), expected);
 }
