@@ -119,7 +119,7 @@ fn write_state(
     if let StateSource::File(path) = &shown.source {
         inputs.insert(path);
     }
-    let mut file = OutputFiles::default().open("-o", output, &inputs)?;
+    let mut file = OutputFiles::new(&cx.env).open("-o", output, &inputs)?;
     let mut finder = KeyFinder::new(&mut file);
     let source = catalog.recordings([shown, shown]);
     let written = match format {

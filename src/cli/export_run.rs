@@ -68,7 +68,7 @@ pub(super) fn export_run(
         });
     // A bundle must not replace the one that is read.
     inputs.insert(Path::new(&args.state));
-    let mut file = OutputFiles::default().open("-o", &args.output, &inputs)?;
+    let mut file = OutputFiles::new(&cx.env).open("-o", &args.output, &inputs)?;
     let mut finder = KeyFinder::new(&mut file);
     let out = &mut finder;
     let written = match format {

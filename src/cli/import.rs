@@ -22,6 +22,7 @@ use super::transcript_report::CappedWarnings;
 use crate::diag::Diagnostic;
 use crate::handlers::EvalTypeRegistry;
 use crate::model::{ExitReason, Label, SourceText, escape_invisible_json, make_visible, pluralize};
+use crate::record::list_store_files;
 use crate::review::{ReviewFiles, ReviewPlace};
 use crate::run::TranscriptIds;
 use crate::storage::{AtomicFile, InputFiles};
@@ -61,7 +62,7 @@ pub(super) fn import(args: &ImportArgs, cx: &CommandCx) -> Result<u8, CommandErr
     }
     // Open both outputs before reading, so that a wrong folder is reported at once.
     let inputs = ImportInputs::collect(args, to, cx);
-    let mut files = OutputFiles::default();
+    let mut files = OutputFiles::new(&cx.env);
     let mut out = ImportTarget::open("-o", to, &inputs.of_output, &mut files, cx.streams)?;
     let labels_path = args.labels.as_deref();
     let mut labels = ImportTarget::open(
@@ -330,6 +331,9 @@ impl ImportInputs {
             let registry = EvalTypeRegistry::builtin();
             let mut found = workspace::list_input_files(&root, &cx.env, &registry);
             found.others.extend(ReviewFiles::new(&root).list());
+            if let Some(folders) = workspace::find_run_folders(&root, &cx.env) {
+                found.others.extend(list_store_files(&folders.dir));
+            }
             of_labels.extend(found.transcripts);
             of_labels.extend(found.others.iter().filter(|path| path.exists()).cloned());
             of_output.extend(found.others);

@@ -37,7 +37,7 @@ use crate::run::{
 };
 use crate::workspace::proposal_log::{LoggedProposal, ProposalCall, add_call, proposals_file_path};
 use crate::workspace::variant_file::{Variant, VariantFile};
-use crate::workspace::{Workspace, data_dir, load_or_create_installation_secret};
+use crate::workspace::{SECRET_FILE, Workspace, data_dir, load_or_create_installation_secret};
 
 /// The exit code if the call failed or its reply was not usable.
 const NO_PROPOSAL: u8 = 3;
@@ -170,7 +170,7 @@ impl ImproveCx<'_> {
         }
         let question = self.present_texts();
         let folder = data_dir(&cx.env).map_err(|error| CommandError::usage(error.to_string()))?;
-        let secret = load_or_create_installation_secret(&folder.join("secret"))
+        let secret = load_or_create_installation_secret(&folder.join(SECRET_FILE))
             .map_err(|error| CommandError::usage(error.to_string()))?;
         let wanted = self.args.proposals;
         let prompt = render_proposal_prompt(&question, &cases, wanted, &secret);

@@ -59,6 +59,7 @@ mod migration;
 mod noise;
 mod open;
 mod output_file;
+mod own_files;
 mod paths;
 mod pauses;
 mod planned_cells;

@@ -4,6 +4,8 @@
 use std::path::{Path, PathBuf};
 
 use super::error::CommandError;
+use super::own_files::list_data_files;
+use crate::record::list_store_files;
 use crate::review::ReviewFiles;
 use crate::storage::{AtomicFile, InputFiles};
 use crate::workspace::{Env, Workspace};
@@ -12,16 +14,25 @@ use crate::workspace::{Env, Workspace};
 const EVENTS_FILE: &str = "events.jsonl";
 
 /// The output files of one command.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct OutputFiles {
+    own: InputFiles,
     outputs: InputFiles,
 }
 
 impl OutputFiles {
+    /// Returns no outputs yet.
+    pub(super) fn new(env: &Env) -> Self {
+        Self {
+            own: list_data_files(env).into_iter().collect(),
+            outputs: InputFiles::default(),
+        }
+    }
+
     /// Starts the file that an option names. It replaces an existing file only when its content is published.
     ///
-    /// The error names the option. A file of `inputs`, a file of a recorded run, and a file of another option are
-    /// refused, under any of their names.
+    /// The error names the option. A file of `inputs`, a file that dicta owns, a file of a recorded run, and a file of
+    /// another option are refused, under any of their names.
     pub(super) fn open(
         &mut self,
         option: &str,
@@ -34,7 +45,7 @@ impl OutputFiles {
                 "{option} {path}: {why}; choose another output file"
             )))
         };
-        if let Some(input) = inputs.find(path) {
+        if let Some(input) = inputs.find(path).or_else(|| self.own.find(path)) {
             return refuse(&format!("this is {}, which dicta reads", input.display()));
         }
         if self.outputs.find(path).is_some() {
@@ -51,12 +62,13 @@ impl OutputFiles {
     }
 }
 
-/// Returns the files that no output may replace: those that a workspace reads, and those of its review.
+/// Returns the files that no output may replace: those that a workspace reads, and those of its review and its runs.
 pub(super) fn collect_input_files(workspace: &Workspace, env: &Env) -> InputFiles {
     let files = workspace.input_files(env);
     let review = ReviewFiles::new(&workspace.root).list();
     let all = files.transcripts.into_iter().chain(files.others);
-    all.chain(review).collect()
+    let recordings = list_store_files(&workspace.runs);
+    all.chain(review).chain(recordings).collect()
 }
 
 /// Returns the warning about keys of other services in an exported file, if it has some.

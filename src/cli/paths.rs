@@ -10,7 +10,7 @@ use super::args::WorkspaceArgs;
 use super::error::CommandError;
 use super::format::{Format, format_list};
 use super::workspace::{find_root, is_inside_workspace};
-use crate::workspace::{self, CONFIG_FILE, demo, trust};
+use crate::workspace::{self, CONFIG_FILE, SECRET_FILE, demo, trust};
 
 /// Prints one line per place: its name and its path.
 pub(super) fn print_paths(
@@ -39,7 +39,7 @@ pub(super) fn print_paths(
         workspace::data_dir(&cx.env).map_err(|error| CommandError::usage(error.to_string()))?;
     lines.push(("demo", demo::folder(&data)));
     lines.push(("trust", data.join(trust::TRUST_FILE)));
-    lines.push(("secret", data.join("secret")));
+    lines.push(("secret", data.join(SECRET_FILE)));
     lines.push(("data", data));
     let rows = || {
         let rows = lines.iter();

@@ -22,7 +22,7 @@ use crate::review::{
     record_suggestions, render_suggestion_prompt, suggest_groups, write_modes,
 };
 use crate::run::{AskJudgeError, ConnectionError};
-use crate::workspace::{Workspace, data_dir, load_or_create_installation_secret};
+use crate::workspace::{SECRET_FILE, Workspace, data_dir, load_or_create_installation_secret};
 
 /// Prints suggestions, or accepts those of the last call.
 pub(super) fn suggest(args: &SuggestArgs, cx: &CommandCx) -> Result<u8, CommandError> {
@@ -102,7 +102,7 @@ fn ask(
         )));
     };
     let folder = data_dir(&cx.env).map_err(|error| CommandError::usage(error.to_string()))?;
-    let secret = load_or_create_installation_secret(&folder.join("secret"))
+    let secret = load_or_create_installation_secret(&folder.join(SECRET_FILE))
         .map_err(|error| CommandError::usage(error.to_string()))?;
     let Some(prompt) = render_suggestion_prompt(&session.book, &secret) else {
         return Ok(Vec::new());

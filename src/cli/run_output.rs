@@ -73,7 +73,7 @@ impl RunPrinter {
         inputs: &InputFiles,
         cx: &CommandCx,
     ) -> Result<Self, CommandError> {
-        let mut files = OutputFiles::default();
+        let mut files = OutputFiles::new(&cx.env);
         let streams = cx.streams;
         let format = ReportFormat::from(args.format);
         let places = collect_eval_places(workspace, &cx.env);

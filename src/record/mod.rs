@@ -86,7 +86,7 @@ pub use rescore::{
 };
 pub use run_needs::RunNeed;
 pub use seal::{LogIntegrity, LogOrigin, RecordKey};
-pub use store::new_run_id;
+pub use store::{list_store_files, new_run_id};
 
 /// The log in a run's folder.
 const EVENTS_FILE: &str = "events.jsonl";

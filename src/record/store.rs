@@ -4,9 +4,10 @@
 
 use std::cmp::Reverse;
 use std::collections::HashSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use super::history::{BASELINES_FILE, BASELINES_LOCK_FILE, INDEX_NAME};
 use super::{EVENTS_FILE, RecordError, RecordedRun, RunStore, lock};
 use crate::clock::Clock;
 use crate::diag::find_nearest;
@@ -35,6 +36,23 @@ pub fn new_run_id(store: &RunStore, clock: &dyn Clock) -> RunId {
             return RunId(format!("{time}-{letters}"));
         }
     }
+}
+
+/// Returns the files that dicta keeps next to the runs in a folder. Some of them may not exist.
+pub fn list_store_files(folder: &Path) -> Vec<PathBuf> {
+    let mut files = vec![
+        folder.join(BASELINES_FILE),
+        folder.join(BASELINES_LOCK_FILE),
+    ];
+    let (start, end) = INDEX_NAME;
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let indexes = entries.filter(|entry| {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        name.starts_with(start) && name.ends_with(end)
+    });
+    files.extend(indexes.map(|entry| entry.path()));
+    files
 }
 
 impl RunStore {

@@ -79,4 +79,4 @@ pub use suggestion::{
     read_last_suggestions, record_suggestions, render_suggestion_prompt,
 };
 pub use undo::{ModeChange, NoteChange, UndoError, UndoStep};
-pub use undo_journal::UndoJournal;
+pub use undo_journal::{UNDO_FOLDER, UndoJournal};

@@ -11,6 +11,8 @@ use crate::model::Digest;
 use crate::storage::{FileLock, create_own_folder, replace_file};
 use crate::workspace::{Env, data_dir};
 
+/// The folder in the data directory with one file for each review.
+pub const UNDO_FOLDER: &str = "review-undo";
 /// The largest number of steps in the file.
 const MAX_STEPS: usize = 200;
 
@@ -23,7 +25,7 @@ pub struct UndoJournal {
 impl UndoJournal {
     /// Returns the journal of a review.
     pub fn of_review(env: &Env, files: &ReviewFiles) -> io::Result<Self> {
-        let folder = data_dir(env).map_err(io::Error::other)?.join("review-undo");
+        let folder = data_dir(env).map_err(io::Error::other)?.join(UNDO_FOLDER);
         let notes = files.notes();
         let digest = Digest::hash_bytes(notes.as_os_str().as_encoded_bytes());
         let name = digest.0.get(..16).unwrap_or_default();

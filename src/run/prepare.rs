@@ -30,7 +30,9 @@ use crate::run::record_key::find_record_key;
 use crate::tools::ToolSet;
 use crate::transcript::TranscriptError;
 use crate::workspace::trust;
-use crate::workspace::{Env, Workspace, data_dir, load_or_create_installation_secret, resolve_key};
+use crate::workspace::{
+    Env, SECRET_FILE, Workspace, data_dir, load_or_create_installation_secret, resolve_key,
+};
 
 /// The parts of a run before its start.
 pub(super) struct PreparedRun {
@@ -480,7 +482,9 @@ fn load_installation_secret(
         // directory.
         return Ok(InstallationSecret::new([0; 32]));
     }
-    let path = data_dir(env).map_err(RunUsageError::from)?.join("secret");
+    let path = data_dir(env)
+        .map_err(RunUsageError::from)?
+        .join(SECRET_FILE);
     load_or_create_installation_secret(&path)
         .map_err(|why| RunUsageError::InstallationSecret { path, why }.into())
 }

@@ -23,5 +23,5 @@ pub(super) fn find_or_create_record_key(env: &Env) -> Option<RecordKey> {
 }
 
 fn secret_path(env: &Env) -> Option<PathBuf> {
-    Some(data_dir(env).ok()?.join("secret"))
+    Some(data_dir(env).ok()?.join(SECRET_FILE))
 }

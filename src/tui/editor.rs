@@ -44,6 +44,9 @@ pub(crate) struct FilePosition {
     pub(crate) column: u32,
 }
 
+/// The beginning and the end of the name of a file with a text for the editor, in the data directory.
+pub(crate) const EDITED_FILE_NAME: (&str, &str) = ("edit-", ".json");
+
 /// A private file with a text for the editor. It is removed when it is dropped.
 #[derive(Debug)]
 pub(crate) struct EditedFile(PathBuf);
@@ -53,7 +56,8 @@ impl EditedFile {
     pub(crate) fn create(text: &str, env: &Env) -> Result<Self, String> {
         let folder = data_dir(env).map_err(|error| error.to_string())?;
         storage::create_private_folder(&folder).map_err(|error| error.to_string())?;
-        let path = folder.join(format!("edit-{}.json", std::process::id()));
+        let (start, end) = EDITED_FILE_NAME;
+        let path = folder.join(format!("{start}{}{end}", std::process::id()));
         // A crash may have left the file of an earlier process with this number.
         _ = std::fs::remove_file(&path);
         storage::create_private_file(&path, text.as_bytes()).map_err(|error| error.to_string())?;

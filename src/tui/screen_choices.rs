@@ -17,9 +17,9 @@ use crate::storage::{self, FileLock};
 use crate::workspace::{Env, data_dir};
 
 /// The file in the data directory.
-const FILE: &str = "screen.json";
+pub(crate) const FILE: &str = "screen.json";
 /// The file that writers lock, because the file itself is replaced.
-const LOCK: &str = "screen.lock";
+pub(crate) const LOCK: &str = "screen.lock";
 /// The maximum size of the file. dicta writes much less.
 const MAX_BYTES: u64 = 64 << 10;
 

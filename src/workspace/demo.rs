@@ -14,10 +14,12 @@ use thiserror::Error;
 
 use crate::model::Digest;
 use crate::storage;
-use crate::workspace::paths::default_runs_folder;
+use crate::workspace::paths::{RUNS_FOLDER, default_runs_folder};
 
+/// The beginning of the name of a demo's folder in the data directory.
+pub const FOLDER_PREFIX: &str = "demo-";
 /// The name of the file next to the workspace folder that marks the parent folder as an unpacked demo.
-const MARKER_FILE: &str = ".dicta-demo";
+pub const MARKER_FILE: &str = ".dicta-demo";
 
 static EMBEDDED_DEMO: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/sample-runs");
 
@@ -165,7 +167,7 @@ pub fn folder(data_dir: &Path) -> PathBuf {
 /// Returns the folder of this version of the demo: the digest in its name gives every version its own.
 fn demo_folder(data_dir: &Path, files: &[(String, Cow<'_, [u8]>)]) -> PathBuf {
     data_dir.join(format!(
-        "demo-{}",
+        "{FOLDER_PREFIX}{}",
         digest_files(files).0.get(..8).unwrap_or_default()
     ))
 }
@@ -236,7 +238,7 @@ pub(super) fn find_demo_runs(root: &Path) -> Option<PathBuf> {
     folder
         .join(MARKER_FILE)
         .is_file()
-        .then(|| folder.join("runs"))
+        .then(|| folder.join(RUNS_FOLDER))
 }
 
 #[cfg(test)]

@@ -9,6 +9,9 @@ use std::path::Path;
 use crate::model::InstallationSecret;
 use crate::storage;
 
+/// The file's name in the data directory.
+pub const SECRET_FILE: &str = "secret";
+
 /// Reads the secret at `path`, or creates it there with 32 bytes and mode 0600.
 ///
 /// If two processes create it at once, one wins and both use its secret.

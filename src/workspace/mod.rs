@@ -69,7 +69,9 @@ pub use google::{
 };
 pub use init::{InitError, init};
 pub use input_files::{WorkspaceInputs, list_input_files};
-pub use installation_secret::{load_installation_secret, load_or_create_installation_secret};
+pub use installation_secret::{
+    SECRET_FILE, load_installation_secret, load_or_create_installation_secret,
+};
 pub use judge_names::JudgeNames;
 pub use label_author::find_label_author;
 pub(crate) use label_parts::read_transcript_group;
@@ -79,7 +81,7 @@ pub(crate) use labels::{
 };
 pub use load::{LoadOptions, LoadedForTrust, load, load_for_trust, load_with};
 pub use model_config::{ModelConfigJudge, list_model_configs};
-pub use paths::{DataDirError, data_dir, default_runs_folder, find_workspace_root};
+pub use paths::{DataDirError, RUNS_FOLDER, data_dir, default_runs_folder, find_workspace_root};
 pub use rubric_files::WorkspaceRubricFiles;
 pub use rubric_text::replace_rubric_text;
 pub use run_folders::{RunFolders, find_run_folders};

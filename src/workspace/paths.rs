@@ -10,6 +10,9 @@ use super::variables::{DICTA_DATA_DIR, HOME, XDG_DATA_HOME};
 use super::{CONFIG_FILE, Env};
 use crate::model::Digest;
 
+/// The folder in the data directory with a folder of runs for each workspace, and in a demo the folder of its runs.
+pub const RUNS_FOLDER: &str = "runs";
+
 /// The reason why dicta has not found a data directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum DataDirError {
@@ -51,7 +54,7 @@ pub fn default_runs_folder(data_dir: &Path, root: &Path, name: &str) -> PathBuf 
     let digest = Digest::hash_bytes(root.as_os_str().as_encoded_bytes());
     // The digest separates workspaces of the same name; the name helps a person to find the folder.
     let hex = digest.0.get(..8).unwrap_or_default();
-    data_dir.join("runs").join(format!("{name}-{hex}"))
+    data_dir.join(RUNS_FOLDER).join(format!("{name}-{hex}"))
 }
 
 /// Returns an absolute path without `.` and `..`. Symlinks stay.

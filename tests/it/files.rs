@@ -149,6 +149,92 @@ fn no_output_replaces_a_file_that_dicta_keeps_for_labels_and_reviews() {
     }
 }
 
+/// Returns the files in a folder and below it, as paths relative to `root`.
+fn list_files_below(root: &Path, folder: &str) -> Vec<String> {
+    let mut files = Vec::new();
+    for name in list(&root.join(folder)) {
+        let path = format!("{folder}/{name}");
+        if root.join(&path).is_dir() {
+            files.extend(list_files_below(root, &path));
+        } else {
+            files.push(path);
+        }
+    }
+    files
+}
+
+#[test]
+fn no_output_replaces_a_file_that_dicta_keeps_for_itself() {
+    let test_dir = test_dir();
+    let root = test_dir.path();
+    // Two workspaces, so that the data directory has the runs of another one.
+    test_dir.write(
+        "other/dicta.yaml",
+        "transcripts: [../t.jsonl]\nrubrics: [../r.yaml]\n",
+    );
+    for args in [
+        &["run", "-q"][..],
+        &["history", "--baseline", "@"],
+        &["trust", "."],
+        &["run", "-q", "other"],
+        &["history", "--baseline", "@", "-w", "other"],
+    ] {
+        let done = test_dir.dicta(args);
+        let code = done.status.code();
+        assert!(
+            matches!(code, Some(0 | 1)),
+            "{args:?}: {}",
+            text(&done.stderr)
+        );
+    }
+    for kept in [
+        "copied-abcd.txt",
+        "edit-12.json",
+        "screen.json",
+        "review-undo/ab.jsonl",
+    ] {
+        test_dir.write(&format!(".data/{kept}"), "kept");
+    }
+    let mut owned = list_files_below(root, ".data");
+    owned.extend(list_files_below(root, "runs"));
+    for name in ["trust.json", "runs/.baselines.json"] {
+        assert!(
+            owned.iter().any(|path| path.ends_with(name)),
+            "{name}: {owned:?}"
+        );
+    }
+    assert!(
+        owned.iter().filter(|path| path.ends_with(".index")).count() >= 2,
+        "{owned:?}"
+    );
+    // The names of files that do not exist yet are refused, too.
+    for missing in [".data/secret", ".data/screen.lock"] {
+        assert!(!root.join(missing).exists(), "{missing}");
+        owned.push(missing.to_owned());
+    }
+    symlink(root.join(".data/trust.json"), root.join("soft.csv")).expect("linked");
+    fs::hard_link(root.join(".data/trust.json"), root.join("hard.csv")).expect("linked");
+    owned.extend(["soft.csv".to_owned(), "hard.csv".to_owned()]);
+    for path in owned {
+        let before = fs::read(root.join(&path)).ok();
+        let output = format!("jsonl={path}");
+        for args in [
+            &["run", "-q", "-o", &output][..],
+            &["export", "@", "--format", "csv", "-o", &path],
+            &["import", "t.jsonl", "-o", &path],
+        ] {
+            let refused = test_dir.dicta(args);
+            let why = text(&refused.stderr);
+            assert_eq!(refused.status.code(), Some(2), "{args:?}: {why}");
+            assert!(
+                why.contains("which dicta reads") || why.contains("belongs to a recorded run"),
+                "{args:?}: {why}"
+            );
+            assert_eq!(fs::read(root.join(&path)).ok(), before, "{args:?}");
+        }
+    }
+}
+
 #[test]
 fn import_replaces_no_notes_about_files_without_a_workspace() {
     let test_dir = TestDir::new();

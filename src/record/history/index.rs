@@ -29,6 +29,9 @@ use crate::model::{
 use crate::record::{EVENTS_FILE, RecordError, RecordedRun, RunStore};
 use crate::storage;
 
+/// The beginning and the end of the file's name.
+pub(in crate::record) const INDEX_NAME: (&str, &str) = (".history-", ".index");
+
 const MAGIC: &[u8] = b"dicta history 5\n";
 
 /// The index of one workspace.
@@ -131,7 +134,8 @@ impl HistoryIndex {
     /// Opens the index of the workspace with the folder `root`. Without a valid file it is empty.
     pub(super) fn open(store: &RunStore, root: &Path) -> Self {
         let name = Digest::hash_bytes(root.as_os_str().as_encoded_bytes());
-        let path = store.dir.join(format!(".history-{}.index", &name.0[..16]));
+        let (start, end) = INDEX_NAME;
+        let path = store.dir.join(format!("{start}{}{end}", &name.0[..16]));
         let body = read_body(&path).unwrap_or_default();
         let parsed = |texts: &[String]| -> Option<Vec<Arc<RunHeader>>> {
             let headers = texts

@@ -41,7 +41,9 @@ use crate::event::{RunEvent, RunHeader};
 use crate::model::{CellIx, CellResult, Cost, Digest, RunId, TranscriptRef, WallTime};
 
 pub use edit::{EvalEdit, EvalEditKind, EvalPlace, find_edits, pair_replaced_evals};
+pub(super) use index::INDEX_NAME;
 pub use plan::Correspondence;
+pub(super) use resolve::{BASELINES_FILE, BASELINES_LOCK_FILE};
 pub use state::{
     CellSlot, DecisionStanding, EvalDecisions, EvalIdentity, EvalPath, State, StateDecision,
     StateTranscript,

@@ -15,7 +15,9 @@ use crate::record::{RecordError, RunStore};
 use crate::storage;
 
 /// The file in the folder of runs. Its name begins with a dot, because other names there are runs.
-const BASELINES_FILE: &str = ".baselines.json";
+pub(in crate::record) const BASELINES_FILE: &str = ".baselines.json";
+/// The file that writers lock, because the file itself is replaced.
+pub(in crate::record) const BASELINES_LOCK_FILE: &str = ".baselines.lock";
 /// The largest file that dicta reads.
 const MAX_BASELINES_BYTES: u64 = 1 << 20;
 
@@ -126,7 +128,8 @@ fn change_file(store: &RunStore, change: impl FnOnce(&mut Baselines)) -> Result<
         why,
     };
     // Two processes may set the baselines of two workspaces at once.
-    let _lock = storage::FileLock::acquire_private(&path.with_extension("lock")).map_err(failed)?;
+    let _lock =
+        storage::FileLock::acquire_private(&store.dir.join(BASELINES_LOCK_FILE)).map_err(failed)?;
     let mut baselines = read_file(store).map_err(failed)?;
     change(&mut baselines);
     let text = serde_json::to_string_pretty(&baselines).map_err(|why| failed(why.into()))?;

@@ -40,6 +40,8 @@ use crate::rubric::{Eval, Rubric, Selector, Trigger};
 use crate::storage;
 use crate::workspace::{Env, Workspace, data_dir};
 
+/// The folder in the data directory for the cases of a run, which are deleted after it.
+pub const ROBUSTNESS_FOLDER: &str = "selftest";
 /// The largest number of cells per base answer: two, and a third if they disagree.
 const MAX_REPEATS: u32 = 3;
 
@@ -149,7 +151,9 @@ impl RobustnessTest {
             None => bases.answers.len(),
             Some(_) => 2 * wanted.limit.max(1),
         };
-        let folder = data_dir(env).map_err(RunUsageError::from)?.join("selftest");
+        let folder = data_dir(env)
+            .map_err(RunUsageError::from)?
+            .join(ROBUSTNESS_FOLDER);
         Ok(Self {
             workspace: workspace.clone(),
             judge: wanted.judge.clone(),

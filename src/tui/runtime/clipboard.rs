@@ -14,7 +14,7 @@ use crate::workspace::{Env, data_dir};
 /// The largest text in bytes: terminals accept 100 KB of base64 and silently drop more.
 pub(crate) const MAX_CLIPBOARD_BYTES: usize = 74_000;
 /// The beginning and the end of the name of a file with a copied text.
-const COPY_NAME: (&str, &str) = ("copied-", ".txt");
+pub(crate) const COPY_NAME: (&str, &str) = ("copied-", ".txt");
 /// The age at which dicta deletes a copied text, because it may be confidential.
 const MAX_COPY_AGE: Duration = Duration::from_hours(24);
 

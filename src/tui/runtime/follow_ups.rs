@@ -15,7 +15,7 @@ use crate::tui::reads::{self, LastIndex};
 use crate::tui::state::follow_ups::{FollowUpKey, FollowUpOrder};
 use crate::tui::state::judge_trace::CellRef;
 use crate::tui::task_failure::TaskFailure;
-use crate::workspace::{data_dir, load_or_create_installation_secret};
+use crate::workspace::{SECRET_FILE, data_dir, load_or_create_installation_secret};
 
 impl Runtime {
     pub(super) fn read_follow_ups(&self, key: FollowUpKey) {
@@ -90,7 +90,7 @@ fn ask(deps: &RuntimeDeps, order: FollowUpOrder) -> Result<Asked, String> {
         .map_err(|error| error.to_string())?;
     let trace = format_judge_trace(name, &recorded.state, &*run.blobs(), &QuotePlaces::new());
     let folder = data_dir(&deps.env).map_err(|error| error.to_string())?;
-    let secret = load_or_create_installation_secret(&folder.join("secret"));
+    let secret = load_or_create_installation_secret(&folder.join(SECRET_FILE));
     let secret = secret.map_err(|error| error.to_string())?;
     let prompt = render_follow_up(&trace, question, &secret);
     let cancel = CancellationToken::new();

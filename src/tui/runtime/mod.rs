@@ -19,7 +19,7 @@ mod variants;
 mod warnings;
 mod workspaces;
 
-pub(crate) use clipboard::{MAX_CLIPBOARD_BYTES, remove_expired_copies};
+pub(crate) use clipboard::{COPY_NAME, MAX_CLIPBOARD_BYTES, remove_expired_copies};
 
 use std::collections::HashMap;
 use std::path::PathBuf;

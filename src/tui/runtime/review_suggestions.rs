@@ -14,7 +14,7 @@ use crate::run::PaidCalls;
 use crate::tui::history_view::Shared;
 use crate::tui::msg::Msg;
 use crate::tui::task_failure::TaskFailure;
-use crate::workspace::{data_dir, load_or_create_installation_secret};
+use crate::workspace::{SECRET_FILE, data_dir, load_or_create_installation_secret};
 
 impl Runtime {
     /// Groups notes by similar words.
@@ -85,7 +85,7 @@ fn estimate(
     judge: JudgeConfig,
 ) -> Result<(Shared<SuggestionOrder>, PaidCalls), String> {
     let folder = data_dir(&deps.env).map_err(|error| error.to_string())?;
-    let secret = load_or_create_installation_secret(&folder.join("secret"));
+    let secret = load_or_create_installation_secret(&folder.join(SECRET_FILE));
     let secret = secret.map_err(|error| error.to_string())?;
     let prompt = render_suggestion_prompt(&session.book, &secret);
     let workspace = session.place.workspace.clone();

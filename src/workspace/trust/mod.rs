@@ -23,7 +23,7 @@ pub use permissions::{
     Permission, SendPermission, find_new_permissions, list_judge_sends, list_tool_sends,
     list_workspace_sends,
 };
-pub use store::{TRUST_FILE, TrustError, TrustFile, TrustedWorkspace};
+pub use store::{TRUST_FILE, TRUST_LOCK_FILE, TrustError, TrustFile, TrustedWorkspace};
 
 /// The code of the error about a workspace that other users own or can write.
 pub const UNTRUSTED_CODE: &str = "untrusted";

@@ -21,7 +21,7 @@ use crate::workspace::DataDirError;
 /// The file's name in the data directory.
 pub const TRUST_FILE: &str = "trust.json";
 /// The file that writers lock, because the trust file itself is replaced.
-const LOCK_FILE: &str = "trust.lock";
+pub const TRUST_LOCK_FILE: &str = "trust.lock";
 
 /// The reason why dicta can't read or write what the user trusts.
 #[derive(Debug, Error)]
@@ -157,7 +157,7 @@ impl TrustFile {
             why,
         };
         storage::create_own_folder(&folder).map_err(|why| io(&folder, why))?;
-        let lock = folder.join(LOCK_FILE);
+        let lock = folder.join(TRUST_LOCK_FILE);
         // Held until the new file is in place.
         let _held = FileLock::acquire_private(&lock).map_err(|why| io(&lock, why))?;
         let path = folder.join(TRUST_FILE);

@@ -1,0 +1,63 @@
+//! The files that dicta owns outside of workspaces, which no output may replace: the one list of them.
+//!
+//! A workspace lists the files that it reads (`Workspace::input_files`), and a review lists its own (`ReviewFiles`).
+//! The files of a recorded run are recognized by their folder.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::record::list_store_files;
+use crate::review::UNDO_FOLDER;
+use crate::run::robustness::ROBUSTNESS_FOLDER;
+use crate::tui::editor::EDITED_FILE_NAME;
+use crate::tui::runtime::COPY_NAME;
+use crate::tui::screen_choices;
+use crate::workspace::{Env, RUNS_FOLDER, SECRET_FILE, data_dir, demo, trust};
+
+/// The files in the data directory.
+const DATA_FILES: [&str; 5] = [
+    SECRET_FILE,
+    trust::TRUST_FILE,
+    trust::TRUST_LOCK_FILE,
+    screen_choices::FILE,
+    screen_choices::LOCK,
+];
+/// The beginning and the end of the names of further files in the data directory.
+const DATA_NAMES: [(&str, &str); 2] = [COPY_NAME, EDITED_FILE_NAME];
+
+/// Returns the files of dicta's data directory, and of every folder of runs in it. Some of them may not exist.
+pub(super) fn list_data_files(env: &Env) -> Vec<PathBuf> {
+    // Without a data directory there are no such files.
+    let Ok(data) = data_dir(env) else {
+        return Vec::new();
+    };
+    let mut files: Vec<PathBuf> = DATA_FILES.iter().map(|name| data.join(name)).collect();
+    for (name, path) in list_entries(&data) {
+        let is_data_file = DATA_NAMES
+            .iter()
+            .any(|(start, end)| name.starts_with(start) && name.ends_with(end));
+        if is_data_file {
+            files.push(path);
+        } else if name.starts_with(demo::FOLDER_PREFIX) {
+            files.push(path.join(demo::MARKER_FILE));
+            files.extend(list_store_files(&path.join(RUNS_FOLDER)));
+        }
+    }
+    let undo = list_entries(&data.join(UNDO_FOLDER));
+    files.extend(undo.map(|(_, path)| path));
+    let robustness = list_entries(&data.join(ROBUSTNESS_FOLDER));
+    files.extend(robustness.map(|(_, path)| path));
+    for (_, store) in list_entries(&data.join(RUNS_FOLDER)) {
+        files.extend(list_store_files(&store));
+    }
+    files
+}
+
+/// Returns the names and paths in a folder. A folder that is missing or unreadable has none.
+fn list_entries(folder: &Path) -> impl Iterator<Item = (String, PathBuf)> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.map(|entry| {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        (name, entry.path())
+    })
+}
