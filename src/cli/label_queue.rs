@@ -23,7 +23,7 @@ use crate::event::EvalSpec;
 use crate::model::{LabelLookup, Labels, Outcome, RecordedDraw, ScoreBounds, pluralize};
 use crate::record::{NoiseRecords, StateDecision};
 use crate::report::agreement_text::count_missing_labels;
-use crate::workspace::label_draws::{add_draw, draws_file_path};
+use crate::workspace::label_draws::{add_chosen_draw, draws_file_path};
 
 /// The newest state: its verdicts choose and its decisions are drawn.
 const NEWEST: &str = "@";
@@ -235,18 +235,20 @@ fn draw_queue(
     items: &QueueEval,
     cx: &CommandCx,
 ) -> Result<Vec<String>, CommandError> {
-    let Some(draw) = items.draw(request, &labelling.draws) else {
-        cx.streams
-            .print_note(&format!("note: {}", LabelQueue::Random.describe_empty()));
-        return Ok(Vec::new());
-    };
     let Some(workspace) = &labelling.catalog.workspace else {
         return Err(CommandError::usage(
             "the workspace does not load, so dicta does not know its file of labels; `dicta check` lists the problems",
         ));
     };
     let file = workspace.labels_file_path();
-    add_draw(&file, &draw).map_err(|error| CommandError::usage(error.to_string()))?;
+    // Another process may have drawn since the labels were loaded, so the file decides.
+    let draws = add_chosen_draw(&file, |draws| items.draw(request, draws))
+        .map_err(|error| CommandError::usage(error.to_string()))?;
+    let Some(draw) = draws.and_then(|mut draws| draws.pop()) else {
+        cx.streams
+            .print_note(&format!("note: {}", LabelQueue::Random.describe_empty()));
+        return Ok(Vec::new());
+    };
     let population: usize = draw.strata.iter().map(|one| one.members.len()).sum();
     cx.streams.print_note(&format!(
         "note: drew {} of {} (seed {}), recorded in {}; label all of them: `dicta label CELL pass|fail|unsure`",

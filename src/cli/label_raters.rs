@@ -3,7 +3,7 @@
 //! Responsible for counts of pairs and causes. Does not compute rates of agreement beyond chance.
 
 use std::collections::hash_map::Entry;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
@@ -19,8 +19,10 @@ use crate::model::{
     Digest, DisagreementCause, Label, LabelLookup, make_visible, name_rater, pluralize,
 };
 use crate::run::collect_transcript_ids;
-use crate::workspace::label_edit::{append_labels, change_labels, list_label_files, read_labels};
-use crate::workspace::matches_an_eval;
+use crate::workspace::label_edit::{
+    append_chosen_labels, change_labels, list_label_files, read_labels,
+};
+use crate::workspace::{Workspace, matches_an_eval};
 
 /// The question that several people answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -50,6 +52,81 @@ impl MergeKey {
             question: label.question_digest.clone(),
             by: label.by.clone(),
         }
+    }
+}
+
+/// A label of a file to merge.
+struct MergeCandidate {
+    /// The file and the line.
+    place: String,
+    label: Label,
+}
+
+/// The labels of other files, and what decides which of them are new.
+struct LabelMerge<'w> {
+    candidates: Vec<MergeCandidate>,
+    /// The ids of the transcripts; `None` if they cannot be read.
+    ids: Option<HashSet<String>>,
+    workspace: &'w Workspace,
+}
+
+/// What a merge adds and reports.
+struct MergePlan {
+    added: Vec<Label>,
+    refused: Vec<String>,
+    sealed_twice: u64,
+}
+
+impl LabelMerge<'_> {
+    /// Returns the labels to add to a file that has these labels now.
+    fn plan(&self, present: &[Label]) -> MergePlan {
+        let workspace = self.workspace;
+        let mut plan = MergePlan {
+            added: Vec::new(),
+            refused: Vec::new(),
+            sealed_twice: 0,
+        };
+        let mut known: HashMap<MergeKey, Option<bool>> = HashMap::new();
+        let loaded = workspace.list_labels().map(|(label, _)| label);
+        for label in loaded.chain(present) {
+            // The first label of a person stays, as a file lists it.
+            known.entry(MergeKey::of(label)).or_insert(label.passed);
+        }
+        for MergeCandidate { place, label } in &self.candidates {
+            if let Some(problem) = label.list_invalid_values().first() {
+                let line = format!("{place}: {problem}, so dicta does not add it");
+                plan.refused.push(line);
+                continue;
+            }
+            // The same person may not answer one question twice; the label of the workspace stays.
+            match known.entry(MergeKey::of(label)) {
+                Entry::Vacant(free) => {
+                    let mut lists = self.ids.iter();
+                    let is_known = lists.all(|ids| ids.contains(&label.transcript));
+                    if !(is_known && matches_an_eval(label, &workspace.rubrics)) {
+                        plan.refused.push(format!(
+                            "{place}: {} names no decision of this workspace, so the label counts for nothing",
+                            AnsweredQuestion::of(label).describe()
+                        ));
+                    }
+                    free.insert(label.passed);
+                    plan.added.push(label.clone());
+                }
+                // Whether two sealed answers are the same is a fact about them.
+                Entry::Occupied(_) if workspace.is_sealed(&label.transcript) => {
+                    plan.sealed_twice += 1;
+                }
+                Entry::Occupied(known) if *known.get() == label.passed => {}
+                Entry::Occupied(known) => plan.refused.push(format!(
+                    "{place}: {}: {} answers {} here and {} in this workspace, so dicta does not add it",
+                    AnsweredQuestion::of(label).describe(),
+                    name_rater(label),
+                    describe_answer(label.passed),
+                    describe_answer(*known.get())
+                )),
+            }
+        }
+        plan
     }
 }
 
@@ -132,58 +209,36 @@ pub(super) fn merge_labels(
     cx: &CommandCx,
 ) -> Result<u8, CommandError> {
     let workspace = load_workspace(place.workspace.as_deref(), cx)?.workspace;
-    // Labels can be merged before the transcripts can be read.
-    let ids = collect_transcript_ids(&workspace).ok();
-    let mut added: Vec<Label> = Vec::new();
-    let mut refused = Vec::new();
-    let mut sealed_twice = 0_u64;
-    let mut known: HashMap<MergeKey, Option<bool>> = HashMap::new();
-    for (label, _) in workspace.list_labels() {
-        // The first label of a person stays, as a file lists it.
-        known.entry(MergeKey::of(label)).or_insert(label.passed);
-    }
+    let mut candidates = Vec::new();
     for path in files {
-        for (line, label) in read_labels(path).map_err(to_command_error)? {
-            if let Some(problem) = label.list_invalid_values().first() {
-                refused.push(format!(
-                    "{}:{line}: {problem}, so dicta does not add it",
-                    path.display()
-                ));
-                continue;
-            }
-            // The same person may not answer one question twice; the label of the workspace stays.
-            match known.entry(MergeKey::of(&label)) {
-                Entry::Vacant(free) => {
-                    let mut lists = ids.iter();
-                    let is_known = lists.all(|ids| ids.contains(&label.transcript));
-                    if !(is_known && matches_an_eval(&label, &workspace.rubrics)) {
-                        refused.push(format!(
-                            "{}:{line}: {} names no decision of this workspace, so the label counts for nothing",
-                            path.display(),
-                            AnsweredQuestion::of(&label).describe()
-                        ));
-                    }
-                    free.insert(label.passed);
-                    added.push(label);
-                }
-                // Whether two sealed answers are the same is a fact about them.
-                Entry::Occupied(_) if workspace.is_sealed(&label.transcript) => sealed_twice += 1,
-                Entry::Occupied(known) if *known.get() == label.passed => {}
-                Entry::Occupied(known) => refused.push(format!(
-                    "{}:{line}: {}: {} answers {} here and {} in this workspace, so dicta does not add it",
-                    path.display(),
-                    AnsweredQuestion::of(&label).describe(),
-                    name_rater(&label),
-                    describe_answer(label.passed),
-                    describe_answer(*known.get())
-                )),
-            }
-        }
+        let labels = read_labels(path).map_err(to_command_error)?;
+        candidates.extend(labels.into_iter().map(|(line, label)| MergeCandidate {
+            place: format!("{}:{line}", path.display()),
+            label,
+        }));
     }
+    let merge = LabelMerge {
+        candidates,
+        // Labels can be merged before the transcripts can be read.
+        ids: collect_transcript_ids(&workspace).ok(),
+        workspace: &workspace,
+    };
     let file = workspace.labels_file_path();
-    if !added.is_empty() {
-        append_labels(&file, &added).map_err(to_command_error)?;
+    let mut plan = merge.plan(&[]);
+    // Without a new label, the file is not created.
+    if !plan.added.is_empty() {
+        // Another process may have added labels since the workspace was loaded, so the file decides.
+        plan = append_chosen_labels(&file, |present| {
+            let plan = merge.plan(present);
+            (plan.added.clone(), plan)
+        })
+        .map_err(to_command_error)?;
     }
+    let MergePlan {
+        added,
+        refused,
+        sealed_twice,
+    } = plan;
     let visible = added
         .iter()
         .filter(|label| !workspace.is_sealed(&label.transcript));

@@ -18,7 +18,7 @@ use crate::model::RecordedDraw;
 use crate::transcript::TranscriptError;
 use crate::workspace::Env;
 use crate::workspace::find_label_author;
-use crate::workspace::label_draws::{LabelDrawsError, add_draw, read_draws};
+use crate::workspace::label_draws::{LabelDrawsError, add_chosen_draw, read_draws};
 
 /// The reason why a review does not open.
 #[derive(Debug, Error)]
@@ -87,19 +87,25 @@ pub fn open_session(place: ReviewPlace, env: &Env) -> Result<ReviewSession, Revi
 impl ReviewSession {
     /// Draws more transcripts, records the draw, and adds them to the queue. Returns the number of new ones.
     pub fn extend(&mut self, request: &SampleRequest) -> Result<usize, ReviewError> {
-        let Some(draw) = draw_sample(&self.catalog, &self.draws, request) else {
-            return Ok(0);
-        };
-        let new = draw.drawn.len();
         let folder = &self.place.files.folder;
         if !folder.is_dir() {
+            if draw_sample(&self.catalog, &[], request).is_none() {
+                return Ok(0);
+            }
             crate::storage::create_own_folder(folder).map_err(|source| LabelDrawsError::Io {
                 path: folder.clone(),
                 source,
             })?;
         }
-        add_draw(&self.place.files.notes(), &draw)?;
-        Arc::make_mut(&mut self.draws).push(draw);
+        // Another reader may have drawn since, so the file decides.
+        let draws = add_chosen_draw(&self.place.files.notes(), |draws| {
+            draw_sample(&self.catalog, draws, request)
+        })?;
+        let Some(draws) = draws else {
+            return Ok(0);
+        };
+        let new = draws.last().map_or(0, |draw| draw.drawn.len());
+        self.draws = Arc::new(draws);
         self.update_queue();
         Ok(new)
     }

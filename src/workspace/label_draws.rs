@@ -32,6 +32,9 @@ pub enum LabelDrawsError {
         /// The problem, with the way to fix it.
         problem: String,
     },
+    /// A draw has no JSON form.
+    #[error("the draw has no JSON form: {0}")]
+    Json(#[from] serde_json::Error),
 }
 
 /// Returns the file of draws of a file of labels.
@@ -48,14 +51,41 @@ pub fn read_draws(labels: &Path) -> Result<Vec<RecordedDraw>, LabelDrawsError> {
 
 /// Adds a draw at the end of the file. All other lines stay.
 pub fn add_draw(labels: &Path, draw: &RecordedDraw) -> Result<(), LabelDrawsError> {
+    edit_draws(labels, |text| Ok(push_draw(text, draw)?))
+}
+
+/// Adds the draw that `choose` returns for the draws of the file, and returns all of them. Adds nothing for `None`.
+///
+/// No other process adds a draw between the choice and the write, so two processes do not draw the same items.
+pub fn add_chosen_draw(
+    labels: &Path,
+    choose: impl Fn(&[RecordedDraw]) -> Option<RecordedDraw>,
+) -> Result<Option<Vec<RecordedDraw>>, LabelDrawsError> {
+    let path = draws_file_path(labels);
+    // A lock creates the file, which stays missing if there is nothing to draw.
+    if !path.is_file() && choose(&[]).is_none() {
+        return Ok(None);
+    }
+    let mut all = None;
     edit_draws(labels, |text| {
-        if !text.is_empty() && !text.ends_with('\n') {
-            text.push('\n');
+        let mut draws = parse_draws(&path, text)?;
+        if let Some(draw) = choose(&draws) {
+            push_draw(text, &draw)?;
+            draws.push(draw);
+            all = Some(draws);
         }
-        text.push_str(&serde_json::to_string(draw)?);
-        text.push('\n');
         Ok(())
-    })
+    })?;
+    Ok(all)
+}
+
+fn push_draw(text: &mut String, draw: &RecordedDraw) -> Result<(), serde_json::Error> {
+    if !text.is_empty() && !text.ends_with('\n') {
+        text.push('\n');
+    }
+    text.push_str(&serde_json::to_string(draw)?);
+    text.push('\n');
+    Ok(())
 }
 
 /// Removes the draws that `is_meant` selects. All other lines stay. A missing file has none.
@@ -79,7 +109,7 @@ pub fn remove_draws(
 
 fn edit_draws(
     labels: &Path,
-    edit: impl FnOnce(&mut String) -> Result<(), serde_json::Error>,
+    edit: impl FnOnce(&mut String) -> Result<(), LabelDrawsError>,
 ) -> Result<(), LabelDrawsError> {
     let path = draws_file_path(labels);
     let fail = |source| LabelDrawsError::Io {
@@ -88,8 +118,12 @@ fn edit_draws(
     };
     // Two processes may draw at once; the second one waits and adds its line to the first one's file.
     let _lock = FileLock::acquire(&path).map_err(fail)?;
-    let mut text = read_text(&path)?;
-    edit(&mut text).map_err(|error| fail(io::Error::other(error)))?;
+    let before = read_text(&path)?;
+    let mut text = before.clone();
+    edit(&mut text)?;
+    if text == before {
+        return Ok(());
+    }
     let mut file = AtomicFile::create(&path).map_err(fail)?;
     file.write_all(text.as_bytes()).map_err(fail)?;
     file.finish().map_err(fail)
@@ -182,6 +216,41 @@ mod tests {
         add_draw(&labels, &second).expect("added");
         assert_eq!(read_draws(&labels).expect("read"), [first, second]);
         assert!(!labels.exists(), "a draw is not a label");
+    }
+
+    #[test]
+    fn draw_is_chosen_with_the_draws_of_other_processes() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let labels = dir.path().join("labels.jsonl");
+        let nothing = add_chosen_draw(&labels, |_| None).expect("read");
+        assert_eq!(nothing, None);
+        assert!(!draws_file_path(&labels).exists());
+        // Each thread draws one of the items that no other one has drawn.
+        let members: Vec<String> = (0..40).map(|item| format!("t{item}")).collect();
+        let choose = |draws: &[RecordedDraw]| {
+            let drawn: HashSet<&String> = draws.iter().flat_map(|draw| &draw.drawn).collect();
+            let next = members.iter().find(|item| !drawn.contains(item))?;
+            let mut chosen = draw(&[]);
+            chosen.strata[0].members.clone_from(&members);
+            chosen.drawn = vec![next.clone()];
+            Some(chosen)
+        };
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    for _ in 0..5 {
+                        add_chosen_draw(&labels, choose).expect("added");
+                    }
+                });
+            }
+        });
+        let draws = read_draws(&labels).expect("read");
+        let mut drawn: Vec<String> = draws.into_iter().flat_map(|draw| draw.drawn).collect();
+        drawn.sort();
+        let mut all = members.clone();
+        all.sort();
+        assert_eq!(drawn, all);
+        assert_eq!(add_chosen_draw(&labels, choose).expect("read"), None);
     }
 
     #[test]

@@ -296,6 +296,36 @@ fn invalid_probability_and_contradiction_of_one_rater_are_reported_with_their_li
 }
 
 #[test]
+fn concurrent_merges_add_each_label_once() {
+    let test_dir = test_dir("");
+    test_dir.write("s.csv", "");
+    let people: String = (0..200)
+        .map(|person| {
+            format!(
+                "{{\"transcript\":\"one\",\"rubric\":\"r\",\"eval\":\"hello\",\"passed\":true,\"by\":\"p{person}\"}}\n"
+            )
+        })
+        .collect();
+    test_dir.write("theirs.txt", &people);
+    let merges: Vec<_> = (0..6)
+        .map(|_| {
+            let mut merge = test_dir.command(&["labels", "merge", "theirs.txt"]);
+            merge.stdout(std::process::Stdio::null());
+            merge.spawn().expect("the program runs")
+        })
+        .collect();
+    for mut merge in merges {
+        assert!(merge.wait().expect("it ends").success());
+    }
+    let written = std::fs::read_to_string(test_dir.path().join("l.jsonl")).expect("labels");
+    let mut lines: Vec<&str> = written.lines().collect();
+    assert_eq!(lines.len(), 200, "{written}");
+    lines.sort_unstable();
+    lines.dedup();
+    assert_eq!(lines.len(), 200, "{written}");
+}
+
+#[test]
 fn merged_labels_of_several_people_are_counted_and_conflicts_are_listed() {
     let test_dir = test_dir(
         "{\"transcript\":\"one\",\"rubric\":\"r\",\"eval\":\"hello\",\"passed\":true,\"by\":\"ann\"}\n",

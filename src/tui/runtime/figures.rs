@@ -12,7 +12,7 @@ use crate::tui::msg::Msg;
 use crate::tui::state::runs::RunTicket;
 use crate::tui::task_failure::TaskFailure;
 use crate::workspace::Workspace;
-use crate::workspace::label_draws::{add_draw, read_draws};
+use crate::workspace::label_draws::{add_chosen_draw, read_draws};
 
 impl Runtime {
     /// Reads the draws of a file of labels.
@@ -74,13 +74,9 @@ impl Runtime {
         self.spawn_blocking(
             move || {
                 let draw = || {
-                    // Another program may have drawn since, so the file is read again.
-                    let draws = read_draws(&file)?;
-                    let Some(draw) = items.draw(&request, &draws) else {
-                        return Ok(None);
-                    };
-                    add_draw(&file, &draw)?;
-                    Ok(Some(Box::new(draw)))
+                    // Another program may have drawn since, so the file decides.
+                    let draws = add_chosen_draw(&file, |draws| items.draw(&request, draws))?;
+                    Ok(draws.and_then(|mut draws| draws.pop()).map(Box::new))
                 };
                 Msg::LabelsDrawn {
                     eval,

@@ -100,18 +100,30 @@ pub fn restore_renamed_labels(path: &Path, renamed: &[RenamedLine]) -> Result<u6
 
 /// Adds labels at the end of a file. The file need not be there yet.
 pub fn append_labels(path: &Path, labels: &[Label]) -> Result<(), LabelEditError> {
-    rewrite_file(path, true, |text| {
+    append_chosen_labels(path, |_| (labels.to_vec(), ()))
+}
+
+/// Adds the labels that `choose` returns for the labels of the file. No other process of dicta changes the file between
+/// the choice and the write, so two merges do not both add one label.
+pub fn append_chosen_labels<T>(
+    path: &Path,
+    choose: impl Fn(&[Label]) -> (Vec<Label>, T),
+) -> Result<T, LabelEditError> {
+    let rewritten = rewrite_file(path, true, |text| {
+        let lines = text.split(|byte| *byte == b'\n');
+        let present: Vec<Label> = lines.filter_map(parse_label).collect();
+        let (labels, result) = choose(&present);
         let mut out = text.to_vec();
-        for label in labels {
+        for label in &labels {
             if !out.is_empty() && !out.ends_with(b"\n") {
                 out.push(b'\n');
             }
             out.extend(serde_json::to_vec(label)?);
             out.push(b'\n');
         }
-        Ok((out, ()))
+        Ok((out, result))
     })?;
-    Ok(())
+    Ok(rewritten.result)
 }
 
 /// Puts labels as a single change does, each in place of the line of the same person. Reads the file once.
