@@ -337,9 +337,11 @@ fn prune(args: &PruneLabelsArgs, cx: &CommandCx) -> Result<u8, CommandError> {
     // Step: list what would go, by its target.
     let files: HashSet<PathBuf> = list_label_files(&workspace).into_iter().collect();
     let mut targets: IndexMap<String, u64> = IndexMap::new();
+    let mut listed_labels: HashSet<String> = HashSet::new();
     for (label, place) in workspace.labels.iter().zip(&workspace.label_places) {
         if matches_nothing(label) && files.contains(&workspace.root.join(&place.file)) {
             *targets.entry(describe_target(label)).or_default() += 1;
+            listed_labels.insert(identify_label(label));
         }
     }
     let count: u64 = targets.values().sum();
@@ -363,7 +365,11 @@ fn prune(args: &PruneLabelsArgs, cx: &CommandCx) -> Result<u8, CommandError> {
     }
     // Step: delete. The lines go to standard output, so that the user can keep them.
     for file in list_label_files(&workspace) {
-        let removed = remove_labels(&file, &matches_nothing).map_err(to_command_error)?;
+        // While the question waited for its answer, another process may have added a transcript and its labels.
+        let removed = remove_labels(&file, &|label| {
+            listed_labels.contains(&identify_label(label))
+        })
+        .map_err(to_command_error)?;
         for line in &removed {
             cx.streams.print(&format!("{line}\n"));
         }
@@ -376,6 +382,11 @@ fn prune(args: &PruneLabelsArgs, cx: &CommandCx) -> Result<u8, CommandError> {
         }
     }
     Ok(0)
+}
+
+/// Returns the text that a label has in a file.
+fn identify_label(label: &Label) -> String {
+    serde_json::to_string(label).unwrap_or_default()
 }
 
 /// Describes what a label is about, without its transcript's message.

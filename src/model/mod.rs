@@ -9,6 +9,7 @@ mod cell_name;
 mod compared_pair;
 mod cost;
 mod exit_reason;
+mod formula_mark;
 mod ids;
 mod installation_secret;
 mod judge;
@@ -41,6 +42,7 @@ pub use cell_name::{CellName, CellNameError, CellNameRef, CellPattern};
 pub use compared_pair::{ComparedPair, PairMember};
 pub use cost::{BudgetLimits, Cost, ModelPricing, RunAndCellBudgets, format_usd};
 pub use exit_reason::ExitReason;
+pub use formula_mark::{has_formula_marks, mark_formula, unmark_formula};
 pub use ids::{Blob, CallIx, CellIx, Digest, Millis, RunId, TurnIx, WallTime};
 pub use installation_secret::InstallationSecret;
 pub use judge::{

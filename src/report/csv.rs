@@ -1,7 +1,7 @@
 //! `--format csv`: one row per cell, and tables of other lists.
 //!
-//! Responsible for the columns and the quotes. Does not change values: a text that a spreadsheet would calculate stays
-//! as it is.
+//! Responsible for the columns and the quotes. A text that a spreadsheet would calculate gets a mark, which dicta
+//! removes when it reads the table.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::flags::append_flags;
 use super::{ReportRow, ReportWriter, ResultRow};
-use crate::model::make_visible;
+use crate::model::{make_visible, mark_formula};
 
 /// The columns of results; the same names as in JSON lines. `flags` has a line for each mark of the verdict.
 const COLUMNS: [&str; 19] = [
@@ -136,14 +136,15 @@ pub fn format_csv(rows: &[Value]) -> String {
     out
 }
 
-/// Joins the fields of a row, with quotes where necessary (RFC 4180).
+/// Joins the fields of a row, with quotes where necessary (RFC 4180), and with marks on formulas.
 pub(super) fn join_fields<'f>(fields: impl Iterator<Item = &'f str>) -> String {
     let fields: Vec<Cow<'_, str>> = fields
         .map(|field| {
+            let field = mark_formula(field);
             if field.contains(['"', ',', '\n', '\r']) {
                 format!("\"{}\"", field.replace('"', "\"\"")).into()
             } else {
-                field.into()
+                field
             }
         })
         .collect();
@@ -161,6 +162,16 @@ mod tests {
             join_fields(["a", "b,c", "say \"x\"", "two\nlines", ""].into_iter()),
             "a,\"b,c\",\"say \"\"x\"\"\",\"two\nlines\","
         );
+    }
+
+    #[test]
+    fn formulas_have_a_mark_inside_the_quotes() {
+        assert_eq!(
+            join_fields(["=1", "=a,b", "-0.5", "- \"x\"", "ok"].into_iter()),
+            "'=1,\"'=a,b\",-0.5,\"'- \"\"x\"\"\",ok"
+        );
+        let rows = [json!({"run": "=1", "pass": -2})];
+        assert_eq!(format_csv(&rows), "run,pass\n'=1,-2\n");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The decisions of a state as a table: one row per decision.
 //!
-//! Responsible for the columns. Does not change values: a text that a spreadsheet would calculate stays as it is.
+//! Responsible for the columns. The module `csv` marks the texts that a spreadsheet would calculate.
 
 use std::collections::HashMap;
 use std::io::{self, Write};

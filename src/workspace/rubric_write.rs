@@ -3,6 +3,7 @@
 //! Responsible for the limits of a write: only rubric files of the workspace, and only if they still have the text that
 //! the change is based on. Either all files change or none. The reverse of a change undoes it.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::{Component, Path, PathBuf};
@@ -11,7 +12,7 @@ use std::sync::Arc;
 use thiserror::Error;
 
 use super::Workspace;
-use crate::storage::{create_new_file, refuse_foreign_links, replace_file};
+use crate::storage::{FileLock, create_new_file, refuse_foreign_links, replace_file};
 
 /// The change of one rubric file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -95,6 +96,8 @@ pub fn write_rubric_files(
     workspace: &Workspace,
     changes: &[RubricFileChange],
 ) -> Result<(), RubricWriteError> {
+    // Held until the last write, so that no other process of dicta writes between the check and the write.
+    let _locks = lock_existing_files(workspace, changes)?;
     // All files are checked before the first write.
     for change in changes {
         // The undo of a restored file removes it, also if the workspace has not loaded it.
@@ -117,6 +120,23 @@ pub fn write_rubric_files(
         }
     }
     Ok(())
+}
+
+fn lock_existing_files(
+    workspace: &Workspace,
+    changes: &[RubricFileChange],
+) -> Result<Vec<FileLock>, RubricWriteError> {
+    // A set has one order in every process, so two processes never wait for each other.
+    let paths: BTreeSet<&Path> = changes.iter().map(|change| &*change.path).collect();
+    let mut locks = Vec::new();
+    for path in paths {
+        let file = workspace.root.join(path);
+        // A lock creates a missing file, and a foreign link is refused below.
+        if is_inside(path) && file.is_file() && refuse_foreign_links(&file).is_ok() {
+            locks.push(FileLock::acquire(&file).map_err(|source| io_error(path, source))?);
+        }
+    }
+    Ok(locks)
 }
 
 fn check_text(file: &Path, change: &RubricFileChange) -> Result<(), RubricWriteError> {

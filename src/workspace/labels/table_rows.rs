@@ -4,6 +4,7 @@
 
 use super::label_file::LabelFileReader;
 use crate::diag::SourceSpan;
+use crate::model::{has_formula_marks, unmark_formula};
 
 /// A row with its place.
 pub(super) struct LabelTableRow {
@@ -29,7 +30,8 @@ pub(super) fn read_rows(reader: &mut LabelFileReader<'_>) -> Vec<LabelTableRow> 
         .flexible(true)
         .delimiter(delimiter.unwrap_or(b','))
         .from_reader(text.as_bytes());
-    let mut rows = Vec::new();
+    let mut rows: Vec<LabelTableRow> = Vec::new();
+    let mut has_marks = false;
     let mut record = csv::StringRecord::new();
     // The lines are counted here, because the reader's positions are before the empty lines that it skips.
     let (mut counted, mut line) = (0, 1);
@@ -56,8 +58,18 @@ pub(super) fn read_rows(reader: &mut LabelFileReader<'_>) -> Vec<LabelTableRow> 
         if record.iter().all(|cell| cell.trim().is_empty()) {
             continue;
         }
+        if rows.is_empty() {
+            has_marks = has_formula_marks(record.iter().map(str::trim));
+        }
+        let unmark = |cell| {
+            if has_marks {
+                unmark_formula(cell)
+            } else {
+                cell
+            }
+        };
         rows.push(LabelTableRow {
-            cells: record.iter().map(str::to_owned).collect(),
+            cells: record.iter().map(unmark).map(str::to_owned).collect(),
             span: reader.line_span(line, skip + at),
         });
     }

@@ -11,6 +11,7 @@ use super::super::csv::{CsvLayout, CsvQuoteState, CsvRows};
 use super::super::record_readers::WalkRecords;
 use super::MappedRules;
 use super::record::MappedRecord;
+use crate::model::{has_formula_marks, unmark_formula};
 use crate::transcript::reader::{TranscriptReader, TranscriptSink};
 use crate::transcript::source::SourceFile;
 use crate::transcript::walk::{BLOCK_SIZE, RecordBlock};
@@ -133,8 +134,14 @@ pub(super) fn row_cells<'r>(
         let columns = crate::model::pluralize(names.len(), "column");
         return Err(format!("it has {cells}, and the table {columns}"));
     }
+    let has_marks = has_formula_marks(names.iter().map(String::as_str));
     let text = |(cell, name): (&'r [u8], &String)| {
         let text = layout.encoding.decode(cell);
+        let text = text.map(|text| match text {
+            Cow::Borrowed(text) if has_marks => unmark_formula(text).into(),
+            Cow::Owned(text) if has_marks => unmark_formula(&text).to_owned().into(),
+            text => text,
+        });
         text.map_err(|why| format!("{name:?} is {why}; if the file has another encoding, name it with `encoding` in `map`"))
     };
     row.iter().zip(names).map(text).collect()
