@@ -8,11 +8,13 @@ use super::consent::{announce_paid_calls, describe_calls};
 use super::error::CommandError;
 use super::format::Format;
 use super::improve::ImproveCx;
+use super::trust::confirm_sends;
 use super::variant_runs::{confirm_variant, preview_variant};
 use crate::model::{JudgeConfig, pluralize};
 use crate::run::{
     CachePolicy, MAX_PROPOSAL_PROMPT_BYTES, PaidCalls, PartLabel, PreparedVariant, preview_question,
 };
+use crate::workspace::trust::list_judge_sends;
 
 impl ImproveCx<'_> {
     /// Prices all calls, and asks about them. Returns an exit code after a dry run.
@@ -96,6 +98,9 @@ impl ImproveCx<'_> {
         for variant in [&on_train, &on_dev] {
             confirm_variant(variant, cx)?;
         }
+        // The model that is asked may be another judge, and a refusal after the paid runs would waste them.
+        let sends = list_judge_sends([judge], &cx.env);
+        confirm_sends(&self.workspace.root, sends, cx)?;
         let limit_usd = self.workspace.limits.confirm_usd;
         announce_paid_calls(&calls, "call", limit_usd, &args.calls.consent, cx)?;
         Ok(None)

@@ -221,6 +221,77 @@ fn check_runs_no_script_and_no_server() {
 }
 
 #[test]
+fn every_command_that_asks_a_judge_needs_trust_and_consent() {
+    let server = WireServer::answering(Dialect::Openai, |_| Reply::text(PASSES));
+    let test_dir = crate::variants::workspace(&server);
+    let config = std::fs::read_to_string(test_dir.path().join("dicta.yaml")).expect("text");
+    let with_key = config.replace("model: m,", "model: m, api_key_env: HOUSE_KEY,");
+    let second = format!(
+        "judges:\n  n: {{ provider: openai, base_url: '{}', model: n, api_key_env: OTHER_KEY, prices: {{ input: 1, output: 1 }} }}",
+        server.base_url()
+    );
+    test_dir.write("dicta.yaml", &with_key.replace("judges:", &second));
+    let note = |id: &str| {
+        let note = json!({"id": id, "transcript": "t1", "by": "ana", "at": "2026-01-01T00:00:00Z",
+            "outcome": "failure", "note": "says it without a reason"});
+        format!("{note}\n")
+    };
+    test_dir.write("notes.jsonl", &[note("a"), note("b")].concat());
+    test_dir.trust();
+    // A recorded run, for the branch.
+    let recorded = run(&test_dir, &["run", "-q", "--yes"]);
+    assert!(
+        matches!(recorded.status.code(), Some(0 | 1)),
+        "{}",
+        text(&recorded.stderr)
+    );
+    let asked = server.requests().len();
+    assert!(asked > 0);
+    let commands: [&[&str]; 7] = [
+        &["run", "-q", "--refresh"],
+        &["variants", "v.yaml"],
+        &["improve", "r/colour", "--judge", "m"],
+        &["migrate", "--from", "m", "--to", "n"],
+        &["branch", "@", "t1/r/colour", "--at", "1.prompt"],
+        &["review", "suggest", "--judge", "m"],
+        &["noise", "*/r/colour", "--repeat", "2"],
+    ];
+    // Step: with trust, and without consent to the cost.
+    for args in commands {
+        let refused = run(&test_dir, args);
+        let why = text(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(2), "{args:?}: {why}");
+        assert!(why.contains("--yes"), "{args:?}: {why}");
+        assert_eq!(server.requests().len(), asked, "{args:?}");
+    }
+    // Step: with consent, and without trust.
+    test_dir.dicta(&["trust", ".", "--remove"]);
+    for args in commands {
+        let why = refusal(&run(&test_dir, &[args, &["--yes"]].concat()));
+        assert!(why.contains("send HOUSE_KEY to "), "{args:?}: {why}");
+        assert_eq!(server.requests().len(), asked, "{args:?}");
+    }
+    // Step: the judge that proposes has another key than the one that decides. Nothing is judged before the question.
+    let only_first = with_key.replace("judges:", &second.replace("OTHER_KEY", "HOUSE_KEY"));
+    test_dir.write("dicta.yaml", &only_first);
+    test_dir.trust();
+    test_dir.write("dicta.yaml", &with_key.replace("judges:", &second));
+    let why = refusal(&run(
+        &test_dir,
+        &["improve", "r/colour", "--judge", "n", "--yes"],
+    ));
+    assert!(why.contains("send OTHER_KEY to "), "{why}");
+    assert_eq!(server.requests().len(), asked);
+    // Step: files that others can write.
+    set_mode(&test_dir.path().join("dicta.yaml"), 0o666);
+    for args in commands {
+        let why = refusal(&run(&test_dir, &[args, &["--yes"]].concat()));
+        assert!(why.contains("mode 666"), "{args:?}: {why}");
+    }
+    assert_eq!(server.requests().len(), asked);
+}
+
+#[test]
 fn robustness_uses_the_trust_of_the_workspace() {
     let server = WireServer::answering(Dialect::Openai, |_| Reply::text(PASSES));
     let test_dir = TestDir::new();
