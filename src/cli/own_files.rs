@@ -43,10 +43,9 @@ pub(super) fn list_data_files(env: &Env) -> Vec<PathBuf> {
             files.extend(list_store_files(&path.join(RUNS_FOLDER)));
         }
     }
-    let undo = list_entries(&data.join(UNDO_FOLDER));
-    files.extend(undo.map(|(_, path)| path));
-    let robustness = list_entries(&data.join(ROBUSTNESS_FOLDER));
-    files.extend(robustness.map(|(_, path)| path));
+    for folder in [UNDO_FOLDER, ROBUSTNESS_FOLDER] {
+        files.extend(list_entries(&data.join(folder)).map(|(_, path)| path));
+    }
     for (_, store) in list_entries(&data.join(RUNS_FOLDER)) {
         files.extend(list_store_files(&store));
     }
@@ -54,7 +53,7 @@ pub(super) fn list_data_files(env: &Env) -> Vec<PathBuf> {
 }
 
 /// Returns the names and paths in a folder. A folder that is missing or unreadable has none.
-fn list_entries(folder: &Path) -> impl Iterator<Item = (String, PathBuf)> {
+fn list_entries(folder: &Path) -> impl Iterator<Item = (String, PathBuf)> + use<> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     entries.map(|entry| {
         let name = entry.file_name().to_string_lossy().into_owned();

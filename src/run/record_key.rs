@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use crate::record::RecordKey;
 use crate::workspace::{
-    Env, data_dir, load_installation_secret, load_or_create_installation_secret,
+    Env, SECRET_FILE, data_dir, load_installation_secret, load_or_create_installation_secret,
 };
 
 /// Returns the key with which this installation signs its recordings; `None` if it has no secret yet. Writes nothing.
