@@ -17,6 +17,7 @@ use serde_json::Value;
 use url::Url;
 
 use self::keys::{JUDGE_KEYS, PRICE_KEYS, PROVIDERS, TRANSCRIPT_MODES, VERDICT_MODES};
+use super::rubric_keys::report_rubric_keys;
 use super::{Env, google, paths};
 use crate::diag::SECRET_KEYS;
 use crate::diag::yaml::{DiagnosticCollector, MappingDecoder, YamlDoc, describe_value};
@@ -103,6 +104,7 @@ pub(super) fn read_judge(
     }
     source::read_source_keys(&mut fields, &mut judge, provider);
     check_reading_tools(&mut fields, &judge, provider);
+    report_rubric_keys(&mut fields);
     fields.finish();
     judge
 }

@@ -18,8 +18,8 @@ use super::label_parts::{SplitSources, load_parts};
 use super::label_unsealings::read_unsealings;
 use super::{
     CONFIG_FILE, Env, JudgeNames, SealedLabels, Workspace, WorkspaceLimits, WorkspaceRubricFiles,
-    api_keys, cross_checks, demo, files, judges, labels, lint, model_config, paths, run_folders,
-    scripts, source_judges, tools_files, trust,
+    api_keys, cross_checks, demo, files, judges, labels, lint, model_config, paths, rubric_keys,
+    run_folders, scripts, source_judges, tools_files, trust,
 };
 use crate::diag::yaml::{
     self, DiagnosticCollector, MAX_BYTES, MappingDecoder, YamlDoc, YamlLimits, describe_value,
@@ -272,6 +272,7 @@ impl WorkspaceLoader<'_> {
             .mapping("limits")
             .map_or_else(WorkspaceLimits::default, WorkspaceLimits::read);
         report_foreign_keys(&mut fields);
+        rubric_keys::report_rubric_keys(&mut fields);
         fields.finish();
         let given = self.given_judge.map(str::to_owned);
         source_judges::add_source_judges(judge.iter().chain(given.iter()), &mut judges);
@@ -450,6 +451,13 @@ impl WorkspaceLoader<'_> {
                     "id",
                     format!("`{name}` is not a judge name"),
                 );
+            }
+            if let Some(message) = rubric_keys::find_panel_among_judges(name, judge) {
+                problems.error(doc.key_span(&at), "unknown-key", message);
+                // Any provider serves, because the error prevents the run.
+                let placeholder = JudgeConfig::new(name, ProviderKind::Rules);
+                judges.insert(name.clone(), placeholder);
+                continue;
             }
             let config = match judge {
                 Value::String(path) => self.read_model_config_judge(name, path, doc, &at, problems),

@@ -31,6 +31,7 @@ mod model_config;
 pub mod paths;
 pub mod proposal_log;
 mod rubric_files;
+mod rubric_keys;
 mod rubric_text;
 pub mod rubric_write;
 mod run_folders;

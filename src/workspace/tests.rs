@@ -254,6 +254,34 @@ fn each_error_of_dicta_yaml_is_reported_at_its_place() {
             judge("provider: openai, model: m, api_keyenv: A"),
             "4:35: unknown key `api_keyenv`; did you mean `api_key_env`?",
         ),
+        (
+            "judges:\n  jury: {judges: [a, b]}\n".into(),
+            "4:3: a jury is not a judge; write `jury: { judges: [NAME, NAME] }` in a rubric, above `evals` or in an eval",
+        ),
+        (
+            "judges:\n  jury: [a, b]\n".into(),
+            "4:3: a jury is not a judge; write",
+        ),
+        (
+            "judges:\n  trio: {cascade: {judges: [a, b]}}\n".into(),
+            "4:3: a cascade is not a judge; write",
+        ),
+        (
+            judge("provider: openai, model: m, jury: [a]"),
+            "4:35: unknown key `jury`; write it in a rubric, above `evals` or in an eval",
+        ),
+        (
+            "jury: {judges: [a, b]}\n".into(),
+            "3:1: unknown key `jury`; write it in a rubric, above `evals` or in an eval",
+        ),
+        (
+            "repeat: 3\n".into(),
+            "3:1: unknown key `repeat`; write it in an eval of a rubric",
+        ),
+        (
+            judge("provider: openai, model: m, criteria: x"),
+            "4:35: unknown key `criteria`; write it under `params` in an eval of a rubric",
+        ),
     ];
     for (tail, expected) in cases {
         let found = config(&tail).problems();
@@ -261,6 +289,17 @@ fn each_error_of_dicta_yaml_is_reported_at_its_place() {
             found.contains(&format!("dicta.yaml:{expected}")),
             "{tail}\nexpected {expected}\nfound {found:#?}"
         );
+    }
+}
+
+#[test]
+fn panel_among_the_judges_is_one_problem() {
+    for tail in [
+        "judges:\n  jury: {judges: [a, b], by: majority}\n",
+        "judge: trio\njudges:\n  trio: {jury: [a, b], margin: 1}\n",
+    ] {
+        let found = config(tail).problems();
+        assert_eq!(found.len(), 1, "{found:#?}");
     }
 }
 
