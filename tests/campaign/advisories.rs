@@ -1,12 +1,19 @@
 //! Published advisories about the crates of the build, from a copy of the database of RUSTSEC (K6).
 //!
-//! `DICTA_ADVISORIES` names the folder of the copy, because the campaign needs no network:
+//! `corpora/` has a copy, because the campaign needs no network. `DICTA_ADVISORIES` names the folder of a newer one:
 //! <https://github.com/rustsec/advisory-db>.
 
+use std::collections::HashMap;
 use std::path::Path;
 
-/// The variable that names the folder.
-pub(crate) const VARIABLE: &str = "DICTA_ADVISORIES";
+use crate::{Campaign, corpora};
+
+/// The copy in `corpora/`, its member, and the date of its last change.
+const COPY: &str = "advisories.zip";
+const COPY_MEMBER: &str = "advisories.md";
+const COPY_DATE: &str = "2026-08-21";
+/// The variable that names the folder of a newer copy.
+const VARIABLE: &str = "DICTA_ADVISORIES";
 
 /// What the database has about the crates of the build.
 #[derive(Default)]
@@ -22,37 +29,97 @@ pub(crate) struct Found {
 /// A version without its build metadata; a pre-release counts as its release.
 type Version = [u64; 3];
 
-/// Compares the packages with the advisories below `folder`.
-pub(crate) fn compare(folder: &Path, packages: &[(String, String)]) -> Result<Found, String> {
-    let crates = folder.join("crates");
-    if !crates.is_dir() {
-        return Err(format!(
-            "{VARIABLE}: {} has no folder `crates`",
-            folder.display()
-        ));
-    }
-    let mut found = Found::default();
-    for (name, version) in packages {
-        let entries = std::fs::read_dir(crates.join(name));
-        for entry in entries.into_iter().flatten().flatten() {
-            let text = std::fs::read_to_string(entry.path()).map_err(|why| why.to_string())?;
-            let Some(advisory) = read_front_matter(&text) else {
-                return Err(format!("{} is not an advisory", entry.path().display()));
-            };
-            found.compared += 1;
-            if advisory.contains("\nwithdrawn = ") || is_safe(advisory, parse_version(version)) {
-                continue;
-            }
-            let id = entry.file_name().to_string_lossy().replace(".md", "");
-            let told = format!("{name} {version}: {id}");
-            if advisory.contains("\ninformational = ") {
-                found.notes.push(told);
-            } else {
-                found.vulnerable.push(told);
-            }
+/// The advisories about each crate: the name of the advisory and its TOML.
+pub(crate) struct Database {
+    by_crate: HashMap<String, Vec<(String, String)>>,
+    /// Where the advisories come from.
+    pub(crate) origin: String,
+}
+
+impl Database {
+    /// Reads the folder that [`VARIABLE`] names, or else the copy in `corpora/`.
+    pub(crate) fn read(campaign: &Campaign, packages: &[(String, String)]) -> Result<Self, String> {
+        match std::env::var_os(VARIABLE) {
+            Some(folder) => Self::read_folder(Path::new(&folder), packages),
+            None => Self::read_copy(&corpora::unpack(campaign, COPY)[COPY_MEMBER]),
         }
     }
-    Ok(found)
+
+    fn read_folder(folder: &Path, packages: &[(String, String)]) -> Result<Self, String> {
+        let crates = folder.join("crates");
+        if !crates.is_dir() {
+            return Err(format!(
+                "{VARIABLE}: {} has no folder `crates`",
+                folder.display()
+            ));
+        }
+        let mut by_crate: HashMap<String, Vec<(String, String)>> = HashMap::new();
+        for (name, _) in packages {
+            let entries = std::fs::read_dir(crates.join(name));
+            let mut advisories = Vec::new();
+            for entry in entries.into_iter().flatten().flatten() {
+                let text = std::fs::read_to_string(entry.path()).map_err(|why| why.to_string())?;
+                let Some(advisory) = read_front_matter(&text) else {
+                    return Err(format!("{} is not an advisory", entry.path().display()));
+                };
+                let id = entry.file_name().to_string_lossy().replace(".md", "");
+                advisories.push((id, advisory.to_owned()));
+            }
+            by_crate.insert(name.clone(), advisories);
+        }
+        Ok(Self {
+            by_crate,
+            origin: format!("RustSec in {}", folder.display()),
+        })
+    }
+
+    fn read_copy(text: &[u8]) -> Result<Self, String> {
+        let text = std::str::from_utf8(text).map_err(|why| why.to_string())?;
+        let mut by_crate: HashMap<String, Vec<(String, String)>> = HashMap::new();
+        let mut rest = text;
+        while let Some(advisory) = read_front_matter(rest) {
+            let (Some(id), Some(name)) =
+                (read_text(advisory, "id"), read_text(advisory, "package"))
+            else {
+                return Err(format!("{COPY} has an advisory without an id or a crate"));
+            };
+            let known = by_crate.entry(name).or_default();
+            known.push((id, advisory.to_owned()));
+            let fence = rest.find("```toml").unwrap_or_default() + "```toml".len();
+            rest = &rest[fence + advisory.len()..];
+        }
+        Ok(Self {
+            by_crate,
+            origin: format!("RustSec of {COPY_DATE}"),
+        })
+    }
+
+    /// Compares the packages with the advisories.
+    pub(crate) fn compare(&self, packages: &[(String, String)]) -> Found {
+        let mut found = Found::default();
+        for (name, version) in packages {
+            for (id, advisory) in self.by_crate.get(name).into_iter().flatten() {
+                found.compared += 1;
+                if advisory.contains("\nwithdrawn = ") || is_safe(advisory, parse_version(version))
+                {
+                    continue;
+                }
+                let told = format!("{name} {version}: {id}");
+                if advisory.contains("\ninformational = ") {
+                    found.notes.push(told);
+                } else {
+                    found.vulnerable.push(told);
+                }
+            }
+        }
+        found
+    }
+}
+
+/// The value of `key = "…"`.
+fn read_text(toml: &str, key: &str) -> Option<String> {
+    let (_, rest) = toml.split_once(&format!("\n{key} = \""))?;
+    Some(rest.split('"').next()?.to_owned())
 }
 
 /// The TOML between the fences at the start of an advisory.
@@ -131,8 +198,21 @@ fn parse_version(text: &str) -> Version {
     [(); 3].map(|()| numbers.next().unwrap_or(0))
 }
 
-/// A failed assertion is a problem of the campaign itself: the comparison of versions is wrong.
-pub(crate) fn check_matching() {
+/// A failed assertion is a problem of the campaign itself: the comparison is wrong, or the copy cannot be read.
+pub(crate) fn check_matching(campaign: &Campaign) {
+    let copy = Database::read_copy(&corpora::unpack(campaign, COPY)[COPY_MEMBER]);
+    let copy = copy.expect("the copy in the repository");
+    let old = |name: &str, version: &str| vec![(name.to_owned(), version.to_owned())];
+    // Versions with well-known advisories.
+    for (name, version, id) in [
+        ("time", "0.1.42", "RUSTSEC-2020-0071"),
+        ("tracing-subscriber", "0.3.19", "RUSTSEC-2025-0055"),
+        ("idna", "0.5.0", "RUSTSEC-2024-0421"),
+    ] {
+        let found = copy.compare(&old(name, version)).vulnerable;
+        assert!(found.iter().any(|told| told.ends_with(id)), "{found:?}");
+    }
+    assert_eq!(copy.compare(&old("idna", "1.0.0")).vulnerable.len(), 0);
     const ADVISORY: &str = "x\n```toml\n[advisory]\nid = \"R\"\n\n[versions]\npatched = [\">= 1.2.3, < 2\", \"^0.9.4\"]\nunaffected = [\n  \"< 0.5\",\n]\n```\n";
     let toml = read_front_matter(ADVISORY).expect("TOML");
     for (version, safe) in [

@@ -1,6 +1,5 @@
 //! The crates that dicta is built from (K6, K7).
 
-use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
@@ -101,15 +100,7 @@ pub(crate) fn measure_sources(campaign: &Campaign) -> Measured {
         "sources, checksums and licences of {} crates",
         packages.len()
     );
-    advisories::check_matching();
-    let Some(database) = std::env::var_os(advisories::VARIABLE) else {
-        return match conclude(&figure, &problems) {
-            Measured::Reached(figure) => Measured::Partly(format!(
-                "{figure}; without a copy of the database, published vulnerabilities are not looked up"
-            )),
-            missed => missed,
-        };
-    };
+    advisories::check_matching(campaign);
     let packages: Vec<(String, String)> = packages
         .iter()
         .map(|package| {
@@ -117,18 +108,21 @@ pub(crate) fn measure_sources(campaign: &Campaign) -> Measured {
             (field("name"), field("version"))
         })
         .collect();
-    match advisories::compare(Path::new(&database), &packages) {
-        Ok(found) => {
-            problems.extend(found.vulnerable);
-            let notes = match found.notes.as_slice() {
-                [] => String::new(),
-                notes => format!(", notes without a vulnerability: {}", notes.join(", ")),
-            };
-            let advisories = format!("; {} advisories of RustSec compared{notes}", found.compared);
-            conclude(&format!("{figure}{advisories}"), &problems)
-        }
-        Err(reason) => Measured::Skipped(reason),
-    }
+    let database = match advisories::Database::read(campaign, &packages) {
+        Ok(database) => database,
+        Err(reason) => return Measured::Skipped(reason),
+    };
+    let found = database.compare(&packages);
+    problems.extend(found.vulnerable);
+    let notes = match found.notes.as_slice() {
+        [] => String::new(),
+        notes => format!(", notes without a vulnerability: {}", notes.join(", ")),
+    };
+    let figure = format!(
+        "{figure}; {} advisories of {} compared{notes}",
+        found.compared, database.origin
+    );
+    conclude(&figure, &problems)
 }
 
 /// `MIT OR Apache-2.0`, `(A OR B) AND C`, and the old `A/B`.
