@@ -33,9 +33,19 @@ impl FileLock {
     }
 
     fn acquire_with_mode(path: &Path, mode: u32) -> io::Result<Self> {
-        let LinkTarget::Path(mut path) = follow_links(path)? else {
+        let LinkTarget::Path(target) = follow_links(path)? else {
             return Err(io::Error::other("it is not a file"));
         };
+        // Security: a workspace from elsewhere may contain `labels.jsonl` as a link to `~/.bashrc`. A shell would
+        // execute parts of the labels that dicta adds there.
+        if target.extension() != path.extension() {
+            let why = format!(
+                "it is a link to {}, whose name has another ending; remove the link, or name the file itself",
+                target.display()
+            );
+            return Err(io::Error::other(why));
+        }
+        let mut path = target;
         loop {
             let file = OpenOptions::new()
                 .read(true)
@@ -93,6 +103,25 @@ mod tests {
         assert!(!lock.is_current());
         // The new file is another file, so its lock is free.
         assert!(FileLock::acquire(&path).expect("locked").is_current());
+    }
+
+    #[test]
+    fn link_to_a_file_of_another_kind_is_refused() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let link = |name: &str, target: &str| {
+            let path = dir.path().join(name);
+            std::os::unix::fs::symlink(target, &path).expect("linked");
+            path
+        };
+        fs::write(dir.path().join(".profile"), "").expect("written");
+        for target in [".profile", ".missing", "notes.yaml"] {
+            let path = link(&format!("{target}.jsonl"), target);
+            let why = FileLock::acquire(&path).expect_err(target).to_string();
+            assert!(why.contains("another ending"), "{why}");
+        }
+        assert!(!dir.path().join(".missing").exists());
+        let shared = link("labels.jsonl", "shared.jsonl");
+        assert!(FileLock::acquire(&shared).expect("locked").is_current());
     }
 
     #[test]
