@@ -346,7 +346,7 @@ struct SummaryLine<'a> {
     /// The number of cells whose verdict is flagged.
     flagged: u64,
     /// The number of decisions whose judge traces a person changed.
-    edited: u64,
+    edited_by_hand: u64,
     transcripts: u64,
     /// The number of records in the transcript files; 0 in a run of an earlier dicta.
     records: u64,
@@ -425,7 +425,7 @@ impl<'a> SummaryLine<'a> {
             cancelled: count(Outcome::Cancelled),
             undecided_rubrics: summary.undecided_rubrics,
             flagged: summary.flagged,
-            edited: summary.edited(),
+            edited_by_hand: summary.edited(),
             transcripts: summary.transcripts,
             records: summary.reading.records,
             records_not_understood: summary.reading.not_understood,

@@ -13,7 +13,7 @@ use crate::event::{
 };
 use crate::model::{CellResult, RawJson, SUBMIT_VERDICT, Verdict, pluralize};
 
-/// Where quotes of a verdict occur that their sources lack: `found in message 6`, by the positions of their citations.
+/// The places of quotes that their sources lack: `found in message 6`, by the positions of their citations.
 pub type QuotePlaces = HashMap<usize, String>;
 
 /// Returns the judge trace as plain text. `name` is the name of the cell. The caller escapes characters that a

@@ -522,7 +522,7 @@ fn summary_keys() -> Vec<LineKey> {
         ),
         ("flagged", "Cells with a flagged verdict.", count()),
         (
-            "edited",
+            "edited_by_hand",
             "Decisions among them whose judge traces a person changed. They enter no statistics.",
             count(),
         ),

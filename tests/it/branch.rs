@@ -511,7 +511,7 @@ fn quote_that_its_source_lacks_is_shown_with_the_place_that_has_it() {
         let cite = |source: &str, quote: &str| json!({"source": source, "quote": quote});
         let mut verdict = verdict(false);
         verdict["citations"] = json!([
-            cite("message 0", "\"total\":190.25"),
+            cite("message 0", "It is the order file"),
             cite("fetch 1", "amount is on file"),
             cite("message 0", "never written anywhere"),
         ]);
@@ -522,7 +522,7 @@ fn quote_that_its_source_lacks_is_shown_with_the_place_that_has_it() {
     let run = run_once(&test_dir);
     let (_, shown, _) = dicta(&test_dir, &["show", &run, "one/r/grounded"]);
     for line in [
-        "“\"total\":190.25” [message 0] NOT FOUND there, found in fetch 1\n",
+        "“It is the order file” [message 0] NOT FOUND there, found in fetch 1\n",
         "“amount is on file” [fetch 1] NOT FOUND there, found in rubric\n",
         "“never written anywhere” [message 0] NOT FOUND\n",
     ] {

@@ -181,7 +181,7 @@ impl State {
     }
 
     /// Returns the query for the label of a decision; `None` for a decision about one message, because a label is about
-    /// a whole transcript, and for a decision that a person edited, because it enters no label statistics.
+    /// a whole transcript. A decision that a person edited has none either: it enters no label statistics.
     pub fn label_query(&self, decision: &StateDecision) -> Option<LabelQuery<'_>> {
         if decision.message.is_some() || decision.edited {
             return None;

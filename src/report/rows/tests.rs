@@ -446,11 +446,14 @@ fn every_format_marks_an_edited_verdict_that_passes() {
             &[
                 "\"edited\":true,\"label\":null,\"digest\"",
                 "\"decided_by\":null,\"edited\":true",
-                "\"edited\":2",
+                "\"edited_by_hand\":2",
                 "\"score\":1.0,\"edited\":true}",
             ],
         ),
-        (ReportFormat::Json, &["\"edited\":2", "\"edited\":true"]),
+        (
+            ReportFormat::Json,
+            &["\"edited_by_hand\":2", "\"edited\":true"],
+        ),
         (
             ReportFormat::Junit,
             &["name=\"dicta.edited_by_hand\" value=\"true\""],
