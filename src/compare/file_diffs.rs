@@ -34,7 +34,8 @@ fn has_label_extension(path: &Path) -> bool {
     extension.is_some_and(|extension| LABEL_EXTENSIONS.contains(&extension))
 }
 
-/// Returns true if the first line names a transcript, an eval and a verdict, as only labels do.
+/// Returns true if the first line names a transcript, an eval and a verdict or its seal, or a pair and the better of it,
+/// as only labels do.
 fn holds_labels(text: &[u8]) -> bool {
     let text = String::from_utf8_lossy(text);
     let mut lines = text.lines().filter(|line| !line.trim().is_empty());
@@ -43,9 +44,12 @@ fn holds_labels(text: &[u8]) -> bool {
         let words: Vec<&str> = line
             .split(|c: char| !c.is_alphanumeric() && c != '_')
             .collect();
-        ["transcript", "eval", "passed"]
-            .iter()
-            .all(|key| words.contains(key))
+        let has = |key: &&str| words.contains(key);
+        // The record of a sealed label has no verdict.
+        let is_label =
+            ["transcript", "eval"].iter().all(has) && ["passed", "sealed"].iter().any(has);
+        let is_choice = ["pair", "better"].iter().all(has);
+        is_label || is_choice
     })
 }
 
@@ -89,6 +93,11 @@ mod tests {
                 ("r.yaml", "id: b\n"),
                 ("labels.jsonl", &label(false)),
                 ("words.json", "[\"bad\"]\n"),
+                ("pairs.jsonl", "{\"pair\":[\"a\",\"b\"],\"better\":\"a\"}\n"),
+                (
+                    "sealed.jsonl",
+                    "{\"transcript\":\"a\",\"rubric\":\"r\",\"eval\":\"tone\",\"sealed\":true}\n",
+                ),
             ],
         );
         let diffs = diff_question_files((&before, &blobs), (&after, &blobs));
