@@ -5,7 +5,7 @@
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use indexmap::IndexMap;
 
@@ -19,6 +19,7 @@ use crate::model::{
     Digest, DisagreementCause, Label, LabelLookup, make_visible, name_rater, pluralize,
 };
 use crate::run::collect_transcript_ids;
+use crate::workspace::label_draws::{draws_file_path, read_draws};
 use crate::workspace::label_edit::{
     append_chosen_labels, change_labels, list_label_files, read_labels,
 };
@@ -255,7 +256,8 @@ pub(super) fn merge_labels(
             pluralize(sealed_twice, "sealed label")
         );
     }
-    for line in list_conflicts(visible)
+    let conflicts = list_conflicts(visible);
+    for line in conflicts
         .iter()
         .map(|conflict| format!("conflict: {conflict}"))
         .chain(refused)
@@ -263,7 +265,39 @@ pub(super) fn merge_labels(
         let _infallible = writeln!(out, "{}", make_visible(&line, false));
     }
     cx.streams.print(&out);
+    note_unrecorded_draws(&added, &file, cx)?;
+    if !conflicts.is_empty() {
+        cx.streams.print_note(
+            "note: a tie between people counts as unsure; it ends when one of them answers again, or a third person does: `dicta label CELL pass|fail`",
+        );
+    }
     Ok(0)
+}
+
+/// Names the labels of draws that the workspace has no record of: without the record, they measure nothing.
+fn note_unrecorded_draws(added: &[Label], file: &Path, cx: &CommandCx) -> Result<(), CommandError> {
+    let draws = read_draws(file).map_err(|error| CommandError::usage(error.to_string()))?;
+    let drawn: HashSet<(&str, &str)> = draws
+        .iter()
+        .flat_map(|draw| {
+            draw.drawn
+                .iter()
+                .map(|id| (draw.eval.as_str(), id.as_str()))
+        })
+        .collect();
+    let unrecorded = added.iter().filter(|label| {
+        let question = (label.eval.as_str(), label.transcript.as_str());
+        label.sample.is_some() && !drawn.contains(&question)
+    });
+    let unrecorded = unrecorded.count() as u64;
+    if unrecorded > 0 {
+        cx.streams.print_note(&format!(
+            "note: {} of draws that {} does not have, so they measure nothing: add its lines from the other workspace",
+            pluralize(unrecorded, "added label"),
+            draws_file_path(file).display()
+        ));
+    }
+    Ok(())
 }
 
 /// Lists the people who labelled, the agreement of each pair, the conflicts and the causes.

@@ -335,7 +335,7 @@ fn merged_labels_of_several_people_are_counted_and_conflicts_are_listed() {
         "bo.txt",
         concat!(
             "{\"transcript\":\"one\",\"rubric\":\"r\",\"eval\":\"hello\",\"passed\":false,\"by\":\"bo\",\"team\":7}\n",
-            "{\"transcript\":\"two\",\"rubric\":\"r\",\"eval\":\"hello\",\"passed\":false,\"by\":\"bo\"}\n",
+            "{\"transcript\":\"two\",\"rubric\":\"r\",\"eval\":\"hello\",\"passed\":false,\"by\":\"bo\",\"sample\":{\"plan\":\"random\",\"p\":0.5}}\n",
             "{\"transcript\":\"one\",\"rubric\":\"r\",\"eval\":\"hello\",\"passed\":false,\"by\":\"ann\"}\n",
         ),
     );
@@ -351,6 +351,16 @@ fn merged_labels_of_several_people_are_counted_and_conflicts_are_listed() {
     assert!(
         said.contains("bo.txt:3: one/r/hello: ann answers fail here"),
         "{said}"
+    );
+    // Both sentences name the next step.
+    let notes = text(&merged.stderr);
+    assert!(
+        notes.contains("a tie between people counts as unsure"),
+        "{notes}"
+    );
+    assert!(
+        notes.contains("1 added label of draws that ") && notes.contains("l.draws.jsonl"),
+        "{notes}"
     );
     let written = std::fs::read_to_string(test_dir.path().join("l.jsonl")).expect("labels");
     assert!(written.contains("\"team\":7"), "{written}");
