@@ -30,13 +30,20 @@ pub(super) fn suggest(args: &SuggestArgs, cx: &CommandCx) -> Result<u8, CommandE
     if let Some(numbers) = &args.accept {
         return accept(numbers, &mut session, cx);
     }
+    if session.book.ungrouped().len() < 2 {
+        cx.streams.print_note(
+            "note: fewer than two notes are without a mode, so there is nothing to group",
+        );
+        return Ok(0);
+    }
     let suggestions = match &args.judge {
         None => group_by_words(&session, args.cut, cx),
         Some(judge) => ask(judge, &session, args, cx)?,
     };
     if suggestions.is_empty() {
-        cx.streams
-            .print_note("note: no two notes without a mode are similar enough");
+        cx.streams.print_note(
+            "note: no two notes without a mode are similar enough: a larger --cut groups more",
+        );
         return Ok(0);
     }
     let mut out = String::new();
