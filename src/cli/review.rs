@@ -194,7 +194,7 @@ fn make_eval(
     let Some(eval_type) = eval_type else {
         let found = drafts.iter().map(hits).collect::<Result<Vec<_>, _>>()?;
         let mut out = String::new();
-        for at in rank_drafts(&drafts, &found) {
+        for at in rank_drafts(&drafts, &found, Some(&workspace)) {
             let draft = &drafts[at];
             let hits = match found[at] {
                 Some(hits) => hits.describe(),

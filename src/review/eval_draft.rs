@@ -14,7 +14,7 @@ use super::place::ReviewPlace;
 use super::terms::split_words;
 use crate::diag::yaml;
 use crate::handlers::{CompileCx, CompiledEval, EvalTypeRegistry, ExecutionMode, Subject};
-use crate::model::{Label, LabelSample, Outcome, SeenVerdicts};
+use crate::model::{JudgeConfig, Label, LabelSample, Outcome, SeenVerdicts};
 use crate::rubric::{self, Eval};
 use crate::run::visit_transcripts;
 use crate::workspace::Workspace;
@@ -110,26 +110,39 @@ impl DraftHits {
     }
 }
 
-/// Returns the order in which to show drafts: judges first, then the checks whose fails fit the answers best.
-pub fn rank_drafts(drafts: &[EvalDraft], hits: &[Option<DraftHits>]) -> Vec<usize> {
-    let fit = |at: &usize| hits.get(*at).copied().flatten().map_or(0.0, DraftHits::fit);
+/// Returns the order in which to show drafts: those that fit the answers best come first. The hits of a judge are unknown.
+/// It comes before the checks if the workspace has a language model, else before those that do not fit at all.
+pub fn rank_drafts(
+    drafts: &[EvalDraft],
+    hits: &[Option<DraftHits>],
+    workspace: Option<&Workspace>,
+) -> Vec<usize> {
+    let has_model = find_default_judge(workspace).is_some_and(|judge| judge.provider.is_model());
+    let rank = |at: usize| match drafts[at].kind {
+        EvalDraftKind::Judge if has_model => (f64::INFINITY, true),
+        EvalDraftKind::Judge => (0.0, true),
+        EvalDraftKind::Check => {
+            let fit = hits.get(at).copied().flatten().map_or(0.0, DraftHits::fit);
+            (fit, false)
+        }
+    };
     let mut order: Vec<usize> = (0..drafts.len()).collect();
     order.sort_by(|a, b| {
-        let is_check = |at: &usize| drafts[*at].kind == EvalDraftKind::Check;
-        let by_kind = is_check(a).cmp(&is_check(b));
-        by_kind.then_with(|| fit(b).total_cmp(&fit(a)))
+        let (a, b) = (rank(*a), rank(*b));
+        b.0.total_cmp(&a.0).then(b.1.cmp(&a.1))
     });
     order
+}
+
+fn find_default_judge(workspace: Option<&Workspace>) -> Option<&JudgeConfig> {
+    let workspace = workspace?;
+    workspace.judges.get(workspace.judge.as_ref()?)
 }
 
 /// Returns what is known about a draft of a judge before the first run: whether the judge of the workspace can read the
 /// definition of a mode.
 pub fn describe_judge_draft(workspace: Option<&Workspace>) -> String {
-    let default = workspace.and_then(|workspace| {
-        let name = workspace.judge.as_ref()?;
-        workspace.judges.get(name)
-    });
-    match default {
+    match find_default_judge(workspace) {
         Some(judge) if judge.provider.is_model() => {
             format!(
                 "the judge `{}` shows its hits after the first run",

@@ -576,13 +576,23 @@ fn draft_of_a_judge_says_that_the_built_in_judge_reads_no_definition() {
             || drafts.contains("can't read a definition: add a language model"),
         "{drafts}"
     );
-    // The check that fits best comes right after the judge.
-    let types: Vec<&str> = drafts
-        .lines()
-        .filter(|line| !line.starts_with(' '))
-        .collect();
+    let list = |drafts: &str| -> Vec<String> {
+        let types = drafts.lines().filter(|line| !line.starts_with(' '));
+        types.map(str::to_owned).collect()
+    };
+    // Without a language model, the check that fits best comes first.
     assert_eq!(
-        types[..2],
+        list(&drafts)[..2],
+        ["content_excludes", "llm_judge_session"],
+        "{drafts}"
+    );
+    let config = std::fs::read_to_string(test_dir.path().join("dicta.yaml")).expect("read");
+    let judge =
+        "judge: m\njudges:\n  m: { provider: openai, base_url: 'http://127.0.0.1:1', model: m }\n";
+    test_dir.write("dicta.yaml", &format!("{config}{judge}"));
+    let drafts = run(&test_dir, &["review", "eval", id]);
+    assert_eq!(
+        list(&drafts)[..2],
         ["llm_judge_session", "content_excludes"],
         "{drafts}"
     );

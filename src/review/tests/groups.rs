@@ -357,7 +357,7 @@ fn conversation_as_candidate_is_a_valid_example_once_it_is_uncommented() {
 }
 
 #[test]
-fn drafts_are_listed_by_their_fit_after_the_judge() {
+fn drafts_are_listed_by_their_fit_and_a_judge_without_a_model_before_those_that_do_not_fit() {
     let (book, mode) = priced();
     let drafts = draft_evals(&book, &mode);
     let of = |yes, no| {
@@ -376,11 +376,11 @@ fn drafts_are_listed_by_their_fit_after_the_judge() {
             _ => of(0, 12),
         })
         .collect();
-    let order = rank_drafts(&drafts, &hits);
+    let order = rank_drafts(&drafts, &hits, None);
     let types: Vec<&str> = order.iter().map(|at| drafts[*at].eval_type).collect();
     assert_eq!(
         types[..3],
-        ["llm_judge_session", "no_tool_errors", "max_length"]
+        ["no_tool_errors", "max_length", "llm_judge_session"]
     );
     assert_eq!(types.len(), drafts.len());
 }

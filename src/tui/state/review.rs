@@ -88,6 +88,8 @@ pub(crate) struct DraftList {
     /// The hits of each draft, or the reason why they are unknown; `None` while dicta counts.
     pub(crate) hits: Vec<Option<Result<Option<DraftHits>, String>>>,
     pub(crate) selected: usize,
+    /// True after the user moved the selection.
+    pub(crate) has_moved: bool,
 }
 
 /// The table of modes, and the sentences below it.

@@ -101,6 +101,15 @@ fn answer_about_a_changed_transcript_is_about_its_new_text() {
     );
 }
 
+/// Selects the draft of an eval of this type.
+fn select_draft(driven: &mut TestWorkbench, eval_type: &str) {
+    let list = &driven.event_loop.app.review.drafts;
+    let mut drafts = list.drafts.iter();
+    let at = drafts.position(|draft| draft.eval_type == eval_type);
+    let down = at.expect("a draft of this type") - list.selected;
+    driven.keys(&"j ".repeat(down));
+}
+
 #[test]
 fn eval_of_a_mode_is_written_with_its_hits_and_labels() {
     let (mut driven, file) = opened(6, Size::new(120, 40));
@@ -115,6 +124,10 @@ fn eval_of_a_mode_is_written_with_its_hits_and_labels() {
     assert!(screen.contains("6 of 6, "), "the progress: {screen}");
     assert!(screen.contains("fails 0 of 6 transcripts"), "{screen}");
     assert!(screen.contains("the rubrics that exist: "), "{screen}");
+    // The workspace has no language model, so the check that fits best is selected.
+    let list = &driven.event_loop.app.review.drafts;
+    assert_eq!(list.drafts[list.selected].eval_type, "content_excludes");
+    select_draft(&mut driven, "llm_judge_session");
     // The line offers `review`, which does not exist yet.
     driven.keys("enter enter").settle();
     let screen = driven.screen();

@@ -281,6 +281,7 @@ pub(super) fn run_shared_command(app: &mut App, command: UiCommand) -> Option<Ve
         ReviewView::Drafts => {
             let drafts = &mut app.review.drafts;
             drafts.selected = step(drafts.selected, rows, drafts.drafts.len());
+            drafts.has_moved = true;
         }
     }
     Some(Vec::new())

@@ -283,6 +283,7 @@ pub(super) fn open_drafts(app: &mut App) -> Vec<Effect> {
         hits: vec![None; drafts.len()],
         drafts,
         selected: 0,
+        has_moved: false,
     };
     app.review.view = ReviewView::Drafts;
     vec![order]
@@ -294,6 +295,7 @@ pub(super) fn handle_hits(
     mode: &str,
     hits: &[Result<Option<DraftHits>, String>],
 ) -> Vec<Effect> {
+    let workspace = app.workspace().cloned();
     let list = &mut app.review.drafts;
     if list.mode != mode || hits.len() != list.drafts.len() {
         return Vec::new();
@@ -302,11 +304,11 @@ pub(super) fn handle_hits(
         .iter()
         .map(|hits| hits.as_ref().ok().copied().flatten())
         .collect();
-    let order = rank_drafts(&list.drafts, &known);
-    // The user may have selected a draft before its place is known.
+    let order = rank_drafts(&list.drafts, &known, workspace.as_deref());
+    // The user may have selected a draft before its place is known; else the best one is selected.
     list.selected = order
         .iter()
-        .position(|at| *at == list.selected)
+        .position(|at| list.has_moved && *at == list.selected)
         .unwrap_or(0);
     list.drafts = order.iter().map(|at| list.drafts[*at].clone()).collect();
     list.hits = order.iter().map(|at| Some(hits[*at].clone())).collect();
