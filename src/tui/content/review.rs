@@ -193,12 +193,23 @@ fn describe_mode(screen: &ReviewScreen) -> TextBlock<'static> {
     })
 }
 
-/// Returns what comes next once every note has a mode.
+/// Returns the next step for a note without a suggested group, and once every note has a mode.
 fn describe_next(screen: &ReviewScreen) -> String {
     let session = screen.session.as_ref();
     let has_modes = session.is_some_and(|one| !one.book.modes.modes.is_empty());
-    if !has_modes || screen.modes.opened.is_some() || !screen.listed_notes().is_empty() {
+    if !has_modes || screen.modes.opened.is_some() {
         return String::new();
+    }
+    if !screen.listed_notes().is_empty() {
+        let mode = session.and_then(|one| one.book.modes.modes.get(screen.modes.selected_mode));
+        let name = mode.map_or("", |mode| &mode.name);
+        return match screen.modes.side {
+            ModesSide::Notes => format!(
+                "no similar note: enter adds it to {}, c creates a mode, space marks several",
+                make_visible(name, false)
+            ),
+            ModesSide::Modes => String::new(),
+        };
     }
     match screen.open_questions {
         0 => {
