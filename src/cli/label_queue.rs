@@ -127,12 +127,11 @@ impl Labelling {
                 outcome: decision.outcome(),
                 score: decision.score(),
                 judges_differ: differs.between_judges,
-                // Repeats of `dicta noise` show what differs without an edit, also if the state has one verdict.
-                repeats_differ: differs.between_repeats
-                    || self
-                        .noise
-                        .as_ref()
-                        .is_some_and(|noise| is_noisy(state, decision, noise)),
+                repeats_differ: differs.between_repeats,
+                is_noisy: self
+                    .noise
+                    .as_ref()
+                    .is_some_and(|noise| is_noisy(state, decision, noise)),
                 label: match state
                     .label_query(decision)
                     .map(|query| self.labels.look_up(&query))

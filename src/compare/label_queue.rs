@@ -168,6 +168,8 @@ pub struct QueueItem {
     pub judges_differ: bool,
     /// True if repeats of one judge give different verdicts.
     pub repeats_differ: bool,
+    /// True if repeats of `dicta noise` show that a judge contradicts itself here. The decision may have one verdict.
+    pub is_noisy: bool,
     /// The label.
     pub label: QueueLabel,
     /// True if the transcript has the tag of [`StratumProperty::Tag`].
@@ -359,7 +361,10 @@ impl QueueEval {
                     (false, false) => None,
                 }
             }
-            LabelQueue::Noise => (item.repeats_differ && is_unlabelled).then_some(0.0),
+            LabelQueue::Noise => {
+                let is_noisy = item.repeats_differ || item.is_noisy;
+                (is_noisy && is_unlabelled).then_some(0.0)
+            }
             LabelQueue::Unsure => match item.label {
                 QueueLabel::Counted(None) => Some(-1.0),
                 QueueLabel::Unlabelled => rank_by_doubt(item, self.bounds),
@@ -427,6 +432,10 @@ mod tests {
                     ..item("noisy", Outcome::Pass, 0.9, unlabelled)
                 },
                 QueueItem {
+                    is_noisy: true,
+                    ..item("repeated", Outcome::Pass, 0.95, unlabelled)
+                },
+                QueueItem {
                     judges_differ: true,
                     ..item("torn", Outcome::Pass, 0.8, unlabelled)
                 },
@@ -459,7 +468,7 @@ mod tests {
             ["unsure", "near", "torn"],
             "the least certain first, and none that is certain"
         );
-        assert_eq!(names(LabelQueue::Noise), ["noisy"]);
+        assert_eq!(names(LabelQueue::Noise), ["noisy", "repeated"]);
         assert_eq!(names(LabelQueue::ToConfirm), ["old"]);
         assert_eq!(names(LabelQueue::Random), [""; 0]);
     }
@@ -512,11 +521,11 @@ mod tests {
             ("stratified", Some("verdict"))
         );
         let sizes: Vec<usize> = draw.strata.iter().map(|one| one.members.len()).collect();
-        assert_eq!((draw.drawn.len(), sizes), (4, vec![4, 3]));
+        assert_eq!((draw.drawn.len(), sizes), (4, vec![5, 3]));
         for id in &draw.drawn {
             let found = draw.probability(id).expect("drawn");
             let expected = if found.stratum == "verdict pass" {
-                0.5
+                0.4
             } else {
                 2.0 / 3.0
             };
@@ -527,12 +536,12 @@ mod tests {
     #[test]
     fn drawn_decision_with_a_label_is_not_drawn_again() {
         let eval = eval();
-        let first = eval.draw(&request(None, 7), &[]).expect("a draw");
-        let again = eval.draw(&request(None, 7), &[first]).expect("a draw");
+        let first = eval.draw(&request(None, 8), &[]).expect("a draw");
+        let again = eval.draw(&request(None, 8), &[first]).expect("a draw");
         // A label to confirm does not count, so its decision can be drawn again.
         let mut ids = again.drawn;
         ids.sort();
-        assert_eq!(ids, ["near", "noisy", "old", "sure", "torn"]);
+        assert_eq!(ids, ["near", "noisy", "old", "repeated", "sure", "torn"]);
     }
 
     #[test]

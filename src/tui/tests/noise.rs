@@ -88,4 +88,13 @@ fn flip_whose_cell_differs_without_an_edit_is_marked_in_the_changes() {
     app.send_msg(noisy).draw();
     let screen = app.screen();
     assert!(screen.contains("noise: 2 of 3 pass"), "{screen}");
+    // The queue of noise has the decision, as that of `dicta label` has.
+    let cells = &app.event_loop.app.live_session.cells;
+    let eval = cells.row(row).expect("a row").eval;
+    let found = cells.queue_rows(eval, None).expect("an eval");
+    let at = found.rows.iter().position(|one| *one == row);
+    let at = at.expect("the decision can be labelled");
+    assert!(found.eval.items[at].is_noisy);
+    let noisy = found.eval.items.iter().filter(|item| item.is_noisy);
+    assert_eq!(noisy.count(), 1);
 }

@@ -574,7 +574,9 @@ fn draw_line_input(
     text: &str,
 ) {
     let keys = format!("enter {action}  esc cancels");
-    let inside = draw_frame(canvas, 44, 2, title, &keys);
+    let room = usize::from(canvas.buffer.area.width.saturating_sub(4));
+    let width = (text.chars().count() + 2).max(44).min(room);
+    let inside = draw_frame(canvas, width, 2, title, &keys);
     input.draw(canvas, nth_row(inside, 0), Role::Text);
     styled_row::draw_row(
         canvas,

@@ -1,6 +1,6 @@
 //! The decisions of an eval as queues and figures need them: a copy, so that other threads can work on it.
 
-use super::{CellsRow, CellsState, LabelValue, RowId, RowKey, RowSlotState, StaleReason};
+use super::{CellsRow, CellsState, LabelValue, RowId, RowKey, RowSlot, RowSlotState, StaleReason};
 use crate::compare::statistics::RepeatedCell;
 use crate::compare::{
     FigureLabel, QueueEval, QueueItem, QueueLabel, VerdictDifferences, find_repeats, name_judge,
@@ -63,6 +63,7 @@ impl CellsState {
                 score: decision.and_then(|decision| decision.score),
                 judges_differ: differs.between_judges,
                 repeats_differ: differs.between_repeats,
+                is_noisy: self.is_noisy(row),
                 is_hidden: self.is_sealed(id),
                 label: match (row.label, row.to_confirm) {
                     // A queue depends on the existence of a sealed label and never on its answer.
@@ -185,6 +186,10 @@ impl CellsState {
     /// Returns the question of a row that rests on one verdict. A vote has other noise than its verdicts.
     pub(crate) fn repeated_question(&self, row: &CellsRow) -> Option<RepeatedQuestion> {
         let [slot] = &*row.slots else { return None };
+        self.question_of_slot(row, slot)
+    }
+
+    fn question_of_slot(&self, row: &CellsRow, slot: &RowSlot) -> Option<RepeatedQuestion> {
         let judge = self.judges.get(slot.judge? as usize)?;
         Some(RepeatedQuestion {
             transcript: self
@@ -196,6 +201,21 @@ impl CellsState {
             message: row.message,
             judge: judge.call_digest.clone(),
         })
+    }
+
+    /// Returns true if a repeated judge of the row gives different verdicts to the same question.
+    fn is_noisy(&self, row: &CellsRow) -> bool {
+        let Some(eval) = self.evals.get(row.eval as usize) else {
+            return false;
+        };
+        if self.noise.is_empty() {
+            return false;
+        }
+        let questions = row.slots.iter();
+        let questions = questions.filter_map(|slot| self.question_of_slot(row, slot));
+        let bounds = eval.decision_rule.bounds;
+        let mut repeats = questions.filter_map(|one| find_repeats(&self.noise, &one, bounds));
+        repeats.any(RepeatedCell::has_flip)
     }
 
     /// Returns the repeats of a flipped row if they differ without an edit, so that the flip proves nothing.
