@@ -77,7 +77,7 @@ pub(crate) fn text_size(app: &App) -> Size {
 pub(crate) fn list_below(screen: &ReviewScreen) -> Vec<TextBlock<'static>> {
     let blocks = match screen.view {
         ReviewView::Reading => vec![
-            describe_note(screen.current_note()),
+            describe_own_note(screen),
             TextBlock::new(
                 format!(
                     "n notes the first failure at message {}; j, k move to another one",
@@ -102,13 +102,27 @@ pub(crate) fn list_below(screen: &ReviewScreen) -> Vec<TextBlock<'static>> {
         .collect()
 }
 
-fn describe_note(note: Option<&ReviewNote>) -> TextBlock<'static> {
-    let Some(note) = note else {
+/// Returns the reader's note on the shown transcript. A note about an earlier text counts nowhere.
+fn describe_own_note(screen: &ReviewScreen) -> TextBlock<'static> {
+    let Some(note) = screen.current_note() else {
         return TextBlock::new(
             "not read yet: p no failure, n note, u unsure, s skip",
             Role::Muted,
         );
     };
+    let session = screen.session.as_ref();
+    let is_stale = session.is_some_and(|session| session.book.is_stale(note));
+    if is_stale {
+        describe_note(
+            "the transcript changed since you read it; answer again. Before: ",
+            note,
+        )
+    } else {
+        describe_note("", note)
+    }
+}
+
+fn describe_note(before: &str, note: &ReviewNote) -> TextBlock<'static> {
     let place = note
         .message
         .map_or_else(String::new, |at| format!(" [{at}]"));
@@ -116,7 +130,11 @@ fn describe_note(note: Option<&ReviewNote>) -> TextBlock<'static> {
         .text()
         .map_or_else(String::new, |text| format!(": {text}"));
     let head = format!("{}{place}", note.outcome.title());
-    join_pieces(&[(head.as_str(), Role::Key), (text.as_str(), Role::Text)])
+    join_pieces(&[
+        (before, Role::Warning),
+        (head.as_str(), Role::Key),
+        (text.as_str(), Role::Text),
+    ])
 }
 
 fn describe_question(screen: &ReviewScreen) -> Vec<TextBlock<'static>> {
@@ -151,7 +169,7 @@ fn describe_question(screen: &ReviewScreen) -> Vec<TextBlock<'static>> {
     ];
     // The note is about the first failure, so it helps to answer for the others.
     if let Some(note) = screen.current_note().filter(|note| note.text().is_some()) {
-        blocks.push(describe_note(Some(note)));
+        blocks.push(describe_note("", note));
     }
     blocks
 }

@@ -101,6 +101,37 @@ fn answer_about_a_changed_transcript_is_about_its_new_text() {
     );
 }
 
+#[test]
+fn note_of_a_changed_transcript_says_so_and_is_written_at_a_message_that_exists() {
+    let (mut driven, file) = opened(2, Size::new(80, 24));
+    read_all(&mut driven, 2);
+    let notes = file.with_file_name("chats-rubrics").join("notes.jsonl");
+    let mut text = String::new();
+    for line in std::fs::read_to_string(&notes).expect("the notes").lines() {
+        let mut note: serde_json::Value = serde_json::from_str(line).expect("JSON");
+        if note["transcript"] == "t0" {
+            note["digest"] = "0".repeat(64).into();
+            note["message"] = 7.into();
+        }
+        writeln!(text, "{note}").expect("written to memory");
+    }
+    std::fs::write(&notes, text).expect("written");
+    driven.keys("V V").settle();
+    let screen = driven.screen();
+    assert!(
+        screen.contains("the transcript changed since you read it; answer again."),
+        "{screen}"
+    );
+    driven.keys("n enter").settle();
+    let text = std::fs::read_to_string(&notes).expect("the notes");
+    let last = text.lines().last().expect("a line");
+    let last: serde_json::Value = serde_json::from_str(last).expect("JSON");
+    assert_eq!(last["transcript"], "t0", "{last}");
+    assert_eq!(last["message"], 1, "{last}");
+    driven.keys("V V").settle();
+    assert!(driven.screen().contains("2 of 2"), "{}", driven.screen());
+}
+
 /// Selects the draft of an eval of this type.
 fn select_draft(driven: &mut TestWorkbench, eval_type: &str) {
     let list = &driven.event_loop.app.review.drafts;

@@ -164,12 +164,14 @@ pub(super) fn request_shown(app: &mut App) -> Vec<Effect> {
 /// Returns the message that is focused first: that of the reader's note, else the first answer of the agent, because a
 /// user seldom fails.
 fn first_focus(screen: &ReviewScreen) -> u32 {
+    let entry = screen.session.as_ref().zip(screen.current_transcript());
+    let Some(entry) = entry.and_then(|(session, id)| session.catalog.find(id)) else {
+        return 0;
+    };
     let noted = screen.current_note().and_then(|note| note.message);
-    noted.unwrap_or_else(|| {
-        let entry = screen.session.as_ref().zip(screen.current_transcript());
-        let entry = entry.and_then(|(session, id)| session.catalog.find(id));
-        entry.map_or(0, |entry| entry.first_reply)
-    })
+    // A transcript that changed may have lost the message of the note.
+    let last = entry.messages.saturating_sub(1);
+    noted.unwrap_or(entry.first_reply).min(last)
 }
 
 /// Takes a document, if the screen waits for it.
