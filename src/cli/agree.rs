@@ -189,12 +189,13 @@ fn describe_unlabelled(figures: &[EvalFigures], specs: &[EvalSpec]) -> Option<Ve
     let first = *without.first()?;
     let mut lines = vec![format!("without labels: {}", names.join(", "))];
     // Figures of evals that several parts replace come after those of the header's evals.
-    let judged = figures.iter().zip(specs).filter(|(eval, spec)| {
+    let mut judged = figures.iter().zip(specs).filter(|(eval, spec)| {
         !has_labels(eval) && eval.decisions > 0 && (spec.judge.is_some() || spec.panel.is_some())
     });
-    // Code decides the others, so their labels are less urgent.
-    let mut judged = judged.map(|(eval, _)| eval);
-    lines.extend(describe_next_step(judged.next().unwrap_or(first)));
+    // Code decides the others, so their labels are less urgent, unless no eval has labels.
+    let next = judged.next().map(|(eval, _)| eval);
+    let next = next.or_else(|| (without.len() == figures.len()).then_some(first));
+    lines.extend(next.and_then(describe_next_step));
     Some(lines)
 }
 

@@ -417,6 +417,24 @@ fn judged_eval_without_labels_is_too_few_for_a_gate() {
         "labels-below=40",
     ]);
     assert_eq!(named.status.code(), Some(0), "{}", text(&named.stderr));
+    let found = text(&test_dir.dicta(&["agree"]).stdout);
+    let next = "next: `dicta label --queue random --eval r/judged`";
+    assert!(found.contains(next), "{found}");
+    // Code decides the other one: its labels can wait.
+    let code = judged_60(&format!("{NAMES_A_RELEASE}{judged}"), "judge: rules\n");
+    let drawn = text(
+        &code
+            .dicta(&["label", "--queue", "random", "--eval", "judged"])
+            .stdout,
+    );
+    label_all(
+        &code,
+        &drawn.lines().map(str::to_owned).collect::<Vec<_>>(),
+        &[],
+    );
+    let found = text(&code.dicta(&["agree"]).stdout);
+    assert!(found.contains("\nwithout labels: r/names\n"), "{found}");
+    assert!(!found.contains("--eval r/names"), "{found}");
 }
 
 #[test]
