@@ -244,7 +244,7 @@ pub(crate) fn search_commands(search: &str) -> Vec<&'static CommandSpec> {
 /// keys.
 pub(crate) fn list_help(app: &App, search: &str) -> Vec<&'static CommandSpec> {
     let mut found = search_commands(search);
-    if app.shows_review() || app.shows_progress() {
+    if app.shows_review() || app.shows_progress() || app.shows_trace_screen() {
         let own: Vec<CommandScope> = keymap::active_scopes(app)
             .filter(|scope| *scope != CommandScope::Global)
             .collect();

@@ -396,9 +396,13 @@ impl CellsView<'_> {
                 );
             }
         }
-        if row.all_slots().any(|(_, slot)| slot.by_human) {
-            let mark = content::edited_mark(self.glyphs);
-            out = out.with(format!(" {mark}"), Role::Warning);
+        let edited = content::edited_mark(self.glyphs);
+        // The edited verdicts of second opinions have their marks below.
+        let mut own = row
+            .all_slots()
+            .filter(|(at, _)| !row.is_second_opinion(*at));
+        if own.any(|(_, slot)| slot.by_human) {
+            out = out.with(format!(" {edited}"), Role::Warning);
         }
         let score = row.decision.as_ref().and_then(|decision| decision.score);
         if let Some(score) = score {
@@ -421,6 +425,9 @@ impl CellsView<'_> {
             for slot in row.second_opinions.iter().take(MAX_VOTE_MARKS) {
                 let (mark, role) = self.slot_mark(slot);
                 out = out.with(mark, role);
+                if slot.by_human {
+                    out = out.with(edited, Role::Warning);
+                }
             }
         }
         if let Some(label) = row.label {

@@ -322,6 +322,16 @@ fn draw_hints(canvas: &mut Canvas<'_>, area: Rect, app: &App) {
                 .filter_map(find_command),
         );
     }
+    // The trace screen begins with its own keys, because the list of cells has the others too.
+    if app.shows_trace_screen() && app.replay.is_none() {
+        let own = |spec: &&CommandSpec| TRACE_HINTS.contains(&spec.id);
+        let useful = TRACE_HINTS
+            .into_iter()
+            .filter_map(|id| COMMANDS.iter().find(|spec| spec.id == id))
+            .filter(|spec| spec.check_usable(app).is_ok());
+        specs.retain(|spec| !own(spec));
+        specs.splice(0..0, useful);
+    }
     // In a transcript, the key for the file's own record is useful.
     if (app.ui.focus == Pane::Transcript || app.shows_unjudged_file()) && !app.shows_review() {
         let first = specs.partition_point(|spec| spec.footer_rank < 2);
@@ -414,6 +424,16 @@ fn draw_hints(canvas: &mut Canvas<'_>, area: Rect, app: &App) {
         room -= usize::from(used);
     }
 }
+
+/// The commands of the trace screen in the footer, the most useful first.
+const TRACE_HINTS: [&str; 6] = [
+    "trace.compare",
+    "trace.branch",
+    "trace.whatif",
+    "trace.ask",
+    "citation",
+    "trace.unfold",
+];
 
 /// The commands that set a label.
 const LABEL_COMMANDS: [UiCommand; 3] = [
