@@ -71,7 +71,7 @@ struct LabelMerge<'w> {
     workspace: &'w Workspace,
 }
 
-/// What a merge adds and reports.
+/// The labels that a merge adds, and what it reports.
 struct MergePlan {
     added: Vec<Label>,
     refused: Vec<String>,

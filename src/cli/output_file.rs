@@ -31,8 +31,8 @@ impl OutputFiles {
 
     /// Starts the file that an option names. It replaces an existing file only when its content is published.
     ///
-    /// The error names the option. A file of `inputs`, a file that dicta owns, a file of a recorded run, and a file of
-    /// another option are refused, under any of their names.
+    /// The error names the option. Files of `inputs`, of dicta itself, of a recorded run and of another option are
+    /// refused, under any of their names.
     pub(super) fn open(
         &mut self,
         option: &str,

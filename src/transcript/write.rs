@@ -31,7 +31,7 @@ pub(super) fn write_native(transcript: &Transcript<'_>, line: &mut Vec<u8>) {
     write_record(transcript, ResultFields::AddedToMetadata, line);
 }
 
-/// What the writer does with the error and duration of a tool result that the metadata of its message does not state.
+/// The place of an error and duration of a tool result that the metadata of its message does not state.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ResultFields {
     /// They stay fields of the result.
@@ -165,8 +165,8 @@ fn serialize_tool_message<M: SerializeMap>(
     Ok(())
 }
 
-/// Returns true if the parser reads the error and duration of this result from a tool message's metadata, or will read
-/// them there once the writer has added them.
+/// Returns true if a tool message's metadata states the error and duration of its result, so that the parser reads them
+/// there. The writer may add them for another format.
 fn metadata_can_state_result(
     metadata: Option<&JsonText<'_>>,
     result: &ToolResult<'_>,

@@ -260,11 +260,11 @@ fn each_error_of_dicta_yaml_is_reported_at_its_place() {
         ),
         (
             "judges:\n  jury: [a, b]\n".into(),
-            "4:3: a jury is not a judge; write",
+            "4:3: a jury is not a judge; write `jury: { judges: [NAME, NAME] }` in a rubric, above `evals` or in an eval",
         ),
         (
             "judges:\n  trio: {cascade: {judges: [a, b]}}\n".into(),
-            "4:3: a cascade is not a judge; write",
+            "4:3: a cascade is not a judge; write `cascade: { judges: [NAME, NAME] }` in a rubric, above `evals` or in an eval",
         ),
         (
             judge("provider: openai, model: m, jury: [a]"),

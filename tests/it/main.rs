@@ -15,6 +15,7 @@ mod compare_figures;
 mod connect;
 mod consent;
 mod crash;
+mod csv_tables;
 mod evidence;
 mod export;
 mod export_run;
