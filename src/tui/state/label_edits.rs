@@ -63,6 +63,16 @@ pub(crate) struct HeldReload {
     pub(crate) changed: Vec<PathBuf>,
 }
 
+impl HeldReload {
+    /// Adds the changed files of an earlier reload that was not applied.
+    pub(crate) fn merge_earlier(self, earlier: Option<Self>) -> Self {
+        let mut changed = earlier.map_or_else(Vec::new, |earlier| earlier.changed);
+        changed.retain(|path| !self.changed.contains(path));
+        changed.extend(self.changed);
+        Self { changed, ..self }
+    }
+}
+
 /// A text of the labels file that an order found or wrote.
 #[derive(Debug, Clone, Copy)]
 struct KnownText {
@@ -129,11 +139,7 @@ impl LabelEdits {
     /// Returns the reload if it can be applied now. A labels file with an unknown text waits while a label is being
     /// written: the watcher may be faster than the result of the write.
     pub(crate) fn admit_reload(&mut self, reload: HeldReload) -> Option<HeldReload> {
-        let earlier = self.held_reload.take();
-        let mut changed = earlier.map_or_else(Vec::new, |earlier| earlier.changed);
-        changed.retain(|path| !reload.changed.contains(path));
-        changed.extend(reload.changed);
-        let reload = HeldReload { changed, ..reload };
+        let reload = reload.merge_earlier(self.held_reload.take());
         if self.may_be_own_write(&reload.workspace) {
             self.held_reload = Some(reload);
             return None;

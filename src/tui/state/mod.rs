@@ -19,6 +19,7 @@ pub(crate) mod notices;
 pub(crate) mod opened_file;
 pub(crate) mod overlay;
 pub(crate) mod pane;
+pub(crate) mod past_verdict_wait;
 pub(crate) mod pauses;
 pub(crate) mod phase_text;
 pub(crate) mod piece_range;
@@ -70,6 +71,7 @@ use notices::Notices;
 use opened_file::OpenedFileState;
 use overlay::Overlay;
 use pane::{LayoutParams, Pane, PaneDivider, PaneSplits, ScreenLayout};
+use past_verdict_wait::PastVerdictWait;
 use pauses::EditTarget;
 use progress::{ProgressLayout, ProgressPane, ProgressScreen};
 use replay::{ReplayStart, ReplayState};
@@ -112,6 +114,8 @@ pub(crate) struct App {
     /// The transcripts of a file without a workspace.
     pub(crate) opened_file: OpenedFileState,
     pub(crate) saves: SavesState,
+    /// The saves and runs that wait for the verdicts of past runs.
+    pub(crate) past_verdict_wait: PastVerdictWait,
     /// Labels that were set here and are not in the loaded file yet.
     pub(crate) label_edits: LabelEdits,
     /// The queue, the draws and the figures.
@@ -268,6 +272,7 @@ impl App {
             replay_start: ReplayStart::default(),
             opened_file: OpenedFileState::default(),
             saves: SavesState::default(),
+            past_verdict_wait: PastVerdictWait::default(),
             label_edits: LabelEdits::default(),
             labelling: LabellingState::default(),
             missing_keys: BTreeMap::new(),

@@ -1,11 +1,16 @@
 //! Edits in the whole workbench: the diff and the flips stay together over saves, runs and a restart.
 
+use std::sync::Arc;
+
+use crate::handlers::EvalTypeRegistry;
 use crate::model::Millis;
+use crate::tui::msg::Msg;
 use crate::tui::state::App;
 use crate::tui::state::edit_report::summarize;
 use crate::tui::state::saves::PARTIAL_WRITE_WINDOW;
 use crate::tui::testing::TestWorkbench;
 use crate::tui::tests::{demo_in, go_to, judged, rubric, workbench};
+use crate::workspace::Workspace;
 
 const BEAMLINE: &str = "rubrics/beamline.yaml";
 const SCORED: &str = "rubrics/scored.yaml";
@@ -245,6 +250,66 @@ fn scores_of_an_eval_count_the_labels_to_confirm() {
         "{screen}"
     );
     assert!(!screen.contains("no labels"), "{screen}");
+}
+
+/// Opens the workspace in another session, with the same data directory. Nothing is loaded yet.
+fn open_again(app: &TestWorkbench) -> TestWorkbench {
+    let env = app.env();
+    let place = crate::tui::state::OpenedItem::Workspace(load(app));
+    let again = tempfile::tempdir().expect("a folder");
+    let size = ratatui::layout::Size::new(120, 40);
+    TestWorkbench::on(
+        place,
+        size,
+        None,
+        (env, again, app.root.clone()),
+        Vec::new(),
+    )
+}
+
+/// Loads the workspace as its files are now.
+fn load(app: &TestWorkbench) -> Arc<Workspace> {
+    let registry = EvalTypeRegistry::builtin();
+    let workspace = crate::workspace::load(&app.root, &app.env(), &registry);
+    Arc::new(workspace.expect("it loads"))
+}
+
+#[test]
+fn save_before_the_verdicts_are_read_reports_flips_and_no_first_judging() {
+    let app = judged(120, 40);
+    let (_, mended) = rubric(&app);
+    let mut next = open_again(&app);
+    // No message of the readers is handled before the key and the save.
+    next.keys("R");
+    std::fs::write(app.root.join(BEAMLINE), &mended).expect("it is written");
+    next.send_msg(Msg::Reloaded {
+        workspace: load(&app),
+        changed: vec![BEAMLINE.into()],
+    });
+    let waits = "a file was saved: dicta reads the earlier verdicts first";
+    assert!(next.event_loop.app.notices.contains(waits));
+    assert_eq!(next.event_loop.app.saves.number, 0);
+    next.settle();
+    assert_eq!(
+        summary(&next),
+        "saved beamline.yaml: 3 flips, all 3 towards your labels"
+    );
+    let report = next.event_loop.app.saves.report.as_ref().expect("an edit");
+    assert!(report.first_verdicts.is_empty(), "{report:?}");
+    let cells = &next.event_loop.app.live_session.cells;
+    assert!(cells.rows.iter().all(|row| row.verdict.is_some()));
+}
+
+#[test]
+fn run_cancelled_while_it_waits_judges_nothing() {
+    let app = judged(120, 40);
+    let mut next = open_again(&app);
+    next.keys("R ctrl-c").settle();
+    let runs = &next.event_loop.app.live_session.runs.by_ticket;
+    assert_eq!(runs.len(), 1);
+    assert!(runs.values().all(|run| !run.is_live()), "{runs:?}");
+    let cells = &next.event_loop.app.live_session.cells;
+    assert!(cells.rows.iter().all(|row| row.decision.is_some()));
 }
 
 #[test]

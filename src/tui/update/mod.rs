@@ -300,7 +300,8 @@ pub(crate) fn update(app: &mut App, msg: Msg) -> Vec<Effect> {
             Vec::new()
         }
     };
-    // Any message may be the last one that it waits for.
+    // Any message may be the last one that they wait for.
+    effects.extend(release_waiting(app));
     effects.extend(first_judging::start_if_due(app));
     // Last, because any message may move the focus or load the data that the focused item needs.
     effects.extend(focus::request_focused(app));
@@ -311,13 +312,31 @@ pub(crate) fn update(app: &mut App, msg: Msg) -> Vec<Effect> {
     effects.extend(review::request_shown(app));
     tour::update_tour(app);
     effects.extend(choices::remember_changes(app));
+    app.past_verdict_wait.hold_runs(&mut effects);
     effects
 }
 
-/// Handles a timer: each area checks its own due times.
-/// Applies a reload, unless it waits for the result of a label's write.
+/// Lets saves and runs go on that waited for the verdicts of past runs.
+fn release_waiting(app: &mut App) -> Vec<Effect> {
+    let cells = &app.live_session.cells;
+    let rows_filled = !cells.has_rows_to_fill();
+    let rows_known = cells.outline_complete || cells.outline_error.is_some();
+    // The orders of the user come first, because they are older than what the save judges.
+    let mut effects = app.past_verdict_wait.advance(rows_filled, rows_known);
+    if let Some(reload) = app.past_verdict_wait.release_reload() {
+        effects.extend(handle_reloaded(app, reload));
+    }
+    effects
+}
+
+/// Applies a reload, unless it waits for the result of a label's write or for the verdicts of past runs.
 fn handle_reloaded(app: &mut App, reload: HeldReload) -> Vec<Effect> {
     let Some(reload) = app.label_edits.admit_reload(reload) else {
+        return Vec::new();
+    };
+    let Some(reload) = app.past_verdict_wait.admit_reload(reload) else {
+        let why = "a file was saved: dicta reads the earlier verdicts first";
+        app.notices.push(app.now, NoticeLevel::Info, why);
         return Vec::new();
     };
     let mut effects = trust::handle_reloaded(app, reload.workspace, reload.changed);
@@ -326,6 +345,7 @@ fn handle_reloaded(app: &mut App, reload: HeldReload) -> Vec<Effect> {
     effects
 }
 
+/// Handles a timer: each area checks its own due times.
 fn handle_time_passed(app: &mut App) -> Vec<Effect> {
     let mut effects = save_runs::handle_time_passed(app);
     effects.extend(replay::handle_time_passed(app));

@@ -40,6 +40,7 @@ fn open_workspace(app: &mut App, workspace: Arc<Workspace>) -> Vec<Effect> {
     app.generation += 1;
     let generation = app.generation;
     app.first_judging = app.judges_on_open.then(FirstJudging::default);
+    app.past_verdict_wait.begin();
     // A new session has the default order.
     if let Some(sort) = app.ui.choices.sort {
         app.live_session.cells.sort = sort;

@@ -117,6 +117,7 @@ pub(super) fn handle_newest_verdicts(
         return Vec::new();
     }
     app.live_session.cells.apply_newest_verdicts(board);
+    app.past_verdict_wait.end_reading();
     if let Some(first) = &mut app.first_judging {
         // A run that cannot be read is a run, too.
         first.nothing_recorded = board.is_empty() && problems.is_empty();

@@ -51,6 +51,7 @@ pub(super) fn handle_reloaded(
     let Some(old) = app.workspace().map(Arc::clone) else {
         // The workspace had errors when it was opened.
         app.opened = OpenedItem::Workspace(Arc::clone(&workspace));
+        app.past_verdict_wait.begin();
         let mut effects = examples::try_after_open(app, &workspace);
         effects.extend(request_outline(app, workspace));
         return effects;

@@ -44,7 +44,7 @@ impl CellsState {
     }
 
     /// Returns true if rows are not filled yet.
-    pub(super) fn has_rows_to_fill(&self) -> bool {
+    pub(crate) fn has_rows_to_fill(&self) -> bool {
         self.past_verdicts
             .as_ref()
             .is_some_and(|past| !past.pending_rows.is_empty())
