@@ -490,8 +490,8 @@ pub(super) struct RunArgs {
     #[arg(value_name = "PATH")]
     pub(super) paths: Vec<PathBuf>,
     /// Run only these cells, such as 'eval:tone tag:beam !judge:rules outcome:fail,error'; keys: outcome, is,
-    /// eval, rubric, transcript, cell, judge, tag, group; `is:` takes refused, repaired, fetch-error, citation,
-    /// contradiction, truncated
+    /// label, eval, rubric, transcript, cell, judge, tag, group; `is:` takes refused, repaired, fetch-error, citation,
+    /// contradiction, truncated; `label:` takes none, any, pass, fail, unsure, agrees, disagrees, confirm
     #[arg(long = "where", value_name = "FILTER", value_parser = complete_filter(), hide_possible_values = true)]
     pub(super) filter: Option<String>,
     /// Call this judge instead of the configured ones

@@ -68,6 +68,14 @@ const FILTERS: &[&str] = &[
     "is:citation",
     "is:contradiction",
     "is:truncated",
+    "label:none",
+    "label:any",
+    "label:pass",
+    "label:fail",
+    "label:unsure",
+    "label:agrees",
+    "label:disagrees",
+    "label:confirm",
 ];
 
 /// A parser that accepts every text and offers some words to shells.
@@ -111,12 +119,16 @@ mod tests {
     use super::super::help;
     use super::*;
     use crate::model::Outcome;
-    use crate::run::DecisionFilter;
+    use crate::run::{DecisionFilter, LabelFilter};
 
     #[test]
     fn every_outcome_is_offered_and_every_offered_filter_is_valid() {
         for outcome in Outcome::ALL {
             let term = format!("outcome:{}", outcome.as_str());
+            assert!(FILTERS.contains(&term.as_str()), "{term}");
+        }
+        for (value, _) in LabelFilter::ALL {
+            let term = format!("label:{value}");
             assert!(FILTERS.contains(&term.as_str()), "{term}");
         }
         for term in FILTERS {

@@ -3,7 +3,7 @@
 //! Responsible for both. clap writes the scripts in advance, so it knows neither the ids of a workspace nor its runs. The
 //! scripts of bash, zsh and fish ask the program for these words; the other shells offer the words of every workspace.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::fmt::Write as _;
 use std::ops::ControlFlow;
 
@@ -14,6 +14,7 @@ use super::completion::WordList;
 use super::history::name_entry;
 use super::workspace::open_run_store_and_workspace;
 use super::{CommandCx, help};
+use crate::handlers::EvalTypeRegistry;
 use crate::record::{History, RunStore};
 use crate::run::visit_transcripts_until;
 use crate::workspace::Workspace;
@@ -175,7 +176,7 @@ fn list_terms(store: &RunStore, workspace: Option<&Workspace>) -> Vec<String> {
                 terms.extend(groups);
             }
         }
-        terms.extend(workspace.judges.keys().map(|name| format!("judge:{name}")));
+        terms.extend(list_used_judges(workspace).map(|name| format!("judge:{name}")));
         terms.extend(list_transcript_terms(workspace));
         let history = History::read(store, &workspace.root);
         if let Some(newest) = history.newest() {
@@ -189,6 +190,19 @@ fn list_terms(store: &RunStore, workspace: Option<&Workspace>) -> Vec<String> {
         .iter()
         .map(|word| (*word).to_owned());
     fixed.chain(terms).collect()
+}
+
+/// Returns the judges of the evals that a judge decides. A filter by another judge selects nothing.
+fn list_used_judges(workspace: &Workspace) -> impl Iterator<Item = &str> {
+    let registry = EvalTypeRegistry::builtin();
+    let types = registry.eval_types().into_iter();
+    let judged: HashSet<&str> = types.filter(|one| one.judged).map(|one| one.name).collect();
+    let rubrics = workspace.rubrics.iter();
+    let evals = rubrics.flat_map(|rubric| rubric.evals.iter().map(move |eval| (rubric, eval)));
+    evals
+        .filter(move |(_, eval)| judged.contains(&*eval.eval_type))
+        .filter_map(|(rubric, eval)| workspace.assign_judges(rubric, eval))
+        .flat_map(|assigned| assigned.judges)
 }
 
 /// Returns the terms for the ids and tags of the first transcripts. A file that cannot be read has none.

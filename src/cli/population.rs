@@ -35,9 +35,15 @@ pub(super) fn select_population(
 ) -> Result<HashSet<String>, CommandError> {
     let parsed =
         DecisionFilter::parse(filter).map_err(|error| CommandError::usage(error.to_string()))?;
+    // The agreement with a label depends on both.
     if parsed.needs_past_outcomes() {
         return Err(CommandError::usage(format!(
             "`{filter}` depends on outcomes, and a population must not: its figures would describe the judge's choice"
+        )));
+    }
+    if parsed.needs_labels() {
+        return Err(CommandError::usage(format!(
+            "`{filter}` depends on labels, and a population must not: its figures would describe the choice of labels"
         )));
     }
     list_selected(parsed, workspace, cx)

@@ -81,6 +81,7 @@ pub use past::resume::find_finished_run;
 pub use past::verdict_tally::tally_newest_verdicts;
 pub use plan::filter::{DecisionFilter, FilterCandidate, FilterError, KnownFilterIds};
 pub(crate) use plan::filter::{FilterWord, split_words};
+pub use plan::label_filter::{CandidateLabel, LabelFilter};
 pub use prepare::check_sends;
 pub use preview::{CostRange, JudgePreview, RunPreview, TokenEstimate, preview_run};
 pub use prompts::{RenderedPrompt, RenderedShot, render_prompts};

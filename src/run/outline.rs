@@ -134,7 +134,7 @@ fn outline_record(
         let parsed = record.parse(bytes).ok()?;
         Some((
             parsed.id.to_string(),
-            certain_cell_keys(plan, &plan.tasks(&parsed)),
+            certain_cell_keys(plan, &plan.tasks(&parsed, bytes)),
             parsed.tags.iter().map(ToString::to_string).collect(),
         ))
     }));

@@ -25,7 +25,7 @@ use crate::run::judges::tool_sets::{self, ToolDigests};
 use crate::run::judges::{self, BuiltJudges, JudgeBuildCx};
 use crate::run::past::resume::{OneTranscriptFeed, ResumeFeed, ResumedRun};
 use crate::run::past::verdict_cache::RecordedVerdictCache;
-use crate::run::plan::{NoPastOutcomes, PastOutcomes, RunPlan};
+use crate::run::plan::{FilterFacts, RunPlan};
 use crate::run::record_key::find_record_key;
 use crate::tools::ToolSet;
 use crate::transcript::TranscriptError;
@@ -191,6 +191,8 @@ impl RunDraft {
             Some(order) => Some(BranchPlan::read(&store, order)?),
             None => None,
         };
+        // The labels are those of now: an old run recorded none.
+        let labelled = Arc::clone(&workspace);
         // From here on, the old run's files and options replace the current ones.
         let (workspace, options) = match (&resumed, &mut branch) {
             (_, Some(branch)) => {
@@ -204,13 +206,16 @@ impl RunDraft {
             (None, None) => (workspace, options),
         };
         // Reading all recorded outcomes is slow, so do it only for a filter that tests them.
-        let past: Box<dyn PastOutcomes> = match &options.filter {
-            Some(filter) if filter.needs_past_outcomes() => {
-                past_outcomes::load_past_outcomes(&store, &workspace)
+        let mut facts = FilterFacts::empty();
+        if let Some(filter) = &options.filter {
+            if filter.needs_past_outcomes() {
+                facts.past_outcomes = past_outcomes::load_past_outcomes(&store, &workspace);
             }
-            _ => Box::new(NoPastOutcomes),
-        };
-        let compilation = compile_evals(&workspace, registry, env, &options, past)?;
+            if filter.needs_labels() {
+                facts.labels = labelled.index_labels();
+            }
+        }
+        let compilation = compile_evals(&workspace, registry, env, &options, facts)?;
         // Check before any judge is built: carried results belong to evals and judges by position.
         if let Some(resumed) = &resumed {
             resumed.check_compatible(&compilation)?;

@@ -33,6 +33,43 @@ fn draw(test_dir: &TestDir, args: &[&str]) -> Vec<String> {
     text(&drawn.stdout).lines().map(str::to_owned).collect()
 }
 
+#[test]
+fn run_selects_decisions_by_their_label() {
+    let test_dir = judged();
+    // The rules judge passes the first six.
+    for (id, answer) in [
+        ("t00", "pass"),
+        ("t01", "fail"),
+        ("t11", "fail"),
+        ("t02", "unsure"),
+    ] {
+        let named = format!("{id}/r/names");
+        test_dir.dicta(&["label", &named, answer]);
+    }
+    // A label for an earlier text of the transcript waits for a confirmation.
+    let labels = std::fs::read_to_string(test_dir.path().join("labels.jsonl")).expect("labels");
+    let stale = json!({"transcript": "t05", "eval": "names", "passed": true, "question_digest": "0123456789abcdef"});
+    test_dir.write("labels.jsonl", &format!("{labels}{stale}\n"));
+    for (filter, expected) in [
+        ("label:pass", &["t00"][..]),
+        ("label:fail", &["t01", "t11"]),
+        ("label:unsure", &["t02"]),
+        ("label:disagrees", &["t01"]),
+        ("label:agrees", &["t00", "t11"]),
+        ("label:confirm", &["t05"]),
+        ("label:any !label:unsure transcript:t0*", &["t00", "t01"]),
+        ("label:none transcript:t0[0-5]", &["t03", "t04", "t05"]),
+    ] {
+        let run = test_dir.dicta(&["run", "-q", "--format", "jsonl", "--where", filter]);
+        let lines = rows(&run).into_iter();
+        let results = lines.filter(|line| line["type"] == "result");
+        let judged: Vec<String> = results
+            .map(|line| line["transcript"].as_str().expect("an id").to_owned())
+            .collect();
+        assert_eq!(judged, expected, "{filter}: {}", text(&run.stderr));
+    }
+}
+
 fn agreement(test_dir: &TestDir) -> Value {
     let output = test_dir.dicta(&["agree", "--format", "jsonl"]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
@@ -195,6 +232,8 @@ fn population_is_chosen_by_a_filter_that_does_not_depend_on_outcomes() {
     assert_eq!(rows(&part)[0]["covered"], 10, "{}", text(&part.stderr));
     for (filter, why) in [
         ("outcome:fail", "depends on outcomes"),
+        ("label:pass", "depends on labels"),
+        ("label:agrees", "depends on outcomes"),
         ("passed:no", "--population: unknown key `passed`"),
         ("eval:nmes", "did you mean `names`?"),
         ("tag:absent", "`tag:absent` selects no decision"),

@@ -51,6 +51,9 @@ const COVERED: &[&[&str]] = &[
     &["replay", "@", "--print", "--speed", "0"],
     &["runs"],
     &["prompt", "SEALED"],
+    &["run", "--dry-run", "--where", "label:pass"],
+    &["run", "--dry-run", "--where", "label:any,confirm"],
+    &["run", "--dry-run", "--where", "!label:disagrees"],
     &[
         "label", "--queue", "random", "--eval", "judged", "--size", "3", "--seed", "1",
     ],

@@ -152,7 +152,7 @@ fn process_record(
             if plan.records_revision_plan {
                 item.revision_plan = tasks.iter().map(DecisionTask::to_planned).collect();
             }
-            plan.retain_selected(&transcript, &mut tasks);
+            plan.retain_selected(&transcript, bytes, &mut tasks);
             tasks
         }
         Some(carried) => carried.tasks(plan, &transcript),

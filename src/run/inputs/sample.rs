@@ -56,7 +56,7 @@ impl SampleSpec {
                 // Number ids before leaving records out, so that ids are those of a run over all records.
                 let (id, _) = ids.make_unique(transcript.id.to_string());
                 // The sample counts only transcripts with at least one selected cell.
-                if plan.tasks(&transcript).is_empty() {
+                if plan.tasks(&transcript, bytes).is_empty() {
                     continue;
                 }
                 // The heap keeps the lowest ranks: `pop` removes the highest.

@@ -18,7 +18,7 @@ use crate::model::{
     TranscriptMode, compares_pairs, find_body_secrets, is_secret_name,
 };
 use crate::rubric::{Eval, Rubric, canonical_json};
-use crate::run::plan::{EvalPlan, PastOutcomes, RunPlan, compile_selectors};
+use crate::run::plan::{EvalPlan, FilterFacts, RunPlan, compile_selectors};
 use crate::run::shots::{ShotsByEval, resolve_shots};
 use crate::run::{KnownFilterIds, RunError, RunOptions, RunUsageError};
 use crate::transcript::to_native;
@@ -41,7 +41,7 @@ pub(in crate::run) fn compile_evals(
     registry: &EvalTypeRegistry,
     env: &Env,
     options: &RunOptions,
-    past: Box<dyn PastOutcomes>,
+    filter_facts: FilterFacts,
 ) -> Result<Compilation, RunError> {
     let mut problems = Vec::new();
     if let Some(name) = &options.judge
@@ -169,7 +169,7 @@ pub(in crate::run) fn compile_evals(
         evals,
         judges: judges.keys().cloned().collect(),
         filter: options.filter.clone(),
-        past_outcomes: past,
+        filter_facts,
         records_revision_plan: options.is_partial() && !options.knows_no_whole_plan(),
         plans_all_repeats: matches!(options.purpose, RunPurpose::Noise | RunPurpose::Variants),
     };

@@ -15,12 +15,14 @@
 //! | `group:` | any of the eval's `groups` |
 //! | `is:` | the causes of the newest recorded result, such as `refused` or `citation`: see [`Cause`] |
 //! | `outcome:` | the newest recorded outcome; also `error` (any error outcome) and `none` (no result yet) |
+//! | `label:` | the label of the decision, and its agreement with the newest outcome: see [`LabelFilter`] |
 
 use std::collections::HashSet;
 use std::fmt;
 
 use thiserror::Error;
 
+use super::label_filter::{CandidateLabel, LabelFilter};
 use crate::diag::find_nearest;
 use crate::model::{Cause, CauseSet, CellName, CellNameRef, Outcome, pluralize};
 
@@ -28,9 +30,10 @@ use crate::model::{Cause, CauseSet, CellName, CellNameRef, Outcome, pluralize};
 const MAX_COMPARED_IDS: usize = 2000;
 
 // Error messages list the keys in this order.
-const FILTER_KEYS: [&str; 9] = [
+const FILTER_KEYS: [&str; 10] = [
     "outcome",
     "is",
+    "label",
     "eval",
     "rubric",
     "transcript",
@@ -38,6 +41,22 @@ const FILTER_KEYS: [&str; 9] = [
     "judge",
     "tag",
     "group",
+];
+
+/// The words of `is:` that only the workbench knows, with what a command offers instead.
+const SCREEN_STATES: [(&str, &str); 6] = [
+    (
+        "stale",
+        "`dicta run` judges what is stale and takes the rest from the cache",
+    ),
+    ("flip", "`dicta compare` lists the flips"),
+    ("live", "a command starts before any judge works"),
+    ("problem", "write `outcome:fail,error`"),
+    ("error", "write `outcome:error`"),
+    (
+        "failed-rerun",
+        "`dicta show @` marks a verdict whose last re-run failed",
+    ),
 ];
 
 /// A parsed `--where`.
@@ -76,6 +95,8 @@ pub struct FilterCandidate<'c> {
     pub outcome: Option<Outcome>,
     /// The causes of the newest recorded results.
     pub causes: CauseSet,
+    /// The label of the decision.
+    pub label: CandidateLabel,
     /// The second text that bare words are searched for in: the explanation, if it is known. Empty before a run.
     pub explanation: &'c str,
 }
@@ -87,7 +108,7 @@ pub struct KnownFilterIds<'k> {
     pub evals: &'k [&'k str],
     /// The rubrics.
     pub rubrics: &'k [&'k str],
-    /// The judges.
+    /// The judges of the evals.
     pub judges: &'k [&'k str],
     /// The groups of evals.
     pub groups: &'k [&'k str],
@@ -112,6 +133,7 @@ enum FilterCondition {
     },
     Outcome(Vec<OutcomeFilter>),
     Causes(Vec<Cause>),
+    Label(Vec<LabelFilter>),
     Names(NamedDecisions),
 }
 
@@ -268,12 +290,17 @@ impl DecisionFilter {
 
     /// Returns `true` if a term tests outcomes or causes, so that the caller must read recordings.
     pub fn needs_past_outcomes(&self) -> bool {
-        self.terms.iter().any(|term| {
-            matches!(
-                term.condition,
-                FilterCondition::Outcome(_) | FilterCondition::Causes(_)
-            )
+        self.terms.iter().any(|term| match &term.condition {
+            FilterCondition::Outcome(_) | FilterCondition::Causes(_) => true,
+            FilterCondition::Label(wanted) => wanted.iter().any(|one| one.tests_outcome()),
+            _ => false,
         })
+    }
+
+    /// Returns `true` if a term tests labels, so that the caller must look them up.
+    pub fn needs_labels(&self) -> bool {
+        let mut terms = self.terms.iter();
+        terms.any(|term| matches!(term.condition, FilterCondition::Label(_)))
     }
 
     /// Returns `true` if a term tests the whole name of a candidate, so that the caller must format it.
@@ -322,13 +349,14 @@ impl DecisionFilter {
             let FilterCondition::Id { key, patterns } = &term.condition else {
                 continue;
             };
-            let (word, known) = match key {
-                FilterKey::Eval => ("eval", Some(ids.evals)),
-                FilterKey::Rubric => ("rubric", Some(ids.rubrics)),
-                FilterKey::Judge => ("judge", Some(ids.judges)),
-                FilterKey::Group => ("group", Some(ids.groups)),
-                FilterKey::Transcript => ("transcript", ids.transcripts),
-                FilterKey::Tag => ("tag", ids.tags),
+            let (missing, known) = match key {
+                FilterKey::Eval => ("no eval is called", Some(ids.evals)),
+                FilterKey::Rubric => ("no rubric is called", Some(ids.rubrics)),
+                // The workspace may have a judge with that name.
+                FilterKey::Judge => ("no eval has a judge called", Some(ids.judges)),
+                FilterKey::Group => ("no group is called", Some(ids.groups)),
+                FilterKey::Transcript => ("no transcript is called", ids.transcripts),
+                FilterKey::Tag => ("no tag is called", ids.tags),
             };
             let Some(known) = known else {
                 continue;
@@ -345,10 +373,7 @@ impl DecisionFilter {
                 let some = known.iter().take(MAX_COMPARED_IDS).copied();
                 let hint = find_nearest(&pattern.text, some)
                     .map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
-                problems.push(format!(
-                    "--where: no {word} is called `{}`{hint}",
-                    pattern.text
-                ));
+                problems.push(format!("--where: {missing} `{}`{hint}", pattern.text));
             }
         }
         problems
@@ -383,6 +408,10 @@ impl FilterCondition {
             FilterCondition::Causes(wanted) => {
                 let mut wanted = wanted.iter();
                 wanted.any(|cause| candidate.causes.contains(*cause))
+            }
+            FilterCondition::Label(wanted) => {
+                let mut wanted = wanted.iter();
+                wanted.any(|one| one.matches(candidate.label, candidate.outcome))
             }
             FilterCondition::Outcome(wanted) => wanted.iter().any(|ended| match ended {
                 OutcomeFilter::Is(outcome) => candidate.outcome == Some(*outcome),
@@ -552,7 +581,7 @@ fn parse_keyed_term(written_key: &str, value: &str) -> Result<FilterCondition, F
         "judge" => Some(FilterKey::Judge),
         "tag" => Some(FilterKey::Tag),
         "group" => Some(FilterKey::Group),
-        "outcome" | "is" | "cell" => None,
+        "outcome" | "is" | "cell" | "label" => None,
         other => {
             let hint = find_nearest(other, FILTER_KEYS).map_or_else(
                 || format!("the keys are {}", FILTER_KEYS.join(", ")),
@@ -565,6 +594,9 @@ fn parse_keyed_term(written_key: &str, value: &str) -> Result<FilterCondition, F
     };
     // Ignore empty parts, so that a trailing comma is allowed.
     let values: Vec<&str> = value.split(',').filter(|v| !v.is_empty()).collect();
+    if values.is_empty() && written_key == "label" {
+        return Err(FilterError(LabelFilter::describe_values()));
+    }
     if values.is_empty() {
         return Err(FilterError(format!(
             "`{written_key}:` has no value; write `{written_key}:VALUE`, several with commas"
@@ -579,6 +611,11 @@ fn parse_keyed_term(written_key: &str, value: &str) -> Result<FilterCondition, F
             let names = values.into_iter().map(parse_decision_name);
             let names = names.collect::<Result<_, _>>()?;
             Ok(FilterCondition::Names(NamedDecisions::new(names)))
+        }
+        None if written_key == "label" => {
+            let wanted = values.into_iter().map(LabelFilter::parse);
+            let wanted: Result<_, String> = wanted.collect();
+            wanted.map(FilterCondition::Label).map_err(FilterError)
         }
         None if written_key == "is" => values
             .into_iter()
@@ -595,6 +632,11 @@ fn parse_keyed_term(written_key: &str, value: &str) -> Result<FilterCondition, F
 
 fn parse_cause(word: &str) -> Result<Cause, FilterError> {
     let known = Cause::ALL.into_iter().map(Cause::as_str);
+    if let Some((_, instead)) = SCREEN_STATES.iter().find(|(state, _)| *state == word) {
+        return Err(FilterError(format!(
+            "`is:{word}` is a state of the workbench, which a command does not know; {instead}"
+        )));
+    }
     if let Some(cause) = Cause::ALL.into_iter().find(|cause| cause.as_str() == word) {
         return Ok(cause);
     }

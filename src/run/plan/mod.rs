@@ -6,16 +6,18 @@
 
 pub(super) mod filter;
 pub(super) mod judged_decision;
+pub(super) mod label_filter;
 
 use std::sync::Arc;
 
 use self::filter::{DecisionFilter, FilterCandidate};
 use self::judged_decision::{JudgeRepeat, JudgedDecision};
+use self::label_filter::CandidateLabel;
 use crate::event::{CellKey, PlannedDecision};
 use crate::handlers::{CompiledEval, Finding, JudgeRequest, JudgedParams, Subject};
 use crate::model::{
-    CauseSet, CellIx, CellName, CellNameRef, CellResult, ComparedPair, MessageRole, Outcome,
-    PairOrder, Panel, ScoreBounds, Transcript, VoteParams,
+    CauseSet, CellIx, CellName, CellNameRef, CellResult, ComparedPair, Digest, LabelQuery, Labels,
+    MessageRole, Outcome, PairOrder, Panel, ScoreBounds, Transcript, VoteParams,
 };
 use crate::rubric::{CompiledSelector, Eval, Rubric, Selector, Trigger, is_sampled};
 use crate::run::shots::EvalShots;
@@ -30,12 +32,30 @@ pub(crate) struct RunPlan {
     pub(in crate::run) judges: Vec<String>,
     /// The filter of `--where`.
     pub(in crate::run) filter: Option<DecisionFilter>,
-    /// The recorded outcomes, for a filter that needs them.
-    pub(in crate::run) past_outcomes: Box<dyn PastOutcomes>,
+    /// What the filter tests besides the plan.
+    pub(in crate::run) filter_facts: FilterFacts,
     /// True if the run leaves out decisions and reads every transcript, so that it records what the revision plans.
     pub(in crate::run) records_revision_plan: bool,
     /// True if every repeat is judged, also those that no vote needs: the run measures noise.
     pub(in crate::run) plans_all_repeats: bool,
+}
+
+/// What a filter tests besides the plan. Empty if the filter does not need it.
+pub(in crate::run) struct FilterFacts {
+    /// The recorded outcomes.
+    pub(in crate::run) past_outcomes: Box<dyn PastOutcomes>,
+    /// The labels, with the sealed ones hidden.
+    pub(in crate::run) labels: Labels,
+}
+
+impl FilterFacts {
+    /// Returns the facts of a filter that tests the plan only.
+    pub(in crate::run) fn empty() -> Self {
+        Self {
+            past_outcomes: Box::new(NoPastOutcomes),
+            labels: Labels::default(),
+        }
+    }
 }
 
 /// The recorded outcomes of decisions.
@@ -129,6 +149,15 @@ pub(in crate::run) enum DecisionMethod {
     },
 }
 
+/// A transcript as a filter sees it.
+#[derive(Debug, Clone, Copy)]
+struct FilteredTranscript<'t> {
+    id: &'t str,
+    tags: &'t [&'t str],
+    /// The digest of the record; `None` if the filter does not test labels.
+    digest: Option<&'t Digest>,
+}
+
 impl RunPlan {
     /// Returns the eval at a position, its rubric, and the eval as the rubric defines it.
     pub(in crate::run) fn eval(&self, eval: u32) -> (&EvalPlan, &Rubric, &Eval) {
@@ -137,10 +166,14 @@ impl RunPlan {
         (plan, rubric, &rubric.evals[plan.position])
     }
 
-    /// Returns the decisions of one transcript that the filter selects, in plan order.
-    pub(in crate::run) fn tasks(&self, transcript: &Transcript<'_>) -> Vec<DecisionTask> {
+    /// Returns the decisions of one transcript that the filter selects, in plan order. `bytes` is the transcript's record.
+    pub(in crate::run) fn tasks(
+        &self,
+        transcript: &Transcript<'_>,
+        bytes: &[u8],
+    ) -> Vec<DecisionTask> {
         let mut tasks = self.all_tasks(transcript);
-        self.retain_selected(transcript, &mut tasks);
+        self.retain_selected(transcript, bytes, &mut tasks);
         tasks
     }
 
@@ -170,12 +203,20 @@ impl RunPlan {
     pub(in crate::run) fn retain_selected(
         &self,
         transcript: &Transcript<'_>,
+        bytes: &[u8],
         tasks: &mut Vec<DecisionTask>,
     ) {
         // Filter after planning, because `outcome:` and `judge:` test whole decisions.
         if let Some(filter) = &self.filter {
             let tags: Vec<&str> = transcript.tags.iter().map(|tag| &**tag).collect();
-            tasks.retain(|task| self.selects(filter, transcript, &tags, task));
+            // Hashing costs time, and only labels need it here.
+            let digest = filter.needs_labels().then(|| Digest::hash_bytes(bytes));
+            let transcript = FilteredTranscript {
+                id: &transcript.id,
+                tags: &tags,
+                digest: digest.as_ref(),
+            };
+            tasks.retain(|task| self.selects(filter, transcript, task));
         }
     }
 
@@ -214,15 +255,14 @@ impl RunPlan {
     fn selects(
         &self,
         filter: &DecisionFilter,
-        transcript: &Transcript<'_>,
-        tags: &[&str],
+        transcript: FilteredTranscript<'_>,
         task: &DecisionTask,
     ) -> bool {
         let (plan, rubric, eval) = self.eval(task.eval);
         let name = |judge: &u32| self.judges[*judge as usize].as_str();
         let judges: Vec<&str> = plan.judge_positions().iter().map(name).collect();
         let decision = CellName {
-            transcript: transcript.id.to_string(),
+            transcript: transcript.id.to_owned(),
             rubric: rubric.id.clone(),
             eval: eval.id.clone(),
             message: task.message,
@@ -233,13 +273,15 @@ impl RunPlan {
         let outcome = filter
             .needs_past_outcomes()
             .then(|| {
-                self.past_outcomes
+                self.filter_facts
+                    .past_outcomes
                     .outcome(&decision, &self.judges, plan.terms())
             })
             .flatten();
         let causes = if filter.needs_past_outcomes() {
             let terms = plan.terms();
-            self.past_outcomes.causes(&decision, &self.judges, terms)
+            let past = &self.filter_facts.past_outcomes;
+            past.causes(&decision, &self.judges, terms)
         } else {
             CauseSet::EMPTY
         };
@@ -249,8 +291,8 @@ impl RunPlan {
             ..decision
         };
         filter.matches(&FilterCandidate {
-            transcript: &transcript.id,
-            tags,
+            transcript: transcript.id,
+            tags: transcript.tags,
             rubric: &rubric.id,
             eval: &eval.id,
             judges: &judges,
@@ -258,8 +300,30 @@ impl RunPlan {
             name: &name.to_string(),
             outcome,
             causes,
+            label: self.find_label(transcript, task),
             explanation: "",
         })
+    }
+
+    /// Returns the label of a decision, if the filter tests labels. A decision about one message has none.
+    fn find_label(
+        &self,
+        transcript: FilteredTranscript<'_>,
+        task: &DecisionTask,
+    ) -> CandidateLabel {
+        let (plan, rubric, eval) = self.eval(task.eval);
+        let (Some(digest), None) = (transcript.digest, task.message) else {
+            return CandidateLabel::default();
+        };
+        CandidateLabel::from_lookup(self.filter_facts.labels.look_up(&LabelQuery {
+            transcript: transcript.id,
+            transcript_digest: Some(digest),
+            rubric: &rubric.id,
+            eval: &eval.id,
+            question: Some(&eval.question),
+            later_name: None,
+            is_shot: plan.taught.contains(transcript.id),
+        }))
     }
 
     /// Reports whether a filter by names selects this decision. Needs the unique id of the transcript.

@@ -49,6 +49,21 @@ pub(in crate::run) struct EvalShots {
     pub(in crate::run) copies: Arc<[String]>,
 }
 
+impl EvalShots {
+    /// Returns true if a transcript is a shot, or a copy of one. Its label measures nothing.
+    pub(in crate::run) fn contains(&self, transcript: &str) -> bool {
+        let copies = &self.copies;
+        let is_copy = copies
+            .binary_search_by(|id| id.as_str().cmp(transcript))
+            .is_ok();
+        is_copy
+            || self
+                .shots
+                .iter()
+                .any(|shot| *shot.transcript.id == *transcript)
+    }
+}
+
 /// The shots of the evals of a workspace.
 pub(in crate::run) type ShotsByEval = BTreeMap<EvalPlace, EvalShots>;
 

@@ -216,7 +216,7 @@ fn triggers_plan_cells_per_message_or_transcript_with_skip_reasons() {
         {"role":"user","content":"q"},{"role":"assistant","content":"b","tool_calls":[{"id":"c","function":{"name":"f","arguments":"{}"}}]}]}"#;
     let transcript = reader::parse_native(record, 1, "s:1").expect("native");
     let tasks: Vec<(u32, Option<u32>, DecisionMethod)> = plan
-        .tasks(&transcript)
+        .tasks(&transcript, record)
         .into_iter()
         .map(|task| (task.eval, task.message, task.method))
         .collect();

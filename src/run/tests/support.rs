@@ -26,7 +26,7 @@ use crate::run::judges::circuit_breaker::CircuitBreakers;
 use crate::run::judges::live_cell_names::LiveCellNames;
 use crate::run::judges::permit::Permits;
 use crate::run::judges::pool::{JudgePool, JudgeSlot, RequestSize, VerdictCache};
-use crate::run::plan::NoPastOutcomes;
+use crate::run::plan::FilterFacts;
 use crate::run::start::run_to_end;
 use crate::run::{CachePolicy, RunError, RunOptions};
 use crate::transcript::{RecordSpan, TranscriptRecord as Found};
@@ -238,14 +238,7 @@ pub(super) fn compiled(rubric: &str, options: &RunOptions) -> Compilation {
     let workspace = workspace(Path::new("/nowhere"), &[rubric]);
     let env = Env::default();
     let registry = EvalTypeRegistry::builtin();
-    compile_evals(
-        &workspace,
-        &registry,
-        &env,
-        options,
-        Box::new(NoPastOutcomes),
-    )
-    .expect("compiles")
+    compile_evals(&workspace, &registry, &env, options, FilterFacts::empty()).expect("compiles")
 }
 
 pub(super) fn run_with(

@@ -11,6 +11,10 @@ const CELL: FilterCandidate<'static> = FilterCandidate {
     name: "refund-03/beam-release/grounded~gemini",
     outcome: Some(Outcome::Fail),
     causes: CauseSet::EMPTY,
+    label: CandidateLabel {
+        passed: Some(Some(true)),
+        is_to_confirm: false,
+    },
     explanation: "names 2.60, the page says 2.69",
 };
 
@@ -83,7 +87,7 @@ fn invalid_filter_error_names_the_nearest_word() {
         ),
         (
             "support:3",
-            "--where: unknown key `support`; the keys are outcome, is, eval, rubric, transcript, cell, judge, tag, group (to look for the text itself, quote it: \"support:3\")",
+            "--where: unknown key `support`; the keys are outcome, is, label, eval, rubric, transcript, cell, judge, tag, group (to look for the text itself, quote it: \"support:3\")",
         ),
         (
             "outcome:failed",
@@ -95,7 +99,7 @@ fn invalid_filter_error_names_the_nearest_word() {
         ),
         (
             "  ",
-            "--where: the filter is empty; write for example `eval:tone` (keys: outcome, is, eval, rubric, transcript, cell, judge, tag, group)",
+            "--where: the filter is empty; write for example `eval:tone` (keys: outcome, is, label, eval, rubric, transcript, cell, judge, tag, group)",
         ),
         ("\"a", "--where: the quote before `a` is not closed"),
         (
@@ -194,10 +198,79 @@ fn only_outcome_terms_need_past_outcomes() {
             .needs_past_outcomes()
     );
     assert!(
-        !DecisionFilter::parse("eval:x word")
+        !DecisionFilter::parse("eval:x word label:pass")
             .expect("parses")
             .needs_past_outcomes()
     );
+}
+
+#[test]
+fn label_terms_test_the_label_and_its_agreement() {
+    let label = |passed, is_to_confirm| CandidateLabel {
+        passed,
+        is_to_confirm,
+    };
+    let labels = [
+        label(None, false),
+        label(Some(Some(true)), false),
+        label(Some(Some(false)), false),
+        label(Some(None), false),
+        label(None, true),
+    ];
+    let selected = |text: &str, outcome| -> Vec<usize> {
+        let filter = DecisionFilter::parse(text).expect(text);
+        assert!(filter.needs_labels());
+        let hits = labels.iter().enumerate().filter(|(_, label)| {
+            filter.matches(&FilterCandidate {
+                label: **label,
+                outcome,
+                ..CELL
+            })
+        });
+        hits.map(|(at, _)| at).collect()
+    };
+    for (text, expected) in [
+        ("label:none", &[0, 4][..]),
+        ("label:any", &[1, 2, 3]),
+        ("label:pass", &[1]),
+        ("label:fail", &[2]),
+        ("label:unsure", &[3]),
+        ("label:pass,unsure", &[1, 3]),
+        ("!label:any", &[0, 4]),
+        ("label:confirm", &[4]),
+        ("label:agrees", &[2]),
+        ("label:disagrees", &[1]),
+    ] {
+        assert_eq!(selected(text, Some(Outcome::Fail)), expected, "{text}");
+        assert_eq!(
+            DecisionFilter::parse(text)
+                .expect(text)
+                .needs_past_outcomes(),
+            text.ends_with("agrees")
+        );
+    }
+    // An error agrees with nothing, and a cell without a result neither.
+    for outcome in [None, Some(Outcome::Timeout)] {
+        for text in ["label:agrees", "label:disagrees"] {
+            assert_eq!(selected(text, outcome), [0_usize; 0], "{text}");
+        }
+    }
+}
+
+#[test]
+fn words_that_only_the_workbench_knows_name_what_a_command_offers() {
+    for (text, expected) in [
+        ("is:flip", "`dicta compare` lists the flips"),
+        ("is:problem", "write `outcome:fail,error`"),
+        ("label:", "`label:` takes none, any, pass, fail"),
+        (
+            "label:disagree",
+            "`label:disagree` is not known; did you mean `label:disagrees`?",
+        ),
+    ] {
+        let why = DecisionFilter::parse(text).expect_err(text).to_string();
+        assert!(why.contains(expected), "{why}");
+    }
 }
 
 #[test]

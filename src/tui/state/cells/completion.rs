@@ -7,8 +7,9 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use super::CellsState;
-use super::filter::{LABEL_TERMS, STATUS_TERMS};
+use super::filter::STATUS_TERMS;
 use crate::model::Outcome;
+use crate::run::LabelFilter;
 
 /// The maximum number of offers that a list shows; more letters narrow it.
 const MAX_OFFERS: usize = 100;
@@ -290,7 +291,7 @@ impl CellsState {
                 }
             }
             "label" => {
-                for (term, label) in LABEL_TERMS {
+                for (term, label) in LabelFilter::ALL {
                     visit(term, label.meaning());
                 }
             }
@@ -300,8 +301,8 @@ impl CellsState {
                 }
             }
             "judge" => {
-                for judge in &self.judges {
-                    visit(&judge.name, "");
+                for judge in self.listed_judges() {
+                    visit(judge, "");
                 }
             }
             "tag" => {
@@ -317,6 +318,28 @@ impl CellsState {
             "cell" => self.visit_names(letters, visit),
             _ => {}
         }
+    }
+
+    /// Returns the names of the judges of the listed rows, each once. Other judges of the workspace judge nothing here, so
+    /// a filter by them finds no row.
+    pub(super) fn listed_judges(&self) -> Vec<&str> {
+        let mut is_used = vec![false; self.judges.len()];
+        for row in self.rows.iter().filter(|row| !row.bookkeeping.removed) {
+            for judge in row.slots.iter().filter_map(|slot| slot.judge) {
+                if let Some(used) = is_used.get_mut(judge as usize) {
+                    *used = true;
+                }
+            }
+        }
+        let judges = self.judges.iter().zip(is_used).filter(|(_, used)| *used);
+        let mut names: Vec<&str> = Vec::new();
+        for (judge, _) in judges {
+            // A judge whose settings changed is listed twice.
+            if !names.contains(&judge.name.as_str()) {
+                names.push(&judge.name);
+            }
+        }
+        names
     }
 
     /// Returns the ids of the listed evals, of their rubrics, or their groups, each once.

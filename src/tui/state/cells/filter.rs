@@ -1,49 +1,47 @@
 //! The pane's filter: the language of `--where`, with more terms.
 //!
-//! `outcome:` `eval:` `rubric:` `transcript:` `cell:` `judge:` `group:` work as in `--where`. Words without a key match the
-//! name *and* the explanation. `is:stale`, `is:flip`, `is:live`, `is:problem`, `is:error` and `is:failed-rerun` match the
-//! state of a decision; the words of [`Cause`] match results with this cause. `label:fail` and `label:disagrees` match its label. As everywhere in the language, commas mean "or" and all terms
-//! must match: `is:flip,stale` finds either, `is:flip is:stale` both. `!` negates a term. No filter finds what a blind screen hides.
+//! `outcome:` `label:` `eval:` `rubric:` `transcript:` `cell:` `judge:` `group:` work as in `--where`. Words without a key
+//! match the name *and* the explanation. `is:stale`, `is:flip`, `is:live`, `is:problem`, `is:error` and `is:failed-rerun`
+//! match the state of a decision; the words of [`Cause`] match results with this cause. As everywhere in the language, commas
+//! mean "or" and all terms must match: `is:flip,stale` finds either, `is:flip is:stale` both. `!` negates a term. No filter finds what a blind screen hides.
 //! `tag:` matches the tags that the outline read.
 
 use std::fmt::Write as _;
 
 use super::{CellsRow, CellsState, LabelValue, RowId, RowSlot, RowSlotState};
 use crate::model::{Cause, CauseSet};
-use crate::run::{DecisionFilter, FilterCandidate, FilterWord, KnownFilterIds, split_words};
+use crate::run::{
+    CandidateLabel, DecisionFilter, FilterCandidate, FilterWord, KnownFilterIds, split_words,
+};
 
 /// A parsed filter.
 #[derive(Debug, Clone, Default)]
 pub(super) struct CellsFilter {
     name_filter: Option<DecisionFilter>,
-    status_terms: Vec<RowCondition<StatusTerm>>,
-    label_terms: Vec<RowCondition<LabelTerm>>,
+    status_terms: Vec<StatusCondition>,
 }
 
-/// An `is:` or `label:` condition, which one of its values must meet.
+/// An `is:` condition, which one of its values must meet.
 #[derive(Debug, Clone)]
-struct RowCondition<T> {
+struct StatusCondition {
     is_negated: bool,
-    any_of: Vec<T>,
+    any_of: Vec<StatusTerm>,
 }
 
-impl<T: Copy> RowCondition<T> {
-    /// Parses the values of a key.
-    fn parse(
-        key: &str,
-        values: &str,
-        is_negated: bool,
-        all: &[(&'static str, T)],
-    ) -> Result<Self, String> {
-        let terms = values.split(',').map(|one| parse_term(key, one, all));
+impl StatusCondition {
+    /// Parses the values of `is:`.
+    fn parse(values: &str, is_negated: bool) -> Result<Self, String> {
         Ok(Self {
             is_negated,
-            any_of: terms.collect::<Result<_, _>>()?,
+            any_of: values
+                .split(',')
+                .map(parse_status)
+                .collect::<Result<_, _>>()?,
         })
     }
 
-    fn holds(&self, matches: impl Fn(T) -> bool) -> bool {
-        self.any_of.iter().any(|term| matches(*term)) != self.is_negated
+    fn holds(&self, row: &CellsRow) -> bool {
+        self.any_of.iter().any(|term| term.matches(row)) != self.is_negated
     }
 }
 
@@ -64,28 +62,6 @@ pub(super) enum StatusTerm {
     FailedRerun,
     Cause(Cause),
 }
-
-/// A label that `label:` matches.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum LabelTerm {
-    Unlabelled,
-    Labelled,
-    Value(LabelValue),
-    Agrees,
-    Disagrees,
-    ToConfirm,
-}
-
-pub(super) const LABEL_TERMS: [(&str, LabelTerm); 8] = [
-    ("none", LabelTerm::Unlabelled),
-    ("any", LabelTerm::Labelled),
-    ("pass", LabelTerm::Value(LabelValue::Pass)),
-    ("fail", LabelTerm::Value(LabelValue::Fail)),
-    ("unsure", LabelTerm::Value(LabelValue::Unsure)),
-    ("agrees", LabelTerm::Agrees),
-    ("disagrees", LabelTerm::Disagrees),
-    ("confirm", LabelTerm::ToConfirm),
-];
 
 pub(super) const STATUS_TERMS: [(&str, StatusTerm); 12] = [
     ("stale", StatusTerm::Stale),
@@ -112,25 +88,13 @@ impl CellsFilter {
         // The parser is shared with `dicta run --where`; on the screen its prefix is wrong.
         let plain = |error: crate::run::FilterError| strip_option(&error.to_string()).to_owned();
         let mut is = Vec::new();
-        let mut label = Vec::new();
         let mut rest: Vec<FilterWord> = Vec::new();
         for word in split_words(text).map_err(plain)? {
             match word.text.split_once(':') {
                 // A quoted word is text to search for, even if it contains a colon.
                 Some(("is", value)) if !word.is_quoted => {
-                    is.push(RowCondition::parse(
-                        "is",
-                        value,
-                        word.is_negated,
-                        &STATUS_TERMS,
-                    )?);
+                    is.push(StatusCondition::parse(value, word.is_negated)?);
                 }
-                Some(("label", value)) if !word.is_quoted => label.push(RowCondition::parse(
-                    "label",
-                    value,
-                    word.is_negated,
-                    &LABEL_TERMS,
-                )?),
                 // All other words have the same meaning as in `dicta run --where`.
                 _ => rest.push(word),
             }
@@ -142,13 +106,12 @@ impl CellsFilter {
         Ok(Self {
             name_filter: filter,
             status_terms: is,
-            label_terms: label,
         })
     }
 
     /// Returns true if the filter matches all rows.
     pub(super) fn is_empty(&self) -> bool {
-        self.name_filter.is_none() && self.status_terms.is_empty() && self.label_terms.is_empty()
+        self.name_filter.is_none() && self.status_terms.is_empty()
     }
 }
 
@@ -164,15 +127,15 @@ fn strip_unfinished_term(text: &str) -> Option<&str> {
     text.ends_with(':').then(|| &text[..start])
 }
 
-fn parse_term<T: Copy>(key: &str, word: &str, all: &[(&'static str, T)]) -> Result<T, String> {
-    let known = all.iter().map(|(name, _)| *name);
-    match all.iter().find(|(name, _)| *name == word) {
+fn parse_status(word: &str) -> Result<StatusTerm, String> {
+    let known = STATUS_TERMS.iter().map(|(name, _)| *name);
+    match STATUS_TERMS.iter().find(|(name, _)| *name == word) {
         Some((_, one)) => Ok(*one),
         None => Err(match crate::diag::find_nearest(word, known.clone()) {
             Some(near) if !word.is_empty() => {
-                format!("`{key}:{word}` is not known; did you mean `{key}:{near}`?")
+                format!("`is:{word}` is not known; did you mean `is:{near}`?")
             }
-            _ => format!("`{key}:` takes {}", known.collect::<Vec<_>>().join(", ")),
+            _ => format!("`is:` takes {}", known.collect::<Vec<_>>().join(", ")),
         }),
     }
 }
@@ -215,35 +178,6 @@ fn has_cause(row: &CellsRow, wanted: Cause) -> bool {
     !row.hidden && row.slots.iter().any(is_flagged)
 }
 
-impl LabelTerm {
-    /// Returns the description for the list of values.
-    pub(super) const fn meaning(self) -> &'static str {
-        match self {
-            Self::Unlabelled => "without a label",
-            Self::Labelled => "with a label",
-            Self::Value(LabelValue::Pass) => "labelled as pass",
-            Self::Value(LabelValue::Fail) => "labelled as fail",
-            Self::Value(LabelValue::Unsure) => "labelled as unsure",
-            Self::Agrees => "the verdict agrees with the label",
-            Self::Disagrees => "the verdict disagrees with the label",
-            Self::ToConfirm => {
-                "with a label to confirm, because the question or the transcript changed"
-            }
-        }
-    }
-
-    fn matches(self, row: &CellsRow) -> bool {
-        match self {
-            Self::Unlabelled => row.label.is_none(),
-            Self::Labelled => row.label.is_some(),
-            Self::Value(said) => row.label == Some(said),
-            Self::Agrees => row.agrees_with_label() == Some(true),
-            Self::Disagrees => row.agrees_with_label() == Some(false),
-            Self::ToConfirm => row.to_confirm.is_some(),
-        }
-    }
-}
-
 impl CellsState {
     /// Sets the filter. If it does not parse, returns the problem and keeps the visible rows.
     pub(crate) fn set_filter(&mut self, text: &str) -> Result<(), String> {
@@ -275,11 +209,7 @@ impl CellsState {
     pub(super) fn explain_unmatched_filter(&self) -> Option<String> {
         let filter = self.query.name_filter.as_ref()?;
         let collect = |key: &str| -> Vec<&str> { self.eval_values(key).into_iter().collect() };
-        let judges: Vec<&str> = self
-            .judges
-            .iter()
-            .map(|judge| judge.name.as_str())
-            .collect();
+        let judges = self.listed_judges();
         let transcripts: Vec<&str> = self
             .transcripts
             .iter()
@@ -321,10 +251,7 @@ impl CellsState {
         };
         let query = &self.query;
         let mut states = query.status_terms.iter();
-        let mut labels = query.label_terms.iter();
-        if !states.all(|condition| condition.holds(|term| term.matches(row)))
-            || !labels.all(|condition| condition.holds(|term| term.matches(row)))
-        {
+        if !states.all(|condition| condition.holds(row)) {
             return false;
         }
         let Some(filter) = &self.query.name_filter else {
@@ -360,6 +287,10 @@ impl CellsState {
             outcome: row.visible_decision().map(|decision| decision.outcome),
             // The pane tests causes itself.
             causes: CauseSet::default(),
+            label: CandidateLabel {
+                passed: row.label.map(LabelValue::passed),
+                is_to_confirm: row.to_confirm.is_some(),
+            },
             explanation: row
                 .decision_explanation()
                 // The explanation would reveal a hidden verdict.

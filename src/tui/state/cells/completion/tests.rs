@@ -45,11 +45,14 @@ fn every_key_is_offered_with_its_values() {
     assert_eq!(offers(&cells, "eval:"), ["brief", "tone"]);
     assert_eq!(offers(&cells, "rubric:"), ["r"]);
     assert_eq!(offers(&cells, "judge:"), ["one"]);
+    let unjudged = outlined(&["a"], &["brief"]);
+    assert_eq!(unjudged.judges.len(), 1);
+    assert_eq!(offers(&unjudged, "judge:"), Vec::<String>::new());
     assert_eq!(offers(&cells, "group:"), ["slow"]);
     assert_eq!(offers(&cells, "tag:"), ["refund", "vip"]);
     assert_eq!(offers(&cells, "transcript:"), ["a", "b"]);
     assert_eq!(offers(&cells, "cell:b"), ["b/r/tone", "b/r/brief"]);
-    assert_eq!(offers(&cells, "label:").len(), LABEL_TERMS.len());
+    assert_eq!(offers(&cells, "label:").len(), LabelFilter::ALL.len());
     assert_eq!(offers(&cells, "is:").len(), STATUS_TERMS.len());
     assert_eq!(offers(&cells, "outcome:").len(), Outcome::ALL.len() + 2);
     assert!(offers(&cells, "nokey:").is_empty());
