@@ -62,8 +62,8 @@ pub use narrate::{Narrator, describe_run_event};
 pub use otlp::{ExportedCell, write_otlp};
 pub use paired_words::{
     describe_flip_noise, describe_noise, describe_paired_figures, describe_progress,
-    describe_undrawn_labels, format_p_value, format_points, format_points_interval,
-    mark_noisy_flip,
+    describe_progress_briefly, describe_undrawn_labels, format_p_value, format_points,
+    format_points_interval, mark_noisy_flip,
 };
 pub use panel_decision::{describe_panel_decision, describe_undecided, explain_doubt};
 pub use progress::RunProgress;

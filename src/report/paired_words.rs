@@ -68,6 +68,22 @@ pub fn describe_progress(figures: &PairedFigures, since: &str) -> Option<String>
     Some(text)
 }
 
+/// Describes the same progress with fewer words, for a narrow screen: `10/15 → 15/15 since revision 5, +6 to +58 points`.
+pub fn describe_progress_briefly(figures: &PairedFigures, since: &str) -> Option<String> {
+    if !figures.has_labels() {
+        return None;
+    }
+    let counts = format_counts(figures.shown_counts());
+    let rest = match &figures.difference {
+        Ok(difference) if figures.measured.labels() > 0 => {
+            let interval = format_points_interval(difference.further);
+            format!(", {interval} points")
+        }
+        _ => "; no interval".to_owned(),
+    };
+    Some(format!("{counts} since {since}{rest}"))
+}
+
 /// Describes the figures of one eval, one line each: counts, b and c, McNemar's test and the difference. Empty without
 /// labels.
 pub fn describe_paired_figures(figures: &PairedFigures) -> Vec<String> {
@@ -246,6 +262,10 @@ mod tests {
             Some(
                 "10/15 → 15/15 agree since revision 5, 95% interval of the difference +6 to +58 points; 15 labels are few"
             )
+        );
+        assert_eq!(
+            describe_progress_briefly(&figures(0, 5, 15), "revision 5").as_deref(),
+            Some("10/15 → 15/15 since revision 5, +6 to +58 points")
         );
         let many = describe_progress(&figures(3, 11, 100), "revision 2").expect("labels");
         assert!(many.ends_with("difference +1 to +16 points"), "{many}");

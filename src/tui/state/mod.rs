@@ -73,7 +73,7 @@ use overlay::Overlay;
 use pane::{LayoutParams, Pane, PaneDivider, PaneSplits, ScreenLayout};
 use past_verdict_wait::PastVerdictWait;
 use pauses::EditTarget;
-use progress::{ProgressLayout, ProgressPane, ProgressScreen};
+use progress::{ProgressLayout, ProgressPane, ProgressScreen, TextRows};
 use replay::{ReplayStart, ReplayState};
 use review::{ReviewScreen, ReviewText};
 use runs::{RunTicket, TrackedRuns};
@@ -436,7 +436,16 @@ impl App {
         let screen = &self.progress;
         let tab = screen.tab.unwrap_or(ProgressPane::Flips);
         let area = self.layout().middle();
-        ProgressLayout::compute(area, screen.items.len(), screen.focus, tab)
+        let headline = screen.headline_rows(area.width, area.height).len();
+        // A large screen shows the text next to the flips.
+        let edit = (!ProgressLayout::shows_all_parts(area))
+            .then(|| screen.edit_rows(area.width, self.ui.theme.glyphs()).len());
+        let rows = |many: usize| u16::try_from(many).unwrap_or(u16::MAX);
+        let text = TextRows {
+            headline: rows(headline).max(1),
+            edit: rows(edit.unwrap_or(0)),
+        };
+        ProgressLayout::compute(area, screen.items.len(), screen.focus, tab, text)
     }
 
     /// Returns true if the screen shows the state of a revision.

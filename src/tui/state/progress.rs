@@ -4,6 +4,7 @@
 //! Responsible for what is selected and shown. Does not count (`runtime::progress` does) and does not draw.
 
 mod edit_words;
+mod headline;
 mod layout;
 
 use std::collections::{BTreeSet, HashMap};
@@ -11,9 +12,8 @@ use std::sync::Arc;
 
 use crate::compare::statistics::RepeatedCell;
 use crate::compare::{FlipNoise, PairedFigures, PreviewObstacle, StateChange, ThresholdPreview};
-use crate::model::{LabelAgreement, pluralize};
+use crate::model::LabelAgreement;
 use crate::record::{HistoryEntry, RecordedCell};
-use crate::report::describe_progress;
 use crate::tui::history_view::{
     ComparedStates, EntryCounts, EntryFacts, HistoryView, ProgressSince, RubricEdit, Shared,
     SharedLabels, StatePair,
@@ -22,8 +22,9 @@ use crate::tui::state::saves::EvalName;
 use crate::tui::widget::flow::ScrollState;
 use crate::tui::widget::list::ListState;
 
-pub(crate) use edit_words::describe_edits;
-pub(crate) use layout::{ProgressArea, ProgressLayout};
+pub(crate) use edit_words::{describe_counts, describe_edits};
+pub(crate) use headline::{HEADLINE_BADGE, headline_ends};
+pub(crate) use layout::{ProgressArea, ProgressLayout, TextRows};
 
 /// A part of the progress screen that can have the focus.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -366,65 +367,6 @@ impl ProgressScreen {
             self.counts(*number)
                 .is_some_and(|counts| counts.agreement.total() > 0)
         })
-    }
-
-    /// Returns the sentence at the top: whether the newest state agrees with more labels than the reference.
-    pub(crate) fn headline(&self) -> String {
-        let Some(newest) = self.view.newest() else {
-            return match &self.loading {
-                HistoryLoading::Failed(why) => format!("the history cannot be read: {why}"),
-                HistoryLoading::Read => {
-                    "no run yet: each edit that is judged becomes a row".to_owned()
-                }
-                _ => "reading the history".to_owned(),
-            };
-        };
-        if !self.is_counted(newest.number) {
-            return "counting the agreement with your labels".to_owned();
-        }
-        let Some(now) = self.counts(newest.number) else {
-            return "the newest revision has no such eval".to_owned();
-        };
-        let waiting = now.agreement.to_confirm;
-        if now.agreement.total() == 0 && waiting > 0 {
-            let labels = pluralize(waiting, "label");
-            let (are, them) = if waiting == 1 {
-                ("is", "it")
-            } else {
-                ("are", "them")
-            };
-            return format!(
-                "{labels} {are} of the question before the edit: a in the cells confirms {them}, Q lists {them}"
-            );
-        }
-        if now.agreement.total() == 0 {
-            return "no labelled verdict yet: p, f and u in the cells label, and this screen counts the agreement".to_owned();
-        }
-        let Some(reference) = self.reference_entry() else {
-            return format!(
-                "{} agree in the first labelled revision",
-                format_agreement(&now.agreement)
-            );
-        };
-        let before = self.counts(reference).map(|counts| counts.agreement);
-        let name = if self.view.baseline == Some(reference) {
-            "the baseline, revision"
-        } else {
-            "revision"
-        };
-        let since = format!("{name} {reference}");
-        if let Some(progress) = self
-            .progress_since(reference)
-            .and_then(|figures| describe_progress(figures, &since))
-        {
-            return progress;
-        }
-        // Both counts are about other labels, so no arrow joins them.
-        format!(
-            "{} agree now; {since} agrees with {} of other labels",
-            format_agreement(&now.agreement),
-            format_agreement(&before.unwrap_or_default())
-        )
     }
 
     /// Returns the newest entry and an earlier one on the same labels, limited to the chosen eval.

@@ -12,7 +12,9 @@ use crate::theme::Role;
 use crate::tui::click_target::ClickTarget;
 use crate::tui::content;
 use crate::tui::state::App;
-use crate::tui::state::progress::{ProgressArea, ProgressLayout, ProgressPane, ProgressScreen};
+use crate::tui::state::progress::{
+    HEADLINE_BADGE, ProgressArea, ProgressLayout, ProgressPane, ProgressScreen, headline_ends,
+};
 use crate::tui::view::Canvas;
 use crate::tui::widget::flow;
 use crate::tui::widget::styled_row::{self, StyledRow};
@@ -21,7 +23,16 @@ use crate::tui::widget::styled_row::{self, StyledRow};
 pub(super) fn draw(canvas: &mut Canvas<'_>, app: &App) {
     let layout = app.progress_layout();
     let screen = &app.progress;
-    draw_headline(canvas, layout.headline, screen);
+    draw_headline(
+        canvas,
+        layout.headline,
+        (screen, app.layout().middle().height),
+    );
+    let edit = screen.edit_rows(layout.edit.width, canvas.glyphs());
+    for (row, text) in rows_of(layout.edit).zip(edit) {
+        let text = StyledRow::new(" ", Role::Muted).with(text, Role::Muted);
+        styled_row::draw_row(canvas, row, &text, None);
+    }
     let list_width = layout.inner_size(ProgressPane::Entries).width;
     for ProgressArea { pane, area } in &layout.parts {
         let title = match pane {
@@ -45,7 +56,11 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, app: &App) {
         }
         match pane {
             ProgressPane::Entries => entries::draw(canvas, *area, inside, screen),
-            ProgressPane::Flips => flips::draw(canvas, *area, inside, (screen, list_width)),
+            ProgressPane::Flips => {
+                // The list is not next to the flips on a small screen, which has a row for the edit.
+                let width = layout.edit.is_empty().then_some(list_width);
+                flips::draw(canvas, *area, inside, (screen, width));
+            }
             ProgressPane::Diff => {
                 let blocks = content::state_diff_blocks(screen);
                 flow::draw(canvas, inside, &blocks, &screen.diff_scroll);
@@ -56,14 +71,51 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, app: &App) {
     }
 }
 
-/// Draws the answer at the left, and the chosen eval at the right.
-fn draw_headline(canvas: &mut Canvas<'_>, area: Rect, screen: &ProgressScreen) {
-    let left = StyledRow::new(" progress ", Role::Badge)
-        .with(" ", Role::Text)
-        .with(screen.headline(), Role::Title);
-    let eval = screen.eval.as_ref().map_or("all", |eval| &eval.eval);
-    let right = StyledRow::new("eval ", Role::Muted).with(format!("{eval} "), Role::Accent);
-    styled_row::draw_ends(canvas, area, &left, &right, None);
+/// Draws the rows of the answer at the left, and the chosen eval at the right of the first one.
+fn draw_headline(canvas: &mut Canvas<'_>, area: Rect, (screen, height): (&ProgressScreen, u16)) {
+    let title = screen.eval_title();
+    let (badge, eval) = headline_ends(area.width, &title);
+    let sentence = screen.headline_rows(area.width, height);
+    for (at, (row, text)) in rows_of(area).zip(sentence).enumerate() {
+        let begin = if at == 0 { badge } else { 0 };
+        let start = if begin == 0 { " " } else { "" };
+        let text = StyledRow::new(start, Role::Text).with(text, Role::Title);
+        let room = Rect {
+            x: row.x + begin,
+            width: row.width.saturating_sub(begin + eval + 1),
+            ..row
+        };
+        styled_row::draw_row(canvas, room, &text, None);
+    }
+    let first = Rect {
+        height: area.height.min(1),
+        ..area
+    };
+    if badge > 0 {
+        styled_row::draw_row(
+            canvas,
+            first,
+            &StyledRow::new(HEADLINE_BADGE, Role::Badge),
+            None,
+        );
+    }
+    let name = title.strip_prefix("eval ").unwrap_or(&title);
+    let end = StyledRow::new("eval ", Role::Muted).with(name, Role::Accent);
+    let end_area = Rect {
+        x: first.right().saturating_sub(eval),
+        width: eval.min(first.width),
+        ..first
+    };
+    styled_row::draw_row(canvas, end_area, &end, None);
+}
+
+/// Returns the rows of an area, from top to bottom.
+fn rows_of(area: Rect) -> impl Iterator<Item = Rect> {
+    (area.top()..area.bottom()).map(move |y| Rect {
+        y,
+        height: 1,
+        ..area
+    })
 }
 
 fn diff_title(screen: &ProgressScreen) -> String {

@@ -22,14 +22,30 @@ pub(crate) struct ProgressArea {
 /// The layout: see the module.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ProgressLayout {
-    /// The row with the answer.
+    /// The rows with the answer.
     pub(crate) headline: Rect,
+    /// The rows with the whole text of the selected edit, below the entries; empty on a large screen.
+    pub(crate) edit: Rect,
     pub(crate) parts: Vec<ProgressArea>,
     /// True if only some parts are visible, so that tabs name the others.
     pub(crate) has_tabs: bool,
 }
 
+/// The rows of the texts outside of the parts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct TextRows {
+    /// The rows of the answer.
+    pub(crate) headline: u16,
+    /// The rows of the text of the selected edit, for a screen without room for all parts.
+    pub(crate) edit: u16,
+}
+
 impl ProgressLayout {
+    /// Returns true if a screen of this size shows all parts.
+    pub(crate) const fn shows_all_parts(area: Rect) -> bool {
+        area.width >= FULL_MIN_SIZE.width && area.height + 2 >= FULL_MIN_SIZE.height
+    }
+
     /// Computes the layout in the area between header and footer. `items` is the number of rows of the list, `tab` the
     /// part below the entries if only one fits.
     pub(crate) fn compute(
@@ -37,9 +53,10 @@ impl ProgressLayout {
         items: usize,
         focus: ProgressPane,
         tab: ProgressPane,
+        text: TextRows,
     ) -> Self {
         let headline = Rect {
-            height: area.height.min(1),
+            height: area.height.min(text.headline),
             ..area
         };
         let rest = Rect {
@@ -48,14 +65,23 @@ impl ProgressLayout {
             ..area
         };
         let part = |pane, area| ProgressArea { pane, area };
-        if rest.height < TWO_PARTS_MIN_HEIGHT {
+        let full = Self::shows_all_parts(area);
+        // A text that takes room from the parts must not decide their shape.
+        if area.height.saturating_sub(1) < TWO_PARTS_MIN_HEIGHT {
+            let rows = if focus == ProgressPane::Entries {
+                text.edit
+            } else {
+                0
+            };
+            let height = rest.height.saturating_sub(rows).max(rest.height.min(5));
+            let (list, edit) = split_rows(rest, height);
             return Self {
                 headline,
-                parts: vec![part(focus, rest)],
+                edit,
+                parts: vec![part(focus, list)],
                 has_tabs: true,
             };
         }
-        let full = area.width >= FULL_MIN_SIZE.width && area.height + 2 >= FULL_MIN_SIZE.height;
         // Short histories leave their rows to the other parts. The frame and the headings take three rows.
         let wanted = u16::try_from(items.saturating_add(3)).unwrap_or(u16::MAX);
         let most = if full {
@@ -64,6 +90,7 @@ impl ProgressLayout {
             rest.height / 2
         };
         let (top, below) = split_rows(rest, wanted.clamp(MIN_ENTRIES_HEIGHT, most));
+        let (edit, below) = split_rows(below, if full { 0 } else { text.edit });
         let mut parts = vec![part(ProgressPane::Entries, top)];
         if full {
             let (middle, bottom) = split_rows(below, below.height.div_ceil(2));
@@ -80,6 +107,7 @@ impl ProgressLayout {
         }
         Self {
             headline,
+            edit,
             parts,
             has_tabs: !full,
         }

@@ -9,7 +9,8 @@ use crate::theme::{Glyphs, Role};
 use crate::tui::click_target::ClickTarget;
 use crate::tui::history_view::EntryCounts;
 use crate::tui::state::progress::{
-    HistoryLoading, ProgressItem, ProgressPane, ProgressScreen, describe_edits, format_agreement,
+    HistoryLoading, ProgressItem, ProgressPane, ProgressScreen, describe_counts, describe_edits,
+    format_agreement,
 };
 use crate::tui::view::Canvas;
 use crate::tui::widget::flow::{self, ScrollState, TextBlock};
@@ -258,27 +259,21 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, frame: Rect, inside: Rect, screen: &
     }
 }
 
-/// Returns the whole text about the edit of an entry, if the list has no room for it.
+/// Returns the whole text about the edit of the selected entry, if the list has no room for it.
 pub(super) fn describe_selected(
     screen: &ProgressScreen,
     width: u16,
     glyphs: &Glyphs,
 ) -> Option<String> {
-    let entry = screen.selected_entry()?;
-    let counts = screen.counts(entry.number);
-    let notes = counts.map_or_else(String::new, |counts| describe_counts(entry, counts, glyphs));
-    let text = format!(
-        "{}{notes}",
-        describe_edits(entry, screen.eval_at(entry.number).as_ref())
-    );
+    let text = screen.describe_selected_edit(glyphs)?;
     let row = Rect::new(0, 0, width, 1);
     // One column stays free before the numbers.
     let room = RowLayout::new(row, has_drawn_labels(screen))
         .edit
         .width
         .saturating_sub(1);
-    let fits = StyledRow::new(text.as_str(), Role::Text).width() <= usize::from(room);
-    (!fits).then(|| format!("{}: {text}", entry.number))
+    let fits = StyledRow::new(text.edit.as_str(), Role::Text).width() <= usize::from(room);
+    (!fits).then(|| text.to_line())
 }
 
 /// Draws the number of runs, and the legend of the last columns, into the bottom border.
@@ -510,40 +505,6 @@ fn format_cost(entry: &HistoryEntry) -> String {
         (true, false) if entry.cost.usd < 0.01 => "<$0.01".to_owned(),
         (true, false) => format!("${:.2}", entry.cost.usd),
         (true, true) => format!("${:.2}+?", entry.cost.usd),
-    }
-}
-
-/// Describes what the columns do not show: the outcomes of the first entry, new, removed and pending decisions.
-fn describe_counts(entry: &HistoryEntry, counts: &EntryCounts, glyphs: &Glyphs) -> String {
-    let mut parts = Vec::new();
-    let outcomes = |pass: u64, fail: u64| format!("{} {pass} {} {fail}", glyphs.pass, glyphs.fail);
-    if entry.number == 1 {
-        parts.push(outcomes(counts.pass, counts.fail));
-    }
-    if counts.new_pass + counts.new_fail > 0 {
-        parts.push(format!(
-            "new: {}",
-            outcomes(counts.new_pass, counts.new_fail)
-        ));
-    }
-    if counts.removed > 0 {
-        parts.push(format!("{} left out", counts.removed));
-    }
-    if counts.other > 0 {
-        parts.push(format!("{} without a verdict", counts.other));
-    }
-    if counts.pending > 0 {
-        parts.push(format!("{} pending", counts.pending));
-    }
-    // Other labels than those of the row before may count here.
-    if counts.agreement.to_confirm > 0 {
-        let labels = pluralize(counts.agreement.to_confirm, "label");
-        parts.push(format!("{labels} to confirm"));
-    }
-    if parts.is_empty() {
-        String::new()
-    } else {
-        format!("  {}", parts.join(", "))
     }
 }
 

@@ -86,15 +86,18 @@ pub(super) fn describe_flips(counts: FlipCounts) -> String {
     parts.join(", ")
 }
 
-/// Draws the rows.
+/// Draws the rows. `list_width` is the width of the list whose selected edit may not fit; `None` if the screen shows that
+/// edit elsewhere.
 pub(super) fn draw(
     canvas: &mut Canvas<'_>,
     frame: Rect,
     area: Rect,
-    (screen, list_width): (&ProgressScreen, u16),
+    (screen, list_width): (&ProgressScreen, Option<u16>),
 ) {
     let mut area = area;
-    if let Some(edit) = entries::describe_selected(screen, list_width, canvas.glyphs())
+    let edit =
+        list_width.and_then(|width| entries::describe_selected(screen, width, canvas.glyphs()));
+    if let Some(edit) = edit
         && area.height > SELECTED_ROWS
     {
         styled_row::draw_row(
