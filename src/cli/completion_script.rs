@@ -16,6 +16,7 @@ use super::workspace::open_run_store_and_workspace;
 use super::{CommandCx, help};
 use crate::handlers::EvalTypeRegistry;
 use crate::record::{History, RunStore};
+use crate::rubric::EvalTypeCatalog as _;
 use crate::run::visit_transcripts_until;
 use crate::workspace::Workspace;
 

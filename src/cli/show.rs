@@ -364,7 +364,7 @@ fn note_failed_reruns(failures: &HashMap<CellName, RerunFailure>, cx: &CommandCx
     }
     for (text, count) in counts {
         cx.streams.print_note(&format!(
-            "note: the last attempt failed for {}, whose earlier verdict stays if there is one: {text}",
+            "note: the last attempt ended without a verdict for {}, whose earlier verdict stays if there is one: {text}",
             pluralize(count, "decision")
         ));
     }

@@ -454,7 +454,7 @@ fn failed_rerun_keeps_the_verdict_and_names_the_error() {
     let human = test_dir.dicta(&["show", "@"]);
     let notes = text(&human.stderr);
     assert!(
-        notes.contains("the last attempt failed for 1 decision"),
+        notes.contains("the last attempt ended without a verdict for 1 decision"),
         "{notes}"
     );
     assert!(notes.contains("the disk is full"), "{notes}");

@@ -55,7 +55,7 @@ const SCREEN_STATES: [(&str, &str); 6] = [
     ("error", "write `outcome:error`"),
     (
         "failed-rerun",
-        "`dicta show @` marks a verdict whose last re-run failed",
+        "`dicta show @` notes re-runs without a verdict",
     ),
 ];
 

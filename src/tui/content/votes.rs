@@ -137,7 +137,7 @@ pub(super) fn vote_blocks<'a>(cx: &ContentCx<'a>, shown: &ShownCell<'a>) -> Vec<
             )
         });
         let remark: &str = if shown.row.is_failed_slot(at) {
-            "  failed re-run: doesn't count"
+            "  re-run without a verdict: doesn't count"
         } else if let Some(branch) = &branch {
             branch
         } else if slot.by_human {

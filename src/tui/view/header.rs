@@ -85,6 +85,10 @@ fn fit_items(left: &mut Vec<HeaderItem>, right: &mut Vec<HeaderItem>, width: usi
 }
 
 fn join_items(items: Vec<HeaderItem>, gap: &'static str) -> StyledRow<'static> {
+    // The margins of an empty end would cut the other one.
+    if items.is_empty() {
+        return StyledRow::default();
+    }
     let mut row = StyledRow::new(" ", Role::Bar);
     for (at, item) in items.into_iter().enumerate() {
         if at > 0 {
@@ -289,11 +293,7 @@ fn count_items(total: &RowCounts, glyphs: &Glyphs) -> Vec<(u8, HeaderItem)> {
     if total.error > 0 {
         push_count(2, glyphs.error, total.error, Role::Error);
     }
-    if total.failed_reruns > 0 {
-        let failed = pluralize(total.failed_reruns as u64, "re-run");
-        let text = format!("{} {failed} failed", glyphs.error);
-        items.push((2, header_item(5, text, Role::Error)));
-    }
+    items.extend(rerun_item(total, glyphs));
     // Defined again, because `items` changes between the two uses.
     let mut push_count = |rank, mark: &str, n: usize, role| {
         items.push((2, header_item(rank, format!("{mark} {n}"), role)));
@@ -322,6 +322,35 @@ fn count_items(total: &RowCounts, glyphs: &Glyphs) -> Vec<(u8, HeaderItem)> {
         push_count(6, glyphs.stale, total.stale, Role::Stale);
     }
     items
+}
+
+/// Returns the item on re-runs that ended without a verdict: `! 5 re-runs failed, 3 cancelled`. What a person or a budget
+/// stopped did not fail.
+fn rerun_item(total: &RowCounts, glyphs: &Glyphs) -> Option<(u8, HeaderItem)> {
+    let (cancelled, budget) = (total.cancelled_reruns, total.budget_reruns);
+    let failed = total.failed_reruns.saturating_sub(cancelled + budget);
+    let mut parts = Vec::new();
+    for (count, how) in [
+        (failed, "failed"),
+        (cancelled, "cancelled"),
+        (budget, "stopped by a budget"),
+    ] {
+        match count {
+            0 => {}
+            // The first part names what is counted.
+            many if parts.is_empty() => {
+                parts.push(format!("{} {how}", pluralize(many as u64, "re-run")));
+            }
+            many => parts.push(format!("{many} {how}")),
+        }
+    }
+    let role = if failed > 0 {
+        Role::Error
+    } else {
+        Role::Warning
+    };
+    let text = format!("{} {}", glyphs.error, parts.join(", "));
+    (!parts.is_empty()).then(|| (2, header_item(5, text, role)))
 }
 
 /// Returns the item on the judges that a rate limit holds back: `house: rate limit, 8 wait, 3 s`.

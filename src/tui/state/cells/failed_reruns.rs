@@ -244,7 +244,9 @@ mod tests {
             (row.stale, failed_outcome(&cells)),
             (None, Some(Outcome::Cancelled))
         );
-        assert_eq!((cells.total.fail, cells.total.failed_reruns), (1, 1));
+        let total = cells.total;
+        assert_eq!((total.fail, total.failed_reruns), (1, 1));
+        assert_eq!((total.cancelled_reruns, total.budget_reruns), (1, 0));
         // An edit makes the verdict stale, as any other.
         outline(&mut cells, &["a"], &["tone?"], "v2");
         assert_eq!(held(&cells).stale, Some(StaleReason::Eval));

@@ -148,8 +148,8 @@ impl StatusTerm {
             Self::Flip => "the last edit changed the verdict",
             Self::Live => "a judge works on it or will",
             Self::Problem => "a failure, a flip or an error",
-            Self::Error => "an error outcome, or a failed re-run",
-            Self::FailedRerun => "the last re-run failed; the verdict is older",
+            Self::Error => "an error outcome, or a re-run without a verdict",
+            Self::FailedRerun => "the last re-run failed or was cancelled",
             Self::Cause(cause) => cause.meaning(),
         }
     }

@@ -42,6 +42,10 @@ pub(crate) struct RowCounts {
     pub(crate) stale: usize,
     /// Rows that keep an earlier verdict because their last re-run ended without one.
     pub(crate) failed_reruns: usize,
+    /// Of these, the rows whose re-run was cancelled.
+    pub(crate) cancelled_reruns: usize,
+    /// Of these, the rows whose re-run a budget stopped.
+    pub(crate) budget_reruns: usize,
     /// Verdicts that are hidden until they are labelled.
     pub(crate) hidden: usize,
     /// Labelled rows whose verdict equals the label, and those whose verdict differs.
@@ -104,7 +108,7 @@ struct OrderInputs {
     status: RowStatus,
     flipped: bool,
     stale: bool,
-    has_failed_rerun: bool,
+    failed_rerun: Option<Outcome>,
     is_to_confirm: bool,
     removed: bool,
     sort_class: u8,
@@ -129,7 +133,7 @@ impl CellsRow {
             // A flip would reveal a hidden verdict.
             flipped: self.flipped.is_some() && !self.hidden,
             stale: self.stale.is_some(),
-            has_failed_rerun: self.visible_failed_rerun().is_some(),
+            failed_rerun: self.visible_failed_rerun().map(|failed| failed.outcome),
             is_to_confirm: self.to_confirm.is_some(),
             removed: self.bookkeeping.removed,
             sort_class: self.bookkeeping.sort_class,
@@ -189,8 +193,13 @@ impl RowCounts {
         if inputs.stale {
             count(&mut self.stale);
         }
-        if inputs.has_failed_rerun {
+        if let Some(outcome) = inputs.failed_rerun {
             count(&mut self.failed_reruns);
+            match outcome {
+                Outcome::Cancelled => count(&mut self.cancelled_reruns),
+                Outcome::Budget => count(&mut self.budget_reruns),
+                _ => {}
+            }
         }
         if inputs.is_to_confirm {
             count(&mut self.to_confirm);

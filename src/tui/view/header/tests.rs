@@ -192,6 +192,46 @@ fn workspace_without_decisions_counts_cells_not_run() {
 }
 
 #[test]
+fn items_that_fit_without_a_right_end_are_not_cut() {
+    let mut app = demo_app();
+    app.live_session = crate::tui::state::session_view::SessionView::default();
+    app.live_session.cells.blind = true;
+    // Blind labelling has no item at the right.
+    let badges =
+        " dicta  DEMO   BLIND   to find errors: by hand  beam-agents · judge quick · auto: on";
+    for width in 50..=120 {
+        let shown = row(&app, width);
+        let is_whole = badges.starts_with(shown.trim_end()) || !shown.contains('…');
+        assert!(is_whole, "{width}: {shown}");
+    }
+    let wide = u16::try_from(badges.chars().count() + 1).expect("short");
+    assert_eq!(row(&app, wide).trim_end(), badges);
+}
+
+#[test]
+fn reruns_that_failed_are_counted_apart_from_cancelled_ones() {
+    let total = |failed, cancelled, budget| RowCounts {
+        failed_reruns: failed + cancelled + budget,
+        cancelled_reruns: cancelled,
+        budget_reruns: budget,
+        ..RowCounts::default()
+    };
+    let shown = |total: RowCounts| {
+        let (_, item) = rerun_item(&total, &Glyphs::UNICODE)?;
+        Some(item.text.0[0].0.clone().into_owned())
+    };
+    for (total, expected) in [
+        (total(5, 0, 0), Some("! 5 re-runs failed")),
+        (total(1, 3, 0), Some("! 1 re-run failed, 3 cancelled")),
+        (total(0, 8, 0), Some("! 8 re-runs cancelled")),
+        (total(0, 0, 2), Some("! 2 re-runs stopped by a budget")),
+        (total(0, 0, 0), None),
+    ] {
+        assert_eq!(shown(total).as_deref(), expected);
+    }
+}
+
+#[test]
 fn replay_of_a_marked_log_has_a_badge() {
     let mut app = demo_app();
     let mut replay = ReplayState::new(
