@@ -59,8 +59,8 @@ pub use rater_figures::{RaterFigures, RaterPair, RaterTally};
 pub use reference_figures::{ReferenceFigures, compute_reference_figures};
 pub use run_state::state_of_run;
 pub use states::{
-    AskedTexts, FlipCause, StateAgreement, StateChange, StateComparison, compare_states,
-    count_agreement,
+    AskedTexts, FlipCause, StateAgreement, StateChange, StateComparison, WholeAgreement,
+    compare_states, count_agreement,
 };
 pub use threshold_preview::{PreviewCounts, PreviewObstacle, ScoredDecision, ThresholdPreview};
 pub use thresholds::{

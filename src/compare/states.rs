@@ -362,8 +362,27 @@ fn list_judges(state: &State, eval: &EvalSpec) -> Vec<Option<Digest>> {
 pub struct StateAgreement {
     /// The counts over all decisions, and over those of evals that several parts replace.
     pub all: LabelAgreement,
-    /// The counts by eval, at the positions of the header's evals.
+    /// The counts by eval, at the positions of the header's evals. Parts have none: labels are about their whole.
     pub evals: Vec<LabelAgreement>,
+    /// The counts of evals that several parts replace, in the order of their first parts.
+    pub wholes: Vec<WholeAgreement>,
+}
+
+/// The verdicts of an eval that several parts replace, and their agreement with labels.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct WholeAgreement {
+    /// The id of the rubric.
+    pub rubric: String,
+    /// The id of the eval, as the file writes it.
+    pub eval: String,
+    /// The number of transcripts on which all parts pass.
+    pub passes: u64,
+    /// The number of transcripts on which a part fails.
+    pub fails: u64,
+    /// The number of transcripts on which a part has no verdict.
+    pub undecided: u64,
+    /// The agreement with labels.
+    pub agreement: LabelAgreement,
 }
 
 /// Counts the verdicts of a state against labels. Decisions on single messages have no labels.
@@ -371,14 +390,13 @@ pub fn count_agreement(state: &State, labels: &Labels) -> StateAgreement {
     let mut agreement = StateAgreement {
         all: LabelAgreement::default(),
         evals: vec![LabelAgreement::default(); state.evals.len()],
+        wholes: Vec::new(),
     };
     // Without labels, no decision needs a name.
-    if labels.is_empty() {
-        return agreement;
-    }
+    let has_labels = !labels.is_empty();
     let all = &mut agreement.all;
     for (eval, counts) in state.evals.iter().zip(&mut agreement.evals) {
-        for decision in &eval.decisions {
+        for decision in eval.decisions.iter().filter(|_| has_labels) {
             if let Some(query) = state.label_query(decision) {
                 let found = labels.look_up(&query);
                 for counts in [&mut *counts, &mut *all] {
@@ -388,11 +406,25 @@ pub fn count_agreement(state: &State, labels: &Labels) -> StateAgreement {
         }
     }
     for whole in join_parts(state, |_| true) {
+        let mut joined = WholeAgreement {
+            rubric: whole.rubric.to_owned(),
+            eval: whole.id.to_owned(),
+            ..WholeAgreement::default()
+        };
         for decision in &whole.decisions {
-            if let Some(query) = decision.label_query(state) {
-                count_lookup(all, decision.verdict, labels.look_up(&query));
+            match decision.verdict {
+                Some(true) => joined.passes += 1,
+                Some(false) => joined.fails += 1,
+                None => joined.undecided += 1,
+            }
+            if let Some(query) = decision.label_query(state).filter(|_| has_labels) {
+                let found = labels.look_up(&query);
+                for counts in [&mut joined.agreement, &mut *all] {
+                    count_lookup(counts, decision.verdict, found);
+                }
             }
         }
+        agreement.wholes.push(joined);
     }
     agreement
 }

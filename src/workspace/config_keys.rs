@@ -33,7 +33,7 @@ pub(super) const WORKSPACE_KEYS: &[ConfigKey] = &[
             ],
         })
     }),
-    ConfigKey::new("labels", "People's verdicts: files or globs, labels.jsonl by default. dicta never shows them to a judge.", |doc| {
+    ConfigKey::new("labels", "People's verdicts: files or globs, labels.jsonl by default. A judge sees only those that `params.shots` shows it.", |doc| {
         let file = labels::label_file_schema();
         json!({"description": doc, "anyOf": [{"type": "null"}, file, {"type": "array", "items": file}]})
     }),

@@ -354,7 +354,7 @@ fn config_yaml(files: &str, judges: &str) -> String {
 
 {files}
 rubrics: [rubrics/*.yaml]
-# labels: labels.jsonl               # what people said: {{\"transcript\", \"eval\", \"passed\"}} a line; no judge sees it
+# labels: labels.jsonl               # what people said: {{\"transcript\", \"eval\", \"passed\"}} a line
 
 # The default judge. `rules` is built in: a documented checker that reads simple clauses. It is not a model.
 judge: rules

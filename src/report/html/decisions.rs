@@ -15,8 +15,9 @@ use super::parts::{
 use super::plots::{ScoreHistogram, write_histogram};
 use super::traces::write_trace;
 use super::writer::HtmlWriter;
-use crate::compare::count_agreement;
-use crate::model::{CellIx, CellResult, Labels, Outcome, ScoreBounds, pluralize};
+use crate::compare::{WholeAgreement, count_agreement};
+use crate::event::EvalSpec;
+use crate::model::{CellIx, CellResult, LabelAgreement, Labels, Outcome, ScoreBounds, pluralize};
 use crate::record::{RecordedCell, State, StateDecision};
 use crate::report::cell_source::{CellSource, JudgedTrace, read_cells};
 use crate::report::{describe_edited, describe_outcome};
@@ -151,14 +152,18 @@ impl<'s> ShownDecisions<'s> {
             ],
         )?;
         let state = self.state;
-        for (at, eval) in state.header.evals.iter().enumerate() {
+        let evals = &state.header.evals;
+        for (at, eval) in evals.iter().enumerate() {
             let decisions = state.evals.get(at).map(|eval| eval.decisions.as_slice());
             let decisions = decisions.unwrap_or_default();
             let count = |wanted: &dyn Fn(Option<Outcome>) -> bool| {
                 decisions.iter().filter(|one| wanted(one.outcome())).count()
             };
             html.open("tr", &[])?;
-            let name = format!("{}/{}", state.rubric_id(eval), eval.id);
+            let mut name = format!("{}/{}", state.rubric_id(eval), eval.id);
+            if let Some(whole) = &eval.part_of {
+                let _infallible = write!(name, " (part of {})", whole.id);
+            }
             html.element("th", &[("scope", "row"), ("class", "name")], &name)?;
             write_number(html, &count(&|one| one == Some(Outcome::Pass)))?;
             write_number(html, &count(&|one| one == Some(Outcome::Fail)))?;
@@ -168,16 +173,19 @@ impl<'s> ShownDecisions<'s> {
             )?;
             write_number(html, &count(&|one| one.is_none()))?;
             let counts = agreement.evals.get(at).copied().unwrap_or_default();
-            let agreed = counts.total() - counts.disagreements();
-            for n in [counts.total(), agreed, counts.false_pass, counts.false_fail] {
-                // Without labels, zeros would look like agreement.
-                if counts.total() == 0 {
-                    write_number(html, "–")?;
-                } else {
-                    write_number(html, &n)?;
+            write_agreement_cells(html, counts)?;
+            html.close()?;
+            // The whole follows its last part, because labels are about all parts together.
+            let whole_of = |eval: &EvalSpec| Some((eval.rubric, eval.part_of.as_ref()?.id.clone()));
+            if let Some((_, id)) = whole_of(eval)
+                && evals.get(at + 1).and_then(whole_of) != whole_of(eval)
+            {
+                let rubric = state.rubric_id(eval);
+                let mut wholes = agreement.wholes.iter();
+                if let Some(whole) = wholes.find(|one| one.eval == id && one.rubric == rubric) {
+                    write_whole_row(html, whole)?;
                 }
             }
-            html.close()?;
         }
         html.close()?;
         html.close()?;
@@ -544,6 +552,34 @@ impl<'s> ShownDecisions<'s> {
         }
         html.close()
     }
+}
+
+/// Writes the row of an eval that several parts replace.
+fn write_whole_row(html: &mut HtmlWriter<'_>, whole: &WholeAgreement) -> io::Result<()> {
+    html.open("tr", &[])?;
+    let name = format!("{}/{}, all parts together", whole.rubric, whole.eval);
+    html.element("th", &[("scope", "row"), ("class", "name")], &name)?;
+    for n in [whole.passes, whole.fails, whole.undecided] {
+        write_number(html, &n)?;
+    }
+    // A part without a verdict is in the column before.
+    write_number(html, "–")?;
+    write_agreement_cells(html, whole.agreement)?;
+    html.close()
+}
+
+/// Writes the numbers of labels, agreements, false passes and false fails.
+fn write_agreement_cells(html: &mut HtmlWriter<'_>, counts: LabelAgreement) -> io::Result<()> {
+    let agreed = counts.total() - counts.disagreements();
+    for n in [counts.total(), agreed, counts.false_pass, counts.false_fail] {
+        // Without labels, zeros would look like agreement.
+        if counts.total() == 0 {
+            write_number(html, "–")?;
+        } else {
+            write_number(html, &n)?;
+        }
+    }
+    Ok(())
 }
 
 /// Reads the judge traces of decisions. Cells of evals without a judge have none.

@@ -256,3 +256,57 @@ fn comparison_has_a_page_of_its_own() {
     }
     assert!(page.ends_with("</main>\n</body>\n</html>\n"), "{page}");
 }
+
+#[test]
+fn parts_of_an_eval_are_marked_and_their_whole_has_the_labels() {
+    let mut state = state_with("new", 3, |eval, transcript| {
+        if (eval, transcript) == (1, 1) {
+            0.1
+        } else {
+            0.9
+        }
+    });
+    for eval in &mut Arc::make_mut(&mut state.header).evals {
+        eval.part_of = Some(EvalWhole {
+            id: "tone".to_owned(),
+            question: Digest::hash_bytes(b"tone"),
+        });
+    }
+    let label = |transcript: &str| Label {
+        transcript: transcript.to_owned(),
+        eval: "tone".to_owned(),
+        passed: Some(true),
+        ..Label::default()
+    };
+    let labels = Labels::new([label("t0"), label("t1")]);
+    let results = Results::default();
+    let page = StatePage {
+        workspace: "w",
+        side: PageSide {
+            name: "@".to_owned(),
+            state: &state,
+        },
+        labels: &labels,
+        comparisons: Vec::new(),
+        history: None,
+        source: &results,
+        selected: None,
+    };
+    let mut out = Vec::new();
+    write_state_page(&mut out, &page).expect("written to memory");
+    let page = String::from_utf8(out).expect("text");
+    for part in ["r/first (part of tone)", "r/second (part of tone)"] {
+        assert_eq!(page.matches(part).count(), 1, "{part}");
+    }
+    let (_, whole) = page
+        .split_once("r/tone, all parts together")
+        .expect("the whole has a row");
+    let (row, _) = whole.split_once("</tr>").expect("the row ends");
+    let numbers: Vec<&str> = row
+        .split("<td")
+        .skip(1)
+        .filter_map(|cell| cell.split('>').nth(1)?.split('<').next())
+        .collect();
+    // Two transcripts pass both parts and one fails; one of two labels disagrees with a false fail.
+    assert_eq!(numbers, ["2", "1", "0", "–", "2", "1", "0", "1"]);
+}

@@ -26,6 +26,7 @@ pub(super) fn summary_blocks<'a>(cx: &ContentCx<'a>, eval: u32) -> Vec<TextBlock
         return Vec::new();
     }
     let mut out = vec![empty_row(), heading("is the judge good enough?")];
+    out.extend(whole_block(cx.app, eval));
     out.extend(figure_blocks(cx.app, figures));
     out.push(styled_line([
         ("I", Role::Key),
@@ -41,9 +42,15 @@ pub(crate) fn agreement_blocks(app: &App, eval: u32) -> Vec<TextBlock<'_>> {
     let Some(figures) = app.eval_figures(eval) else {
         return vec![TextBlock::new("computing the figures …", Role::Muted)];
     };
-    let mut out = figure_blocks(app, figures);
+    let mut out: Vec<TextBlock<'_>> = whole_block(app, eval).into_iter().collect();
+    // The next step follows the answer.
+    let step_row = out.len() + 1;
+    out.extend(figure_blocks(app, figures));
     if let Some(step) = find_next_step(&figures.figures) {
-        out.insert(1, TextBlock::new(describe_next_step(step), Role::Key));
+        out.insert(
+            step_row,
+            TextBlock::new(describe_next_step(step), Role::Key),
+        );
     }
     let details = describe_details(&figures.figures);
     if !details.is_empty() {
@@ -65,6 +72,19 @@ pub(crate) fn agreement_blocks(app: &App, eval: u32) -> Vec<TextBlock<'_>> {
             .map(|line| TextBlock::new(line, Role::Muted)),
     );
     out
+}
+
+/// Returns the line about a part of an eval: its figures are those of all parts together. `None` for another eval.
+fn whole_block<'a>(app: &App, eval: u32) -> Option<TextBlock<'a>> {
+    let cells = &app.live_session.cells;
+    let whole = cells.evals.get(eval as usize)?.part_of.as_ref()?;
+    let parts = cells.list_sibling_parts(eval).len() as u64;
+    let text = format!(
+        "of {}: {} together, because labels are about the whole",
+        make_visible(&whole.id, false),
+        pluralize(parts, "part")
+    );
+    Some(TextBlock::new(text, Role::Muted))
 }
 
 /// Returns the keys that bring a better answer.

@@ -14,7 +14,7 @@
 //! - [`estimate`]: the size and duration of judging some rows again.
 //! - [`filter`]: the language of the filter. [`completion`]: what can continue it. [`tags`]: the tags that it tests.
 //! - [`cursor`]: movement of the cursor.
-//! - [`queue`]: copies of an eval's decisions for queues and figures.
+//! - [`queue`]: copies of an eval's decisions for queues and figures. [`wholes`]: those of evals that parts replace.
 
 pub(crate) mod completion;
 mod cursor;
@@ -30,6 +30,7 @@ mod run_cells;
 mod second_opinions;
 mod tags;
 mod votes;
+mod wholes;
 
 #[cfg(test)]
 pub(crate) mod tests;
@@ -39,8 +40,8 @@ use std::sync::Arc;
 
 use crate::event::RunHeader;
 use crate::model::{
-    CauseSet, CellIx, CellName, CellNameRef, Decision, Digest, Doubt, LabelDrift, Labels, Millis,
-    Outcome, Panel, RunId, ScoreBounds, TranscriptRef, UndecidedPanel, VoteParams,
+    CauseSet, CellIx, CellName, CellNameRef, Decision, Digest, Doubt, EvalWhole, LabelDrift,
+    Labels, Millis, Outcome, Panel, RunId, ScoreBounds, TranscriptRef, UndecidedPanel, VoteParams,
 };
 use crate::record::NewestVerdicts;
 use crate::record::NoiseRecords;
@@ -105,6 +106,8 @@ pub(crate) struct EvalInfo {
     pub(crate) digest: Digest,
     /// The digest of the question that labels answer, if it is known.
     pub(crate) question: Option<Digest>,
+    /// The eval that this one replaces together with others, if any. Its labels are about all of them.
+    pub(crate) part_of: Option<EvalWhole>,
     /// The transcripts that its prompts show as examples, and copies of them.
     pub(crate) shots: HashSet<String>,
     pub(crate) judged: bool,

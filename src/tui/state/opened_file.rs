@@ -38,6 +38,7 @@ impl CellsState {
         if self.evals.is_empty() {
             self.add_eval(EvalInfo {
                 question: None,
+                part_of: None,
                 shots: HashSet::new(),
                 rubric: String::new(),
                 id: NO_RUBRIC_GROUP.to_owned(),

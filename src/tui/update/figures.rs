@@ -94,16 +94,27 @@ pub(super) fn request_figures(app: &mut App) -> Vec<Effect> {
         found.map(|(_, at)| at)
     });
     let is_own = |draw: &RecordedDraw| draw.rubric == info.rubric && draw.eval == info.id;
-    let input = FiguresInput {
-        rubric: info.rubric.clone(),
-        eval: info.id.clone(),
-        decisions: cells.figure_decisions(eval, draws.iter().any(is_own), reference_eval),
-        reference,
-        draws,
-        stale: cells
-            .groups
-            .get(eval as usize)
-            .map_or(0, |group| group.counts.stale as u64),
+    let input = match cells.whole_rows(eval) {
+        // Labels are about the whole, so its figures are those of all parts together.
+        Some(whole) => FiguresInput {
+            rubric: info.rubric.clone(),
+            eval: whole.id,
+            decisions: whole.decisions,
+            reference: None,
+            draws,
+            stale: whole.stale,
+        },
+        None => FiguresInput {
+            rubric: info.rubric.clone(),
+            eval: info.id.clone(),
+            decisions: cells.figure_decisions(eval, draws.iter().any(is_own), reference_eval),
+            reference,
+            draws,
+            stale: cells
+                .groups
+                .get(eval as usize)
+                .map_or(0, |group| group.counts.stale as u64),
+        },
     };
     app.labelling.figures.is_computing = true;
     effects.push(Effect::ComputeFigures {

@@ -85,7 +85,7 @@ const FIELDS_OF_IT: &str = "a mapping or list, whose fields are listed";
 const MAPPED: &str =
     "it shapes the transcript, whose digest is in the key; the tests of mappings check the shape";
 const REFERENCE: &str = "it compares verdicts afterwards, and never reaches a judge";
-const LABELS: &str = "labels never reach a judge";
+const LABELS: &str = "only shots show labels to a judge, and the key of their eval has them";
 const NO_ENGINE: &str = "a judge of this provider sends no request, and its verdicts have no key";
 const ONLY_ERRORS: &str =
     "it decides only whether a call fails, and no verdict on a failed call is cached";

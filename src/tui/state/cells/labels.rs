@@ -347,6 +347,25 @@ impl CellsState {
         labels.from_files.look_up(&query)
     }
 
+    /// Looks up a label of the files.
+    pub(super) fn look_up_file_label(&self, query: &LabelQuery<'_>) -> LabelLookup<'_> {
+        self.labels.from_files.look_up(query)
+    }
+
+    /// Returns the verdict of the last label of each person in the files, by name.
+    pub(super) fn list_file_answers(&self, query: &LabelQuery<'_>) -> Vec<(String, bool)> {
+        let answers = self.labels.from_files.list_answers(query).into_iter();
+        answers
+            .filter_map(|(by, passed)| Some((by, passed?)))
+            .collect()
+    }
+
+    /// Returns true if the judge of a row saw its transcript as an example.
+    pub(super) fn is_shot_of(&self, row: &CellsRow) -> bool {
+        let query = self.row_label_query(row);
+        query.is_some_and(|query| query.is_shot)
+    }
+
     /// Returns the full label of a row, also one that waits for a confirmation.
     pub(crate) fn row_label(&self, row: RowId) -> Option<&Label> {
         match self.look_up_row_label(self.row(row)?) {
@@ -386,7 +405,7 @@ impl CellsState {
     }
 
     /// Returns the query for the label of a row; `None` for a decision about one message.
-    fn row_label_query(&self, row: &CellsRow) -> Option<LabelQuery<'_>> {
+    pub(super) fn row_label_query(&self, row: &CellsRow) -> Option<LabelQuery<'_>> {
         if row.message.is_some() {
             return None;
         }

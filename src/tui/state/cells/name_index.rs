@@ -159,6 +159,7 @@ impl CellsState {
                 eval_type: spec.eval_type.clone(),
                 digest: spec.digest.clone(),
                 question: spec.question.clone(),
+                part_of: spec.part_of.clone(),
                 shots: spec
                     .shots
                     .iter()

@@ -34,7 +34,7 @@ pub(crate) struct FigureDecision {
 
 impl CellsState {
     /// Returns the rows of an eval that can be labelled, in the order of the files.
-    fn labellable_rows(&self, eval: u32) -> Vec<(RowId, &CellsRow)> {
+    pub(super) fn labellable_rows(&self, eval: u32) -> Vec<(RowId, &CellsRow)> {
         let rows = (0..).map(RowId).zip(&self.rows);
         let is_meant =
             |row: &CellsRow| row.eval == eval && row.message.is_none() && !row.bookkeeping.removed;

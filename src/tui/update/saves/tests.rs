@@ -270,6 +270,7 @@ fn with_row(app: &mut App, state: RowSlotState) {
     let eval = &rubric.evals[0];
     let info = EvalInfo {
         question: None,
+        part_of: None,
         shots: std::collections::HashSet::new(),
         rubric: rubric.id.clone(),
         id: eval.id.clone(),

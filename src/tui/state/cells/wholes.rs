@@ -1,0 +1,192 @@
+//! The evals that several parts replace, one for each criterion: labels are about all parts together.
+//!
+//! Responsible for the decisions of a whole, as its figures need them. The parts have no labels of their own.
+
+use indexmap::IndexMap;
+
+use super::queue::FigureDecision;
+use super::{CellsRow, CellsState, StaleReason};
+use crate::compare::FigureLabel;
+use crate::model::{LabelLookup, LabelQuery, PartVerdicts};
+
+/// An eval that parts replace, with the decisions that the parts make together.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct WholeRows {
+    /// The id of the whole.
+    pub(crate) id: String,
+    pub(crate) decisions: Vec<FigureDecision>,
+    /// The number of stale verdicts of the parts.
+    pub(crate) stale: u64,
+}
+
+impl CellsState {
+    /// Returns the listed evals that are parts of the same whole as this one, itself included; empty if it is no part.
+    pub(crate) fn list_sibling_parts(&self, eval: u32) -> Vec<u32> {
+        let Some(info) = self.evals.get(eval as usize) else {
+            return Vec::new();
+        };
+        let Some(whole) = &info.part_of else {
+            return Vec::new();
+        };
+        let evals = (0_u32..).zip(&self.evals).zip(&self.groups);
+        let parts = evals.filter(|((_, other), group)| {
+            let is_same = other.part_of.as_ref().is_some_and(|one| one.id == whole.id);
+            is_same && other.rubric == info.rubric && group.counts.rows > 0
+        });
+        parts.map(|((at, _), _)| at).collect()
+    }
+
+    /// Returns the decisions of the whole that an eval is a part of; `None` if it is no part.
+    pub(crate) fn whole_rows(&self, eval: u32) -> Option<WholeRows> {
+        let whole = self.evals.get(eval as usize)?.part_of.as_ref()?;
+        let parts = self.list_sibling_parts(eval);
+        let mut joined: IndexMap<u32, JoinedRow<'_>> = IndexMap::new();
+        let mut stale = 0;
+        for part in &parts {
+            for (_, row) in self.labellable_rows(*part) {
+                let one = joined.entry(row.transcript).or_insert_with(|| JoinedRow {
+                    first: row,
+                    verdicts: PartVerdicts::default(),
+                    is_shot: false,
+                });
+                // A verdict of another question counts for nothing.
+                let is_stale = !matches!(row.stale, None | Some(StaleReason::Origin));
+                stale += u64::from(is_stale);
+                let decision = row.decision.as_ref().filter(|_| !is_stale);
+                one.verdicts
+                    .add(decision.and_then(|decision| decision.outcome.passed()));
+                one.is_shot |= self.is_shot_of(row);
+            }
+        }
+        let decisions = joined.into_values().filter_map(|row| {
+            let query = self.row_label_query(row.first)?;
+            let query = whole.label_query(query, row.is_shot);
+            Some(self.whole_decision(&row, &query, parts.len()))
+        });
+        Some(WholeRows {
+            id: whole.id.clone(),
+            decisions: decisions.collect(),
+            stale,
+        })
+    }
+
+    fn whole_decision(
+        &self,
+        row: &JoinedRow<'_>,
+        query: &LabelQuery<'_>,
+        parts: usize,
+    ) -> FigureDecision {
+        let found = self.look_up_file_label(query);
+        let counted = found.counted();
+        let people = match counted {
+            Some(_) => self.list_file_answers(query),
+            None => Vec::new(),
+        };
+        FigureDecision {
+            transcript: query.transcript.to_owned(),
+            verdict: row.verdicts.join(parts),
+            // Scores of the parts are no score of the whole.
+            score: None,
+            label: FigureLabel {
+                answer: counted.map(|label| label.passed),
+                score: None,
+                is_to_confirm: found.is_to_confirm(),
+                cause: counted.and_then(|label| label.label.cause),
+                is_sealed: matches!(found, LabelLookup::Sealed { .. }),
+                is_shot: matches!(found, LabelLookup::Shot(_)),
+                is_hidden: self.is_sealed(query.transcript),
+            },
+            people,
+            judges: Vec::new(),
+            reference: None,
+            repeats: None,
+        }
+    }
+}
+
+/// The decisions of the parts on one transcript.
+struct JoinedRow<'r> {
+    /// The row of the first part.
+    first: &'r CellsRow,
+    verdicts: PartVerdicts,
+    is_shot: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{digest, header, keys, transcript};
+    use super::*;
+    use crate::model::{CellIx, CellResult, EvalWhole, Label, Labels, Outcome, RunId};
+
+    /// Returns two parts of `tone`, judged on three transcripts, with labels of the whole.
+    fn judged_parts() -> CellsState {
+        let mut cells = CellsState::default();
+        let evals = ["tone.1?", "tone.2?"];
+        let run = RunId("20260101T000000Z-runn".into());
+        let mut plan = header(&run.0, &evals, "v1");
+        for spec in &mut plan.evals {
+            spec.part_of = Some(EvalWhole {
+                id: "tone".into(),
+                question: digest("whole"),
+            });
+        }
+        cells.begin_outline();
+        let names = cells.register_header(&plan, true);
+        for id in ["a", "b", "c"] {
+            cells.add_outlined_cells(&names, &transcript(id), &keys(&evals));
+        }
+        cells.finish_outline();
+        cells.register_run(&run, 1);
+        for (at, (id, outcomes)) in [
+            ("a", [Outcome::Pass, Outcome::Pass]),
+            ("b", [Outcome::Pass, Outcome::Fail]),
+            ("c", [Outcome::Pass, Outcome::Timeout]),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            let first = CellIx(u32::try_from(at * 2).expect("few"));
+            let places = cells.start_cells(&run, &names, &transcript(id), first, &keys(&evals));
+            for ((place, outcome), cell) in places.into_iter().zip(outcomes).zip(first.0..) {
+                let place = place.expect("a place");
+                let result = CellResult::new(outcome, "why");
+                cells.finish_cell(place, &run, CellIx(cell), &result);
+            }
+        }
+        cells.update_shown();
+        let label = |transcript: &str, passed| Label {
+            transcript: transcript.into(),
+            eval: "tone".into(),
+            passed: Some(passed),
+            ..Label::default()
+        };
+        cells.replace_labels(Labels::new([label("a", true), label("b", true)]));
+        cells
+    }
+
+    #[test]
+    fn labels_of_the_whole_count_against_all_parts_together() {
+        let cells = judged_parts();
+        let whole = cells.whole_rows(1).expect("a part");
+        assert_eq!((whole.id.as_str(), whole.stale), ("tone", 0));
+        let rows: Vec<_> = whole
+            .decisions
+            .iter()
+            .map(|one| (one.transcript.as_str(), one.verdict, one.label.answer))
+            .collect();
+        assert_eq!(
+            rows,
+            [
+                ("a", Some(true), Some(Some(true))),
+                // One part fails, so the whole does.
+                ("b", Some(false), Some(Some(true))),
+                // A part without a verdict decides nothing.
+                ("c", None, None),
+            ]
+        );
+        assert_eq!(cells.list_sibling_parts(0), [0, 1]);
+        let plain = super::super::tests::outlined(&["a"], &["tone?"]);
+        assert_eq!(plain.whole_rows(0), None);
+        assert!(plain.list_sibling_parts(0).is_empty());
+    }
+}
