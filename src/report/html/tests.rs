@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::event::{EvalSpec, RubricSpec, RunHeader};
-use crate::model::{CellIx, CellResult, Digest, Label, Outcome, RunId, WallTime};
+use crate::model::{CellIx, CellResult, Digest, EvalWhole, Label, Outcome, RunId, WallTime};
 use crate::record::{
     CellSlot, DecisionStanding, EvalDecisions, RecordedCell, RecordedRun, State, StateTranscript,
 };
@@ -272,13 +272,7 @@ fn parts_of_an_eval_are_marked_and_their_whole_has_the_labels() {
             question: Digest::hash_bytes(b"tone"),
         });
     }
-    let label = |transcript: &str| Label {
-        transcript: transcript.to_owned(),
-        eval: "tone".to_owned(),
-        passed: Some(true),
-        ..Label::default()
-    };
-    let labels = Labels::new([label("t0"), label("t1")]);
+    let labels = Labels::new(["t0", "t1"].map(|id| label(id, "tone", true)));
     let results = Results::default();
     let page = StatePage {
         workspace: "w",
