@@ -93,8 +93,8 @@ pub use record_key::find_record_key;
 pub use shots::check_shots;
 pub use start::start_run;
 pub use variants::{
-    PartLabel, PreparedVariant, count_earlier_variants, list_part_labels, prepare_variant,
-    read_cached_state, variant_key,
+    KnownVariant, PartLabel, PreparedVariant, VariantReader, count_earlier_variants,
+    list_part_labels, prepare_variant, variant_key,
 };
 
 use crate::event::{ParentRun, RunPurpose, RunTotals};

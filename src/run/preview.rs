@@ -18,7 +18,7 @@ use crate::run::execute::worker::{WorkedCell, WorkedRecord, WorkedTranscript, pr
 use crate::run::inputs::feed::RecordChunk;
 use crate::run::judges::pool::{JudgePool, JudgeSlot, PlannedCellState, RequestSize};
 use crate::run::past::usage_history::{PastUsage, UsageHistory};
-use crate::run::prepare::prepare_preview;
+use crate::run::prepare::{PreparedRun, prepare_preview};
 use crate::workspace::{Env, Workspace};
 
 /// The approximate number of characters per token.
@@ -228,23 +228,52 @@ pub async fn preview_run(
     options: RunOptions,
 ) -> Result<RunPreview, RunError> {
     let prepared = prepare_preview(workspace, registry, env, clock, options).await?;
+    preview_prepared(prepared, &mut None, |_, _| {})
+}
+
+/// Computes the preview of a prepared run. `past` keeps the recorded usage for the next run of the same workspace. `visit`
+/// gets each transcript.
+pub(super) fn preview_prepared(
+    prepared: PreparedRun,
+    past: &mut Option<UsageHistory>,
+    mut visit: impl FnMut(&RecordChunk, &WorkedTranscript),
+) -> Result<RunPreview, RunError> {
     let configs: Vec<&JudgeConfig> = prepared.header.judges.iter().map(|j| &j.config).collect();
     let limit = prepared.options.limit.unwrap_or(u64::MAX);
     let concurrency = prepared.options.concurrency;
     let concurrency = concurrency.unwrap_or(prepared.workspace.limits.concurrency);
     let paid = |judge: &JudgeConfig| judge.provider.is_model();
     // Recorded runs take time to read and matter only for judges that cost money.
-    let past = if configs.iter().any(|judge| paid(judge)) {
-        UsageHistory::from_store(&prepared.store, &prepared.workspace)
-    } else {
-        UsageHistory::default()
-    };
+    if past.is_none() && configs.iter().any(|judge| paid(judge)) {
+        *past = Some(UsageHistory::from_store(
+            &prepared.store,
+            &prepared.workspace,
+        ));
+    }
+    let none = UsageHistory::default();
+    let past = past.as_ref().unwrap_or(&none);
     let mut feed = prepared.feed;
     let mut preview = RunPreview::default();
     while preview.transcripts < limit
         && let Some(chunk) = feed.next_chunk().map_err(TranscriptSourceError::from)?
     {
-        preview.add_chunk(&prepared.judge_pool, &configs, &past, &chunk, limit);
+        for worked in process_chunk(&prepared.judge_pool, &chunk) {
+            match worked {
+                WorkedRecord::Bad(_) => preview.bad_records += 1,
+                WorkedRecord::Transcript(item) => {
+                    visit(&chunk, &item);
+                    if item.cells.is_empty() {
+                        continue;
+                    }
+                    // The chunk may hold more transcripts than the limit allows.
+                    if preview.transcripts == limit {
+                        break;
+                    }
+                    preview.transcripts += 1;
+                    preview.add_transcript(&prepared.judge_pool, &configs, past, &item);
+                }
+            }
+        }
     }
     let reports = feed.take_file_reports();
     preview.broken_files = reports.iter().filter(|file| file.error.is_some()).count() as u64;
@@ -257,30 +286,6 @@ pub async fn preview_run(
 }
 
 impl RunPreview {
-    fn add_chunk(
-        &mut self,
-        judge_pool: &JudgePool,
-        configs: &[&JudgeConfig],
-        past: &UsageHistory,
-        chunk: &RecordChunk,
-        limit: u64,
-    ) {
-        for worked in process_chunk(judge_pool, chunk) {
-            match worked {
-                WorkedRecord::Bad(_) => self.bad_records += 1,
-                WorkedRecord::Transcript(item) if item.cells.is_empty() => {}
-                WorkedRecord::Transcript(item) => {
-                    // The chunk may hold more transcripts than the limit allows.
-                    if self.transcripts == limit {
-                        return;
-                    }
-                    self.transcripts += 1;
-                    self.add_transcript(judge_pool, configs, past, &item);
-                }
-            }
-        }
-    }
-
     fn add_transcript(
         &mut self,
         judge_pool: &JudgePool,

@@ -7,14 +7,13 @@ use std::sync::Arc;
 
 use indexmap::IndexMap;
 
-use super::execute::worker::{WorkedRecord, process_chunk};
 use super::inputs::ids::TranscriptIds;
 use super::judges::pool::PlannedCellState;
+use super::past::usage_history::UsageHistory;
 use super::prepare::prepare_preview;
+use super::preview::{RunPreview, preview_prepared};
 use super::record_key::find_record_key;
-use super::{
-    CachePolicy, DecisionFilter, RunError, RunOptions, TranscriptSourceError, outline_filtered_run,
-};
+use super::{CachePolicy, DecisionFilter, RunError, RunOptions, outline_filtered_run};
 use crate::clock::Clock;
 use crate::event::{EventKind, RunEvent, RunHeader, RunPurpose, RunState, SettledCell};
 use crate::handlers::EvalTypeRegistry;
@@ -161,44 +160,52 @@ pub fn list_part_labels(
     Ok(labels.into_values().collect())
 }
 
-/// Returns what a run of a variant would begin with: its recorded verdicts, and its other cells without results. Calls no
-/// judge and records nothing.
-pub async fn read_cached_state(
-    variant: &PreparedVariant,
-    registry: &EvalTypeRegistry,
-    env: &Env,
-    clock: &Arc<dyn Clock>,
-) -> Result<RunState, RunError> {
-    let workspace = Arc::clone(&variant.workspace);
-    let options = variant.options.clone();
-    let mut prepared = prepare_preview(workspace, registry, env, clock, options).await?;
-    let (mut state, mut seq, mut next) = (RunState::default(), 0, 0_u32);
-    let mut apply = |kind: EventKind| {
-        state.apply(&RunEvent {
-            seq,
-            at: Millis(0),
-            kind,
-        });
-        seq += 1;
-    };
-    apply(EventKind::RunStarted(Box::new(prepared.header)));
-    let mut ids = TranscriptIds::default();
-    while let Some(chunk) = prepared
-        .feed
-        .next_chunk()
-        .map_err(TranscriptSourceError::from)?
-    {
-        for worked in process_chunk(&prepared.judge_pool, &chunk) {
-            let WorkedRecord::Transcript(item) = worked else {
-                continue;
-            };
+/// What is known of a variant before it runs.
+#[derive(Debug, Clone)]
+pub struct KnownVariant {
+    /// What its run would begin with: the recorded verdicts, and the other cells without results.
+    pub state: RunState,
+    /// The preview of its run.
+    pub preview: RunPreview,
+}
+
+/// Reads what is known of the variants of one workspace. Their recordings are read once for all variants.
+#[derive(Default)]
+pub struct VariantReader {
+    past: Option<UsageHistory>,
+}
+
+impl VariantReader {
+    /// Reads a variant. Calls no judge and records nothing. Each transcript is read once.
+    pub async fn read(
+        &mut self,
+        variant: &PreparedVariant,
+        registry: &EvalTypeRegistry,
+        env: &Env,
+        clock: &Arc<dyn Clock>,
+    ) -> Result<KnownVariant, RunError> {
+        let workspace = Arc::clone(&variant.workspace);
+        let options = variant.options.clone();
+        let prepared = prepare_preview(workspace, registry, env, clock, options).await?;
+        let (mut state, mut seq, mut next) = (RunState::default(), 0, 0_u32);
+        let mut apply = |kind: EventKind| {
+            state.apply(&RunEvent {
+                seq,
+                at: Millis(0),
+                kind,
+            });
+            seq += 1;
+        };
+        apply(EventKind::RunStarted(Box::new(prepared.header.clone())));
+        let mut ids = TranscriptIds::default();
+        let preview = preview_prepared(prepared, &mut self.past, |chunk, item| {
             let id = if item.has_unique_id {
                 item.id.clone()
             } else {
                 ids.make_unique(item.id.clone()).0
             };
             if item.cells.is_empty() {
-                continue;
+                return;
             }
             let first = CellIx(next);
             let settled = item.cells.iter().zip(next..).filter_map(|(cell, at)| {
@@ -222,9 +229,9 @@ pub async fn read_cached_state(
                 keys: item.cells.iter().map(|cell| cell.key).collect(),
             });
             apply(EventKind::CellsSettled(settled));
-        }
+        })?;
+        Ok(KnownVariant { state, preview })
     }
-    Ok(state)
 }
 
 /// Prepares the run of a variant on labelled transcripts.

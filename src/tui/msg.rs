@@ -357,6 +357,8 @@ pub(crate) enum Msg {
         version: u64,
         figures: Result<Shared<ScreenFigures>, TaskFailure>,
     },
+    /// Some variants of a file were read.
+    VariantsRead { number: u64, read: VariantsRead },
     /// The variants of the workspace's files were listed.
     VariantsListed {
         number: u64,

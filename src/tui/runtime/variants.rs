@@ -13,12 +13,12 @@ use crate::compare::{
 };
 use crate::model::SplitPart;
 use crate::run::{
-    self, PaidCalls, PreparedVariant, count_earlier_variants, list_part_labels, prepare_variant,
-    variant_key,
+    self, PaidCalls, PreparedVariant, VariantReader, count_earlier_variants, list_part_labels,
+    prepare_variant, variant_key,
 };
 use crate::tui::history_view::Shared;
 use crate::tui::msg::Msg;
-use crate::tui::state::variants::{ListedVariant, VariantListing, add_table};
+use crate::tui::state::variants::{ListedVariant, VariantListing, VariantsRead, add_table};
 use crate::tui::task_failure::TaskFailure;
 use crate::workspace::Workspace;
 use crate::workspace::rubric_write::RubricFileChange;
@@ -31,10 +31,16 @@ impl Runtime {
     /// Reads the files of variants and the recorded verdicts. Calls no judge.
     pub(super) fn list_variants(&self, number: u64, workspace: Arc<Workspace>) {
         let deps = Arc::clone(&self.deps);
+        let out = self.outbox.clone();
         self.spawn_blocking(
-            move || Msg::VariantsListed {
-                number,
-                listed: Ok(list_all(&deps, &workspace).into()),
+            move || {
+                let report = |read: VariantsRead| {
+                    out.send_answer(Msg::VariantsRead { number, read });
+                };
+                Msg::VariantsListed {
+                    number,
+                    listed: Ok(list_all(&deps, &workspace, &report).into()),
+                }
             },
             move |why| Msg::VariantsListed {
                 number,
@@ -130,14 +136,21 @@ fn list_files(root: &Path) -> Vec<PathBuf> {
     files
 }
 
-fn list_all(deps: &RuntimeDeps, workspace: &Arc<Workspace>) -> VariantListing {
+fn list_all(
+    deps: &RuntimeDeps,
+    workspace: &Arc<Workspace>,
+    report: &dyn Fn(VariantsRead),
+) -> VariantListing {
     let mut listing = VariantListing::default();
+    // All files have the recordings of one workspace.
+    let mut reader = VariantReader::default();
     for path in list_files(&workspace.root) {
         let shown = path
             .strip_prefix(&workspace.root)
             .unwrap_or(&path)
             .to_owned();
-        if let Err(why) = list_file(deps, workspace, &path, &shown, &mut listing) {
+        let file = (path.as_path(), shown.as_path());
+        if let Err(why) = list_file(deps, workspace, file, &mut reader, (&mut listing, report)) {
             listing.problems.push(format!("{}: {why}", shown.display()));
         }
     }
@@ -147,9 +160,9 @@ fn list_all(deps: &RuntimeDeps, workspace: &Arc<Workspace>) -> VariantListing {
 fn list_file(
     deps: &RuntimeDeps,
     workspace: &Arc<Workspace>,
-    path: &Path,
-    shown: &Path,
-    listing: &mut VariantListing,
+    (path, shown): (&Path, &Path),
+    reader: &mut VariantReader,
+    (listing, report): (&mut VariantListing, &dyn Fn(VariantsRead)),
 ) -> Result<(), String> {
     let (registry, env, clock) = (&deps.registry, &deps.env, &deps.clock);
     let file = VariantFile::read(path, workspace, registry).map_err(|error| error.to_string())?;
@@ -161,32 +174,25 @@ fn list_file(
         .collect();
     let mut verdicts: Vec<VariantVerdicts> = Vec::new();
     let (mut parts, mut keys) = (Vec::new(), BTreeSet::new());
-    for variant in &file.variants {
+    for (read, variant) in file.variants.iter().enumerate() {
+        report(VariantsRead {
+            file: shown.to_owned(),
+            read,
+            all: file.variants.len(),
+        });
         let named = |why: String| format!("variant {}: {why}", variant.name);
         let prepared = prepare_variant(&file, variant, &labels, workspace, registry)
             .map_err(|error| named(error.to_string()))?;
-        let runtime = Handle::current();
-        let state = run::read_cached_state(&prepared, registry, env, clock);
-        let state = runtime
-            .block_on(state)
-            .map_err(|error| named(error.to_string()))?;
-        let preview = run::preview_run(
-            Arc::clone(&prepared.workspace),
-            registry,
-            env,
-            clock,
-            prepared.options.clone(),
-        );
-        let preview = runtime
-            .block_on(preview)
+        let known = Handle::current()
+            .block_on(reader.read(&prepared, registry, env, clock))
             .map_err(|error| named(error.to_string()))?;
         let (text, _) = file
             .apply(variant, workspace, registry)
             .map_err(|error| named(error.to_string()))?;
-        verdicts.push(read_variant_verdicts(&variant.name, &state, &ids));
-        let header = state.header.as_deref();
+        verdicts.push(read_variant_verdicts(&variant.name, &known.state, &ids));
+        let header = known.state.header.as_deref();
         keys.extend(header.map(|header| variant_key(header, &file)));
-        parts.push((prepared, PaidCalls::of_run(&preview), text));
+        parts.push((prepared, PaidCalls::of_run(&known.preview), text));
     }
     let passed: Vec<bool> = labels.iter().map(|label| label.passed).collect();
     let earlier = count_earlier_variants(workspace, env, &file, &keys);

@@ -20,6 +20,8 @@ pub(crate) struct VariantsScreen {
     pub(crate) number: u64,
     /// The variants; `None` while they are read. The error is a sentence.
     pub(crate) listing: Option<Result<Shared<VariantListing>, String>>,
+    /// The variants that are read so far; `None` before the first one.
+    pub(crate) read: Option<VariantsRead>,
     /// The position of the selected variant.
     pub(crate) selected: usize,
     /// True if the diff of the selected variant is shown.
@@ -29,6 +31,27 @@ pub(crate) struct VariantsScreen {
     /// True while the selected variant is judged.
     pub(crate) is_judging: bool,
     pub(crate) scroll: ScrollState,
+}
+
+/// The number of variants of a file that are read so far.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct VariantsRead {
+    /// The file, relative to the workspace.
+    pub(crate) file: PathBuf,
+    pub(crate) read: usize,
+    pub(crate) all: usize,
+}
+
+impl VariantsRead {
+    fn describe(&self) -> String {
+        let file = self.file.display().to_string();
+        format!(
+            "reading the recorded verdicts of {}: variant {} of {}",
+            make_visible(&file, false),
+            self.read + 1,
+            self.all
+        )
+    }
 }
 
 /// The variants of all files, in order.
@@ -77,6 +100,7 @@ impl VariantsScreen {
         Self {
             number,
             listing: None,
+            read: None,
             selected: 0,
             shows_diff: false,
             asks_to_judge: false,
@@ -123,7 +147,13 @@ impl VariantsScreen {
     pub(crate) fn to_blocks(&self) -> Vec<TextBlock<'static>> {
         let muted = |text: String| TextBlock::new(text, Role::Muted);
         let listing = match &self.listing {
-            None => return vec![muted("reading the files of variants".to_owned())],
+            None => {
+                let text = match &self.read {
+                    Some(read) => read.describe(),
+                    None => "reading the files of variants".to_owned(),
+                };
+                return vec![muted(text)];
+            }
             Some(Err(why)) => {
                 return vec![TextBlock::new(
                     make_visible(why, false).into_owned(),

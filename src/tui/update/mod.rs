@@ -277,6 +277,10 @@ pub(crate) fn update(app: &mut App, msg: Msg) -> Vec<Effect> {
             figures,
         } => figures::handle_computed(app, eval, version, figures),
         Msg::VariantsListed { number, listed } => variants::handle_listed(app, number, listed),
+        Msg::VariantsRead { number, read } => {
+            variants::handle_read(app, number, read);
+            Vec::new()
+        }
         Msg::VariantJudged { number, name, done } => {
             variants::handle_judged(app, number, &name, done)
         }

@@ -7,7 +7,7 @@ use crate::tui::key_chord::KeyChord;
 use crate::tui::state::App;
 use crate::tui::state::notices::NoticeLevel;
 use crate::tui::state::overlay::Overlay;
-use crate::tui::state::variants::{VariantListing, VariantsScreen};
+use crate::tui::state::variants::{VariantListing, VariantsRead, VariantsScreen};
 use crate::tui::task_failure::TaskFailure;
 use crate::tui::widget::flow::ScrollState;
 
@@ -28,6 +28,13 @@ fn find_screen(app: &mut App, number: u64) -> Option<&mut VariantsScreen> {
         _ => None,
     });
     screens.find(|screen| screen.number == number)
+}
+
+/// Shows which variants are read.
+pub(super) fn handle_read(app: &mut App, number: u64, read: VariantsRead) {
+    if let Some(screen) = find_screen(app, number) {
+        screen.read = Some(read);
+    }
 }
 
 /// Stores a listing. A closed screen, or one that waits for a newer listing, ignores it.
