@@ -74,16 +74,17 @@ pub(crate) fn agreement_blocks(app: &App, eval: u32) -> Vec<TextBlock<'_>> {
     out
 }
 
-/// Returns the line about a part of an eval: its figures are those of all parts together. `None` for another eval.
+/// Returns the line about a part of an eval, which states whose figures follow. `None` for another eval.
 fn whole_block<'a>(app: &App, eval: u32) -> Option<TextBlock<'a>> {
     let cells = &app.live_session.cells;
     let whole = cells.evals.get(eval as usize)?.part_of.as_ref()?;
-    let parts = cells.list_sibling_parts(eval).len() as u64;
-    let text = format!(
-        "of {}: {} together, because labels are about the whole",
-        make_visible(&whole.id, false),
-        pluralize(parts, "part")
-    );
+    let name = make_visible(&whole.id, false);
+    let text = if cells.measured_whole(eval).is_some() {
+        let parts = pluralize(cells.list_sibling_parts(eval).len() as u64, "part");
+        format!("of {name}: {parts} together, because labels are about the whole")
+    } else {
+        format!("a part of {name}, with labels of its own")
+    };
     Some(TextBlock::new(text, Role::Muted))
 }
 

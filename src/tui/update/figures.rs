@@ -95,7 +95,7 @@ pub(super) fn request_figures(app: &mut App) -> Vec<Effect> {
     });
     let is_own = |draw: &RecordedDraw| draw.rubric == info.rubric && draw.eval == info.id;
     let input = match cells.whole_rows(eval) {
-        // Labels are about the whole, so its figures are those of all parts together.
+        // A part without labels has the figures of all parts together, which labels are about.
         Some(whole) => FiguresInput {
             rubric: info.rubric.clone(),
             eval: whole.id,

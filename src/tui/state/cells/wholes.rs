@@ -7,7 +7,7 @@ use indexmap::IndexMap;
 use super::queue::FigureDecision;
 use super::{CellsRow, CellsState, StaleReason};
 use crate::compare::FigureLabel;
-use crate::model::{LabelLookup, LabelQuery, PartVerdicts};
+use crate::model::{EvalWhole, LabelLookup, LabelQuery, PartVerdicts};
 
 /// An eval that parts replace, with the decisions that the parts make together.
 #[derive(Debug, Clone, PartialEq)]
@@ -36,9 +36,17 @@ impl CellsState {
         parts.map(|((at, _), _)| at).collect()
     }
 
-    /// Returns the decisions of the whole that an eval is a part of; `None` if it is no part.
-    pub(crate) fn whole_rows(&self, eval: u32) -> Option<WholeRows> {
+    /// Returns the whole whose figures stand for those of an eval: it is a part without labels of its own.
+    pub(crate) fn measured_whole(&self, eval: u32) -> Option<&EvalWhole> {
         let whole = self.evals.get(eval as usize)?.part_of.as_ref()?;
+        let rows = self.labellable_rows(eval);
+        let is_labelled = |row: &CellsRow| row.label.is_some() || row.to_confirm.is_some();
+        (!rows.iter().any(|(_, row)| is_labelled(row))).then_some(whole)
+    }
+
+    /// Returns the decisions of the whole whose figures stand for those of an eval, if there is one.
+    pub(crate) fn whole_rows(&self, eval: u32) -> Option<WholeRows> {
+        let whole = self.measured_whole(eval)?;
         let parts = self.list_sibling_parts(eval);
         let mut joined: IndexMap<u32, JoinedRow<'_>> = IndexMap::new();
         let mut stale = 0;
@@ -116,7 +124,7 @@ struct JoinedRow<'r> {
 mod tests {
     use super::super::tests::{digest, header, keys, transcript};
     use super::*;
-    use crate::model::{CellIx, CellResult, EvalWhole, Label, Labels, Outcome, RunId};
+    use crate::model::{CellIx, CellResult, Label, Labels, Outcome, RunId};
 
     /// Returns two parts of `tone`, judged on three transcripts, with labels of the whole.
     fn judged_parts() -> CellsState {
@@ -185,6 +193,17 @@ mod tests {
             ]
         );
         assert_eq!(cells.list_sibling_parts(0), [0, 1]);
+        // A part with labels of its own has figures of its own.
+        let own = Label {
+            transcript: "a".into(),
+            eval: "tone.1".into(),
+            passed: Some(true),
+            ..Label::default()
+        };
+        let mut labelled = judged_parts();
+        labelled.replace_labels(Labels::new([own]));
+        assert_eq!(labelled.whole_rows(0), None);
+        assert!(labelled.whole_rows(1).is_some());
         let plain = super::super::tests::outlined(&["a"], &["tone?"]);
         assert_eq!(plain.whole_rows(0), None);
         assert!(plain.list_sibling_parts(0).is_empty());
