@@ -130,6 +130,12 @@ impl Notices {
         texts.any(|text| text.starts_with(beginning))
     }
 
+    /// Returns true if the newest notice answers a key that wrote files.
+    pub(crate) fn answers_write(&self, now: Millis) -> bool {
+        let written = self.written.as_ref();
+        written.is_some_and(|(_, until)| now < *until)
+    }
+
     /// Hides the newest notice.
     pub(crate) fn dismiss(&mut self) {
         self.toast_until = None;
@@ -150,7 +156,9 @@ mod tests {
     fn reload_does_not_hide_the_answer_to_the_key_that_wrote() {
         let mut notices = Notices::default();
         let shown = |notices: &Notices| notices.newest.as_ref().map(|one| one.text.clone());
+        assert!(!notices.answers_write(Millis(0)));
         notices.push_written(Millis(0), NoticeLevel::Info, "undone: the eval x/y");
+        assert!(notices.answers_write(Millis(5)));
         notices.push(Millis(10), NoticeLevel::Info, "all labels match again");
         assert_eq!(
             shown(&notices).as_deref(),

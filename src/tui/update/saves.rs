@@ -229,8 +229,10 @@ fn clear_problems(app: &mut App, alone: bool) {
         }
     }
     let toast = app.notices.toast(app.now);
-    // A notice from before the save may be outdated. Warnings and errors stay.
-    if toast.is_some_and(|notice| notice.level == NoticeLevel::Info) {
+    // A notice from before the save may be outdated. Warnings and errors stay, and the answer to the key that saved.
+    if toast.is_some_and(|notice| notice.level == NoticeLevel::Info)
+        && !app.notices.answers_write(app.now)
+    {
         app.notices.dismiss();
     }
     if let Some(first) = problems.first()

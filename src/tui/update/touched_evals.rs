@@ -7,7 +7,7 @@ use indexmap::IndexMap;
 
 use crate::diag::{LoadedFile, yaml};
 use crate::handlers::EvalTypeRegistry;
-use crate::model::{Digest, is_api_key_name, pluralize};
+use crate::model::{Digest, ProviderKind, is_api_key_name, pluralize};
 use crate::record::{EvalPlace, pair_replaced_evals};
 use crate::rubric::{Eval, EvalTypeCatalog as _, Example, JudgeAssignment, Rubric, canonical_json};
 use crate::run::judge_digest;
@@ -424,12 +424,29 @@ fn classify_touch(
     });
     let decides = was.is_some_and(|(_, was)| was.decision_settings != eval.decision_settings);
     match (same, judged) {
+        // Such a judge returns its recorded verdicts again at once. They have no cache key, so no run takes them from the
+        // cache.
+        (true, true) if decides && has_only_recorded_judges(rubric, eval, new) => {
+            Some(classify_judged(rubric, eval, new).0)
+        }
         (true, true) if decides => Some(TouchKind::Redecided),
         (true, false) if decides => Some(TouchKind::Check),
         (true, _) => None,
         (false, false) => Some(TouchKind::Check),
         (false, true) => Some(classify_judged(rubric, eval, new).0),
     }
+}
+
+/// Returns true if all judges of an eval return verdicts that were recorded, and ask no model.
+fn has_only_recorded_judges(rubric: &Rubric, eval: &Eval, workspace: &Workspace) -> bool {
+    let judges = list_judges(rubric, eval, workspace);
+    let is_recorded = |name: &&str| {
+        let judge = workspace.find_judge(name);
+        judge.is_some_and(|judge| {
+            matches!(judge.provider, ProviderKind::Replay | ProviderKind::Source)
+        })
+    };
+    !judges.is_empty() && judges.iter().all(is_recorded)
 }
 
 fn has_same_judge(

@@ -327,6 +327,21 @@ fn decide_only_change_costs_no_call() {
     assert!(saved.iter().any(decides), "{saved:?}");
 }
 
+#[test]
+fn bounds_of_a_judge_that_replays_are_decided_by_replaying_again() {
+    const REPLAYS: &str =
+        "judge: recorded\njudges:\n  recorded: { provider: replay, run: runs/x }\n";
+    let mut app = app_with(workspace(&[&judged(", min_score: 0.5")], REPLAYS));
+    with_row(&mut app, RowSlotState::NeverRun);
+    app.live_session.cells.rows[0].verdict = Some(side(Outcome::Pass));
+    let old = current_workspace(&app);
+    let saved = save(&mut app, workspace(&[&judged(", min_score: 0.7")], REPLAYS));
+    // Its verdicts have no cache key, so a run that only takes from the cache would decide nothing.
+    assert_eq!(saved, outline_effects(&app, &old));
+    let waiting = app.saves.pending_judging.as_ref().expect("it is judged");
+    assert_eq!(waiting.evals.len(), 1);
+}
+
 fn side(outcome: Outcome) -> FlipSide {
     FlipSide {
         outcome,
