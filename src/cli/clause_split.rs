@@ -101,7 +101,11 @@ fn split_criteria(file: &VariantFile) -> Result<SplitCriteria, CommandError> {
         Value::Array(items) => items.iter().filter_map(Value::as_str).collect(),
         other => other.as_str().into_iter().collect::<Vec<_>>(),
     });
-    let clauses: Vec<String> = texts.flat_map(split_clauses).collect();
+    let clauses = texts.flat_map(split_clauses);
+    // A clause before ", and" keeps the mark that separated it.
+    let clauses: Vec<String> = clauses
+        .map(|clause| clause.trim_end_matches([';', ',', ' ']).to_owned())
+        .collect();
     if clauses.len() < 2 {
         return Err(CommandError::usage(format!(
             "the criteria of {} have {} clause, so there is nothing to split",

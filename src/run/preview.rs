@@ -11,7 +11,7 @@ use indexmap::{IndexMap, IndexSet};
 
 use super::{RunError, RunOptions, TranscriptSourceError};
 use crate::clock::Clock;
-use crate::event::CellKey;
+use crate::event::{CellKey, RunPurpose};
 use crate::handlers::{EvalTypeRegistry, JudgeRequest};
 use crate::model::{JudgeConfig, Millis, ModelPricing, Outcome, pluralize};
 use crate::run::execute::worker::{WorkedCell, WorkedRecord, WorkedTranscript, process_chunk};
@@ -251,7 +251,11 @@ pub(super) fn preview_prepared(
         ));
     }
     let none = UsageHistory::default();
-    let past = past.as_ref().unwrap_or(&none);
+    // The recorded prompts of a variant's eval had other shots or none, so their length says nothing.
+    let mut evals = prepared.judge_pool.plan.evals.iter();
+    let has_new_shots = prepared.options.purpose == RunPurpose::Variants
+        && evals.any(|eval| !eval.taught.shots.is_empty());
+    let past = past.as_ref().filter(|_| !has_new_shots).unwrap_or(&none);
     let mut feed = prepared.feed;
     let mut preview = RunPreview::default();
     while preview.transcripts < limit

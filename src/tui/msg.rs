@@ -28,7 +28,7 @@ use super::state::replay::ReplayPart;
 use super::state::review::CountedModes;
 use super::state::runs::RunTicket;
 use super::state::transcript_source::TranscriptSourceText;
-use super::state::variants::VariantListing;
+use super::state::variants::{VariantListing, VariantsRead};
 use super::task_failure::TaskFailure;
 use super::widget::canvas::HitMap;
 use crate::diag::Diagnostic;
