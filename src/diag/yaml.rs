@@ -177,6 +177,16 @@ impl YamlDoc {
     ) -> Diagnostic {
         Diagnostic::error(code, &self.path, message).with_span(self.span(pointer), &self.source)
     }
+
+    /// Creates an error at the key of a pointer.
+    pub fn error_at_key(
+        &self,
+        pointer: &str,
+        code: &'static str,
+        message: impl Into<String>,
+    ) -> Diagnostic {
+        Diagnostic::error(code, &self.path, message).with_span(self.key_span(pointer), &self.source)
+    }
 }
 
 /// Reads a file with one document. The error contains the syntax error, or all duplicate keys and all numbers out of

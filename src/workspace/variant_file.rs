@@ -129,7 +129,9 @@ impl VariantFile {
         let mut unknown = file.keys().filter(|key| !FILE_KEYS.contains(&key.as_str()));
         if let Some(key) = unknown.next() {
             let at = format!("/{}", escape(key));
-            return Err(refuse(&at, unknown_key(key, FILE_KEYS.iter().copied())));
+            let why = unknown_key(key, FILE_KEYS.iter().copied());
+            let error = doc.error_at_key(&at, "variants", why);
+            return Err(VariantError::Problems(vec![error]));
         }
         let name = file.get("eval").and_then(Value::as_str).unwrap_or_default();
         let (rubric, eval) =
@@ -151,10 +153,16 @@ impl VariantFile {
         for (at, entry) in list.iter().enumerate() {
             let place = format!("/variants/{at}");
             let variant = Variant::from_value(entry).map_err(|(key, why)| {
-                refuse(
-                    &key.map_or_else(|| place.clone(), |key| format!("{place}/{}", escape(&key))),
-                    why,
-                )
+                let Some(key) = key else {
+                    return refuse(&place, why);
+                };
+                let at = format!("{place}/{}", escape(&key));
+                let is_known = OVERRIDES.iter().any(|(known, _)| *known == key) || key == "name";
+                if is_known {
+                    refuse(&at, why)
+                } else {
+                    VariantError::Problems(vec![doc.error_at_key(&at, "variants", why)])
+                }
             })?;
             if variants.iter().any(|known| known.name == variant.name) {
                 let why = format!("two variants are called `{}`", variant.name);
@@ -390,17 +398,9 @@ fn list_written_evals(rubric: &Rubric, registry: &EvalTypeRegistry) -> Vec<Strin
             .eval_type(&eval.eval_type)
             .is_some_and(|kind| kind.judged)
     }) {
-        let whole = match eval.id.rsplit_once('.') {
-            Some((whole, number))
-                if number.parse::<u32>().is_ok()
-                    && !rubric.evals.iter().any(|one| one.id == whole) =>
-            {
-                whole
-            }
-            _ => &eval.id,
-        };
-        if !ids.iter().any(|id| id == whole) {
-            ids.push(whole.to_owned());
+        let whole = eval.part_of.as_ref().map_or(&eval.id, |whole| &whole.id);
+        if !ids.contains(whole) {
+            ids.push(whole.clone());
         }
     }
     ids

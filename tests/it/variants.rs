@@ -240,6 +240,9 @@ fn bad_variants_are_refused_with_the_nearest_name_and_nothing_is_spent() {
         assert!(why.contains(&format!("bad.yaml:2:{column}\n")), "{why}");
         assert!(!why.contains("r.yaml:"), "{why}");
     }
+    // The place of an unknown key is the key.
+    let unknown = one("critera: x");
+    assert!(unknown.contains("bad.yaml:2:36\n"), "{unknown}");
     for name in ["color", "colou", "r/color"] {
         let why = refusal(&format!("eval: {name}\nvariants: [{{ name: a }}]\n"));
         assert!(why.contains("did you mean `r/colour`?"), "{why}");
