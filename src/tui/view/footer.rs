@@ -247,7 +247,8 @@ fn draw_save_summary(canvas: &mut Canvas<'_>, area: Rect, app: &App) -> Rect {
     }
     let wide = u16::try_from(row.width())
         .unwrap_or(u16::MAX)
-        .min(area.width / 2);
+        // A sentence that is cut says less than one more key.
+        .min(area.width * 2 / 3);
     let left = area.width - wide - 1;
     let at = Rect {
         x: area.x + left,
