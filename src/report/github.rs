@@ -110,6 +110,9 @@ impl<'w> GithubReportWriter<'w> {
         if summary.pending > 0 {
             let _infallible = write!(text, "; {} pending", pluralize(summary.pending, "cell"));
         }
+        if let Some(branch) = &summary.branch {
+            let _infallible = write!(text, "; {branch}, so it decides nothing");
+        }
         if let Some(edited) = describe_edited(summary.edited()) {
             let _infallible = write!(text, "; {edited}");
         }

@@ -410,6 +410,10 @@ impl<'w> HumanReportWriter<'w> {
             pluralize(summary.cells, "cell"),
             pluralize(summary.transcripts, "transcript")
         );
+        if let Some(branch) = &summary.branch {
+            let branch = make_visible(branch, false);
+            let _infallible = write!(text, " · {branch}, so it decides nothing");
+        }
         if summary.pending > 0 {
             let _infallible = write!(text, " · {} pending", summary.pending);
         }

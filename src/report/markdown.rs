@@ -153,6 +153,10 @@ impl ReportWriter for MarkdownReportWriter<'_> {
             ReportRow::Summary(summary) => {
                 // The heading and the table of outcomes.
                 writeln!(self.out, "## dicta run {}\n", summary.run)?;
+                if let Some(branch) = &summary.branch {
+                    let branch = format_as_code(branch);
+                    writeln!(self.out, "It decides nothing: {branch}.\n")?;
+                }
                 if summary.demo {
                     writeln!(self.out, "This ran the built-in demo.\n")?;
                 }

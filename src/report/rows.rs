@@ -205,6 +205,7 @@ impl RowBuilder {
         match &event.kind {
             EventKind::RunStarted(header) => {
                 self.summary.run.clone_from(&header.run.0);
+                self.summary.branch = describe_branch(header);
                 self.summary.revision = Some(header.revision_digest());
                 self.summary.settings = EvalSettings::from_header(header);
                 self.summary.demo = header.demo;
@@ -540,6 +541,13 @@ impl RowBuilder {
         }
         Ok(())
     }
+}
+
+/// Returns the trace that a run continues, in words; `None` if the run is not a branch.
+fn describe_branch(header: &RunHeader) -> Option<String> {
+    let parent = header.parent.as_ref()?.run.letters();
+    let point = header.branch_point()?.describe();
+    Some(format!("branch of run {parent} from {point}"))
 }
 
 impl IncompleteTranscript {

@@ -308,6 +308,10 @@ fn branch_leaves_history_cache_and_the_original_as_they_are() {
     let letters = run.rsplit('-').next().expect("letters");
     let line = format!("branch of {letters} from 1.response.1, answer changed");
     assert!(runs.contains(&line), "{runs}");
+    let (_, summary, _) = dicta(&test_dir, &["show", &newest]);
+    let origin =
+        format!("branch of run {letters} from 1.prompt, criteria changed, so it decides nothing");
+    assert!(summary.contains(&origin), "{summary}");
     let marked = runs
         .lines()
         .filter(|run| run.contains("  1 edited by hand"));

@@ -14,6 +14,8 @@ use crate::report::result_digests::EvalSettings;
 pub struct RunSummary {
     /// The run's id.
     pub run: String,
+    /// The trace that the run continues, if it is a branch: `branch of run kvqa from 2.prompt`.
+    pub branch: Option<String>,
     /// The digest of the run's revision; `None` without a header.
     pub revision: Option<Digest>,
     /// The settings that decide each eval, in the order of the header.
