@@ -168,7 +168,12 @@ fn describe_question(screen: &ReviewScreen) -> Vec<TextBlock<'static>> {
         join_pieces(&[(definition, Role::Muted)]),
     ];
     // The note is about the first failure, so it helps to answer for the others.
-    if let Some(note) = screen.current_note().filter(|note| note.text().is_some()) {
+    let session = screen.session.as_ref();
+    let is_current = |note: &&ReviewNote| {
+        let is_stale = session.is_some_and(|session| session.book.is_stale(note));
+        note.text().is_some() && !is_stale
+    };
+    if let Some(note) = screen.current_note().filter(is_current) {
         blocks.push(describe_note("", note));
     }
     blocks

@@ -120,8 +120,15 @@ pub(super) fn handle_listed(app: &mut App, file: &Path, listed: ListingUpdate) -
         app.opened_file.problem = Some(why.clone());
         app.notices.push(app.now, NoticeLevel::Error, why);
     } else if listed.fully_counted {
-        let text = summarize_listing(&app.opened_file, some_skipped);
-        app.notices.push(app.now, NoticeLevel::Info, text);
+        let mut text = summarize_listing(&app.opened_file, some_skipped);
+        let is_reading = app.review.open;
+        if !is_reading {
+            text += "; V reads and notes them first, W creates a workspace with a first rubric";
+        }
+        // The reading screen has its own progress, so it needs the sentence only for a problem.
+        if !is_reading || app.opened_file.invalid_records > 0 || some_skipped {
+            app.notices.push(app.now, NoticeLevel::Info, text);
+        }
     }
     Vec::new()
 }
@@ -138,7 +145,7 @@ fn summarize_listing(opened_file: &OpenedFileState, some_skipped: bool) -> Strin
     if some_skipped {
         text += ", some records not understood (L says which)";
     }
-    text + "; V reads and notes them first, W creates a workspace with a first rubric"
+    text
 }
 
 /// Lists more transcripts of the opened file if the cursor is near the end of the list. Called after every update.

@@ -130,6 +130,25 @@ fn file_is_listed_by_pages_with_unique_ids() {
 }
 
 #[test]
+fn hint_to_read_first_stays_away_from_the_reading_screen() {
+    for is_reading in [false, true] {
+        let mut app = app_with_file();
+        app.review.open = is_reading;
+        let whole = ListingUpdate {
+            refs: vec![found("a")],
+            counted: 1,
+            page_complete: true,
+            fully_counted: true,
+            ..ListingUpdate::default()
+        };
+        batch(&mut app, whole);
+        let newest = app.notices.newest.as_ref();
+        let hints = newest.is_some_and(|notice| notice.text.contains("V reads and notes"));
+        assert_eq!(hints, !is_reading);
+    }
+}
+
+#[test]
 fn unreadable_file_shows_reason_and_gets_no_workspace() {
     let mut app = app_with_file();
     let nothing = ListingUpdate {
