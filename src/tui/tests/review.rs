@@ -45,6 +45,11 @@ pub(super) fn opened(count: usize, size: Size) -> (TestWorkbench, PathBuf) {
 
 /// Notes each transcript of the sample: a failure where the answer says that it is free.
 pub(super) fn read_all(driven: &mut TestWorkbench, count: usize) {
+    read_all_with(driven, count, "says that it is free");
+}
+
+/// As [`read_all`], with this text of the notes.
+pub(super) fn read_all_with(driven: &mut TestWorkbench, count: usize, text: &str) {
     for _ in 0..count {
         let id = driven
             .event_loop
@@ -55,7 +60,7 @@ pub(super) fn read_all(driven: &mut TestWorkbench, count: usize) {
         let number: usize = id.trim_start_matches('t').parse().expect("a number");
         if number.is_multiple_of(2) {
             driven.keys("j n");
-            driven.type_in("says that it is free");
+            driven.type_in(text);
             driven.keys("enter");
         } else {
             driven.keys("p");

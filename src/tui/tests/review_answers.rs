@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use ratatui::layout::Size;
 
 use super::last_notice;
-use super::review::{opened, read_all};
+use super::review::{opened, read_all, read_all_with};
 use crate::tui::testing::TestWorkbench;
 
 #[test]
@@ -144,9 +144,6 @@ fn eval_of_a_mode_is_written_with_its_hits_and_labels() {
     assert!(screen.contains("6 of 6, "), "the progress: {screen}");
     assert!(screen.contains("fails 0 of 6 transcripts"), "{screen}");
     assert!(screen.contains("the rubrics that exist: "), "{screen}");
-    // The workspace has no language model, so the check that fits best is selected.
-    let list = &driven.event_loop.app.review.drafts;
-    assert_eq!(list.drafts[list.selected].eval_type, "content_excludes");
     select_draft(&mut driven, "llm_judge_session");
     // The line offers `review`, which does not exist yet.
     driven.keys("enter enter").settle();
@@ -164,6 +161,26 @@ fn eval_of_a_mode_is_written_with_its_hits_and_labels() {
     );
     let labels = std::fs::read_to_string(folder.join("labels.jsonl")).expect("labels");
     assert_eq!(labels.lines().count(), 6, "{labels}");
+}
+
+#[test]
+fn check_that_fits_best_is_selected_without_a_language_model() {
+    let (mut driven, _) = opened(6, Size::new(120, 40));
+    read_all_with(
+        &mut driven,
+        6,
+        "says \"free of charge\" although it costs money",
+    );
+    driven.keys("m").settle();
+    driven.keys("c enter").settle();
+    driven.keys("esc esc W").settle();
+    driven.keys("V").settle();
+    driven.keys("m E").settle();
+    let list = &driven.event_loop.app.review.drafts;
+    assert_eq!(list.drafts[list.selected].eval_type, "content_excludes");
+    let screen = driven.screen();
+    let hits = "fails 3 of 6 transcripts; of 3 with the mode 3, of 3 without it 0";
+    assert!(screen.contains(hits), "{screen}");
 }
 
 #[test]
