@@ -11,7 +11,7 @@ use super::history::{BASELINES_FILE, BASELINES_LOCK_FILE, INDEX_NAME};
 use super::{EVENTS_FILE, RecordError, RecordedRun, RunStore, lock};
 use crate::clock::Clock;
 use crate::diag::find_nearest;
-use crate::model::RunId;
+use crate::model::{RunId, WallTime};
 use crate::storage;
 
 /// The number of candidates that the error about an ambiguous name lists.
@@ -58,6 +58,14 @@ pub fn list_store_files(folder: &Path) -> Vec<PathBuf> {
 impl RunStore {
     /// Returns all runs, newest first. Skips folders that are not runs.
     pub fn runs(&self) -> Vec<RecordedRun> {
+        let mut runs = self.list_runs();
+        sort_runs_of_one_second(&mut runs, |run| &run.id, read_start_time);
+        runs
+    }
+
+    /// Returns all runs as [`Self::runs`] does, but reads no log. So the runs of one second are in the order of their
+    /// names.
+    pub(super) fn list_runs(&self) -> Vec<RecordedRun> {
         let mut runs: Vec<RecordedRun> = self
             .list_run_dirs()
             .into_iter()
@@ -74,12 +82,6 @@ impl RunStore {
             })
             .collect();
         runs.sort_by(|a, b| newest_first_key(&a.id).cmp(&newest_first_key(&b.id)));
-        // Folder names have a resolution of seconds. Only runs with the same second need a look at their logs.
-        for group in runs.chunk_by_mut(|a, b| parse_timestamp(&a.id) == parse_timestamp(&b.id)) {
-            if group.len() > 1 {
-                group.sort_by_cached_key(|run| Reverse(read_start_time(run)));
-            }
-        }
         runs
     }
 
@@ -274,12 +276,39 @@ fn newest_first_key(id: &RunId) -> (bool, Reverse<Option<&str>>, &str) {
     )
 }
 
-/// Returns the start of a run as its header states it, and the time of the lock file, which is written once at the start.
-fn read_start_time(run: &RecordedRun) -> (Option<jiff::Timestamp>, Option<SystemTime>) {
-    let header = run.read_header().ok();
-    let started = header.and_then(|header| header.started.0.parse().ok());
+/// When a run started: as its header states it, and the time of the lock file, which is written once at the start.
+pub(super) type StartTime = (Option<jiff::Timestamp>, Option<SystemTime>);
+
+/// Sorts the runs that started in the same second, newest first. `runs` has the order of [`RunStore::list_runs`]. Folder
+/// names have a resolution of seconds, so `start_of` may have to look at a log.
+pub(super) fn sort_runs_of_one_second<T>(
+    runs: &mut [T],
+    id_of: impl Fn(&T) -> &RunId,
+    start_of: impl Fn(&T) -> StartTime,
+) {
+    let second = |run: &T| parse_timestamp(id_of(run)).map(str::to_owned);
+    for group in runs.chunk_by_mut(|a, b| second(a) == second(b)) {
+        if group.len() > 1 {
+            group.sort_by_cached_key(|run| Reverse(start_of(run)));
+        }
+    }
+}
+
+fn read_start_time(run: &RecordedRun) -> StartTime {
+    match run.read_header() {
+        Ok(header) => start_time(run, &header.started),
+        Err(_) => (None, read_lock_time(run)),
+    }
+}
+
+/// Returns when a run started. `started` is the time in its header.
+pub(super) fn start_time(run: &RecordedRun, started: &WallTime) -> StartTime {
+    (started.0.parse().ok(), read_lock_time(run))
+}
+
+fn read_lock_time(run: &RecordedRun) -> Option<SystemTime> {
     let locked = std::fs::metadata(run.dir.join(lock::LOCK_FILE)).and_then(|meta| meta.modified());
-    (started, locked.ok())
+    locked.ok()
 }
 
 #[cfg(test)]

@@ -72,7 +72,7 @@ fn push_transcript(
     let reference = match history.records.get(&named.digest) {
         Some(record) => TranscriptRef {
             id: named.id.to_string(),
-            ..record.clone()
+            ..(**record).clone()
         },
         // No run of the history has read the transcript yet.
         None => TranscriptRef {

@@ -4,6 +4,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use super::edit::find_edits;
@@ -18,11 +19,12 @@ use super::{
     CellSlot, DecisionStanding, EntryRun, EvalDecisions, History, HistoryEntry, RecordedCell,
     State, StateDecision, resolve,
 };
-use crate::event::{EvalSpec, RunHeader};
+use crate::event::{EvalSpec, PlannedDecision, RunHeader};
 use crate::model::{
-    Ballot, CellVote, Cost, Digest, Outcome, RunId, ScoreBounds, VerdictSummary, VoteParams,
-    compares_pairs,
+    Ballot, CellVote, Cost, Digest, Outcome, RunId, ScoreBounds, TranscriptRef, VerdictSummary,
+    VoteParams, compares_pairs,
 };
+use crate::record::store::{sort_runs_of_one_second, start_time};
 use crate::record::{RecordedRun, RunStore};
 
 /// Reads the history of a workspace.
@@ -32,13 +34,18 @@ pub(super) fn read_history(store: &RunStore, root: &Path) -> History {
     let mut outside = Vec::new();
     let mut runs = Vec::new();
     // The store lists the newest run first.
-    for run in store.runs().into_iter().rev() {
+    for run in store.list_runs().into_iter().rev() {
         match index.facts(&run, |header| is_part_of_history(header, root)) {
             Ok(Some(facts)) => runs.push((run, facts)),
             Ok(None) => outside.push(run),
             Err(why) => fold.problems.push(why.to_string()),
         }
     }
+    runs.reverse();
+    // The index has the start of each run, so no log is read for the order.
+    let start_of = |(run, facts): &(RecordedRun, RunFacts)| start_time(run, &facts.started);
+    sort_runs_of_one_second(&mut runs, |(run, _)| &run.id, start_of);
+    runs.reverse();
     for (run, facts) in place_resumed_runs(runs) {
         fold.apply(run, facts);
     }
@@ -90,6 +97,41 @@ struct KnownResult {
     bounds: u32,
 }
 
+/// What the fold computes from a header.
+struct HeaderTerms {
+    evals: Vec<EvalTerms>,
+    /// The digest of each judge, interned.
+    judges: Vec<u32>,
+}
+
+/// The plan that a whole run planned by itself, with everything that determines it.
+struct WholePlan {
+    transcripts: Vec<Arc<TranscriptRef>>,
+    planned: Vec<(u32, PlannedDecision)>,
+    header: Arc<RunHeader>,
+    plan: EntryPlan,
+}
+
+impl WholePlan {
+    /// Returns `true` if `facts` result in the same plan. Runs read from one index share their transcripts.
+    fn is_of(&self, facts: &RunFacts) -> bool {
+        plans_by_itself(facts)
+            && Arc::ptr_eq(&self.header, &facts.header)
+            && self.planned == facts.planned
+            && self.transcripts.len() == facts.transcripts.len()
+            && self
+                .transcripts
+                .iter()
+                .zip(&facts.transcripts)
+                .all(|(old, new)| Arc::ptr_eq(old, new))
+    }
+}
+
+/// Returns `true` if the plan of a run depends on no run before.
+fn plans_by_itself(facts: &RunFacts) -> bool {
+    facts.revision_plan.is_none() && facts.is_whole && !facts.interrupted
+}
+
 /// Everything that determines the decisions of an eval, apart from its plan and results.
 #[derive(Debug, Clone, PartialEq)]
 struct EvalTerms {
@@ -108,7 +150,7 @@ pub(super) struct HistoryFold {
     problems: Vec<String>,
     texts: Interner<String>,
     bounds: Interner<(Option<u64>, Option<u64>)>,
-    results: HashMap<CellQuestion, Vec<Candidate>>,
+    results: HashMap<CellQuestion, Vec<Candidate>, foldhash::fast::RandomState>,
     /// The digests of evals with new results since the last state.
     changed_evals: HashSet<u32>,
     /// The plan after the last run, with the run's header.
@@ -118,6 +160,10 @@ pub(super) struct HistoryFold {
     /// The terms of the last state's evals, and the plan from which it was built.
     last_terms: Vec<EvalTerms>,
     last_plan: Option<EntryPlan>,
+    /// The terms of the last run's header. Most runs share the header of the run before.
+    header_terms: Option<(Arc<RunHeader>, Rc<HeaderTerms>)>,
+    /// The last plan that needs no run before.
+    whole_plan: Option<WholePlan>,
     identities: EvalIdentities,
     /// The number of the newest entry of each revision.
     numbers: HashMap<Digest, usize>,
@@ -146,16 +192,15 @@ impl HistoryFold {
             self.close_entry();
         }
         let number = u32::try_from(self.history.runs.len()).unwrap_or(u32::MAX);
-        let before = self.plan.as_ref().map(|(plan, header)| (plan, &**header));
         let planned_by = self.open.as_ref().map(|open| &open.planned_by);
-        let (plan, planned_by) = match (before, planned_by) {
+        let (plan, planned_by) = match (&self.plan, planned_by) {
             // A run that continues an older one plans the transcripts of then. A newer run knows more.
             (Some((plan, _)), Some(newer))
                 if facts.resumes.as_ref().is_some_and(|run| run != newer) =>
             {
                 (plan.clone(), newer.clone())
             }
-            (before, _) => (EntryPlan::after_run(before, &facts), run.id.clone()),
+            _ => (self.plan_after(&facts), run.id.clone()),
         };
         self.add_results(number, &facts);
         let RunFacts {
@@ -171,7 +216,11 @@ impl HistoryFold {
         } = facts;
         for transcript in transcripts {
             let records = &mut self.history.records;
-            records.insert(transcript.digest.clone(), transcript);
+            if let Some(known) = records.get_mut(&transcript.digest) {
+                *known = transcript;
+            } else {
+                records.insert(transcript.digest.clone(), transcript);
+            }
         }
         let entry_run = EntryRun {
             id: run.id.clone(),
@@ -231,25 +280,50 @@ impl HistoryFold {
         }
     }
 
+    /// Returns the plan after a run.
+    fn plan_after(&mut self, facts: &RunFacts) -> EntryPlan {
+        if let Some(known) = self.whole_plan.as_ref().filter(|known| known.is_of(facts)) {
+            return known.plan.clone();
+        }
+        let before = self.plan.as_ref().map(|(plan, header)| (plan, &**header));
+        let plan = EntryPlan::after_run(before, facts);
+        if plans_by_itself(facts) {
+            self.whole_plan = Some(WholePlan {
+                transcripts: facts.transcripts.clone(),
+                planned: facts.planned.clone(),
+                header: Arc::clone(&facts.header),
+                plan: plan.clone(),
+            });
+        }
+        plan
+    }
+
+    /// Returns the terms of a run's header.
+    fn header_terms(&mut self, header: &Arc<RunHeader>) -> Rc<HeaderTerms> {
+        if let Some((known, terms)) = &self.header_terms
+            && Arc::ptr_eq(known, header)
+        {
+            return Rc::clone(terms);
+        }
+        let evals = header.evals.iter().map(|eval| self.terms(header, eval));
+        let evals = evals.collect();
+        let judges = header.judges.iter();
+        let judges = judges.map(|judge| self.texts.id(&judge.call_digest().0));
+        let judges = judges.collect();
+        let terms = Rc::new(HeaderTerms { evals, judges });
+        self.header_terms = Some((Arc::clone(header), Rc::clone(&terms)));
+        terms
+    }
+
     fn add_results(&mut self, run: u32, facts: &RunFacts) {
-        let header = &facts.header;
+        let terms = self.header_terms(&facts.header);
         let transcripts: Vec<(u32, u32)> = facts
             .transcripts
             .iter()
             .map(|one| (self.texts.id(&one.digest.0), self.texts.id(&*one.id)))
             .collect();
-        let evals: Vec<EvalTerms> = header
-            .evals
-            .iter()
-            .map(|eval| self.terms(header, eval))
-            .collect();
-        let judges: Vec<u32> = header
-            .judges
-            .iter()
-            .map(|judge| self.texts.id(&judge.call_digest().0))
-            .collect();
         for result in &facts.results {
-            let Some(eval) = evals.get(result.key.eval as usize) else {
+            let Some(eval) = terms.evals.get(result.key.eval as usize) else {
                 continue;
             };
             let (transcript, transcript_name) = transcripts[result.transcript as usize];
@@ -261,7 +335,7 @@ impl HistoryFold {
                 judge: result
                     .key
                     .judge
-                    .and_then(|judge| judges.get(judge as usize).copied()),
+                    .and_then(|judge| terms.judges.get(judge as usize).copied()),
                 repeat: result.key.repeat,
                 bounds: depends_on_bounds(result).then_some(eval.bounds_id),
             };

@@ -40,7 +40,7 @@ pub(super) struct HistoryIndex {
     known: HashMap<String, PackedRun>,
     headers: Vec<Arc<RunHeader>>,
     plans: Vec<Arc<RevisionPlan>>,
-    transcripts: Vec<TranscriptRef>,
+    transcripts: Vec<Arc<TranscriptRef>>,
     next: IndexWriter,
     /// `true` if the file does not have the content of `next`.
     is_changed: bool,
@@ -158,7 +158,11 @@ impl HistoryIndex {
             known: known.collect(),
             headers,
             plans,
-            transcripts: body.transcripts.iter().map(TranscriptRef::from).collect(),
+            transcripts: body
+                .transcripts
+                .iter()
+                .map(|one| Arc::new(TranscriptRef::from(one)))
+                .collect(),
             next: IndexWriter {
                 body: IndexBody {
                     headers: body.headers,
@@ -220,7 +224,7 @@ impl HistoryIndex {
             .transcripts
             .iter()
             .map(|at| self.transcripts.get(*at as usize).cloned());
-        let transcripts: Vec<TranscriptRef> = transcripts.collect::<Option<_>>()?;
+        let transcripts: Vec<Arc<TranscriptRef>> = transcripts.collect::<Option<_>>()?;
         let is_known = |transcript: u32| (transcript as usize) < transcripts.len();
         if !facts.planned.iter().all(|(at, ..)| is_known(*at))
             || !facts.results.iter().all(|one| is_known(one.transcript))
@@ -342,7 +346,7 @@ impl IndexWriter {
             .as_ref()
             .map(|plan| number_entry(&mut numbers.plans, &mut body.plans, plan.to_json()));
         let transcripts = facts.transcripts.iter().map(|one| {
-            let one = PackedTranscript::from(one);
+            let one = PackedTranscript::from(&**one);
             number_entry(&mut numbers.transcripts, &mut body.transcripts, one)
         });
         PackedFacts {

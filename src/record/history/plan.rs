@@ -219,7 +219,7 @@ impl EntryPlan {
                 facts
                     .transcripts
                     .iter()
-                    .map(StateTranscript::from)
+                    .map(|one| StateTranscript::from(&**one))
                     .collect(),
                 facts.planned.iter().map(|(at, one)| (*at as usize, *one)),
                 facts.header.evals.len(),
@@ -289,7 +289,7 @@ impl EntryPlan {
             .transcripts
             .iter()
             .map(|one| {
-                let state = StateTranscript::from(one);
+                let state = StateTranscript::from(&**one);
                 if let Some(at) = positions.get(&state.id) {
                     // The transcript may have changed since.
                     transcripts[*at] = state;

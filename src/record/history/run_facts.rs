@@ -39,7 +39,7 @@ pub(super) struct RunFacts {
     /// `true` if the run's options select every decision of the revision.
     pub(super) is_whole: bool,
     /// The transcripts with cells, and where their records are.
-    pub(super) transcripts: Vec<TranscriptRef>,
+    pub(super) transcripts: Vec<Arc<TranscriptRef>>,
     /// The planned decisions: an index into `transcripts`, and the decision.
     pub(super) planned: Vec<(u32, PlannedDecision)>,
     /// Everything that the revision plans, if the run recorded it.
@@ -262,7 +262,7 @@ impl FactReader {
             started: header.started.clone(),
             is_whole: header.plans_whole_revision(),
             header: Arc::new(header),
-            transcripts: self.transcripts,
+            transcripts: self.transcripts.into_iter().map(Arc::new).collect(),
             planned: self.planned,
             revision_plan: self.revision_plan,
             results,

@@ -271,7 +271,7 @@ impl Model {
             started: header.started.clone(),
             is_whole: header.plans_whole_revision(),
             header: Arc::new(header),
-            transcripts: transcripts.collect(),
+            transcripts: transcripts.map(Arc::new).collect(),
             planned: selected.iter().copied().map(plan_entry).collect(),
             revision_plan: knows_plan.then(|| Arc::new(revision_plan)),
             cells: selected.len() as u64,
