@@ -23,7 +23,7 @@ use crate::record::{
 };
 use crate::report::{
     DecisionOrder, EvalPlaces, ReportDetail, ReportFormat, ReportRow, RerunFailure, ResultRow,
-    RowBuilder, TextStyle, describe_outcome, format_judge_trace,
+    RowBuilder, TextStyle, describe_branch, describe_outcome, format_judge_trace,
 };
 
 /// The kinds of events that result lines need. The reader skips the others without parsing, which makes large runs
@@ -435,10 +435,15 @@ fn print_trace(
         .print(&format_judge_trace(name, found, &*blobs, &places));
     cx.streams
         .print(&format_follow_ups(&run.read_follow_ups(cell)));
-    // A run outside a workspace has no family.
-    if let Ok(store) = catalog.store() {
-        let family = store.family(&run, cell);
-        cx.streams.print(&format_family(&family, &run.id));
+    // A run outside a workspace has no family, and that of a deleted run is incomplete.
+    let family = catalog.store().map(|store| store.family(&run, cell));
+    let tree = format_family(&family.unwrap_or_default(), &run.id);
+    let origin = state.header.as_deref().and_then(describe_branch);
+    match origin.filter(|_| tree.is_empty()) {
+        Some(origin) => cx
+            .streams
+            .print(&format!("\n{origin}, so it decides nothing\n")),
+        None => cx.streams.print(&tree),
     }
     if let (Some(now), Some(then)) = (decided, found.result.as_deref())
         && now.outcome != then.outcome

@@ -74,7 +74,7 @@ pub use result_file::{
 };
 pub use rows::{
     DecidedRow, DecisionOrder, DecisionRow, ReportRow, RerunFailure, ResultRow, RowBuilder,
-    RubricRow, RunSummary,
+    RubricRow, RunSummary, describe_branch,
 };
 pub use stats::{format_stats, format_tokens};
 pub use wording::{describe_outcome, format_bytes, format_threshold};

@@ -544,7 +544,7 @@ impl RowBuilder {
 }
 
 /// Returns the trace that a run continues, in words; `None` if the run is not a branch.
-fn describe_branch(header: &RunHeader) -> Option<String> {
+pub fn describe_branch(header: &RunHeader) -> Option<String> {
     let parent = header.parent.as_ref()?.run.letters();
     let point = header.branch_point()?.describe();
     Some(format!("branch of run {parent} from {point}"))

@@ -312,6 +312,12 @@ fn branch_leaves_history_cache_and_the_original_as_they_are() {
     let origin =
         format!("branch of run {letters} from 1.prompt, criteria changed, so it decides nothing");
     assert!(summary.contains(&origin), "{summary}");
+    // A bundle opens without the workspace, which has the tree.
+    let args = ["export", &newest, "--format", "bundle", "-o", "b.dicta"];
+    assert_eq!(dicta(&test_dir, &args).0, Some(0));
+    let bundle = test_dir.path().join("b.dicta").display().to_string();
+    let (_, alone, _) = dicta(&TestDir::new(), &["show", &bundle, "one/r/grounded"]);
+    assert!(alone.contains(&origin), "{alone}");
     let marked = runs
         .lines()
         .filter(|run| run.contains("  1 edited by hand"));

@@ -132,7 +132,7 @@ pub(super) fn vote_blocks<'a>(cx: &ContentCx<'a>, shown: &ShownCell<'a>) -> Vec<
                 _ => String::new(),
             };
             format!(
-                "  branch from {}{parent}{edited}: doesn't count",
+                "  branch{parent} from {}{edited}: doesn't count",
                 origin.point
             )
         });
