@@ -34,8 +34,8 @@ fn has_label_extension(path: &Path) -> bool {
     extension.is_some_and(|extension| LABEL_EXTENSIONS.contains(&extension))
 }
 
-/// Returns true if the first line names a transcript, an eval and a verdict or its seal, or a pair and the better of it,
-/// as only labels do.
+/// Returns true if the first line has the keys of a label or of a choice. A label has a transcript, an eval, and a verdict
+/// or its seal; a choice has a pair and the better part of it.
 fn holds_labels(text: &[u8]) -> bool {
     let text = String::from_utf8_lossy(text);
     let mut lines = text.lines().filter(|line| !line.trim().is_empty());
