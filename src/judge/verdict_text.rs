@@ -122,6 +122,10 @@ fn read_fence_content(fenced: &str) -> Option<&str> {
 
 /// Returns an error if the text outside the verdict's fence makes it doubtful that the fence is the verdict.
 fn check_prose(outside: &str) -> Result<(), VerdictParseError> {
+    let words = outside.trim_matches(|c: char| c.is_whitespace() || "*_#:.：。".contains(c));
+    if words.is_empty() || INTRODUCTION.is_match(words) {
+        return Ok(());
+    }
     // The fence may be a value inside a larger, broken object.
     if outside.contains(['{', '}']) {
         return verdict_error("the reply has a `{` or `}` outside its code fence");
@@ -138,8 +142,123 @@ fn check_prose(outside: &str) -> Result<(), VerdictParseError> {
             word.as_str().trim()
         ));
     }
+    // Security: the lists above know few words of other languages, so a rejection in one of them would be missed.
+    if !is_plain_english(words) {
+        return verdict_error(
+            "dicta reads only English around a code fence, so the text there may take the verdict back",
+        );
+    }
     Ok(())
 }
+
+/// Returns true if a text is English: ASCII with English function words, or a short title such as `Final verdict`.
+fn is_plain_english(text: &str) -> bool {
+    // A sign such as a cross or a thumb states a verdict, too.
+    let is_known = |c: char| c.is_ascii() || "‘’“”–—…•".contains(c);
+    if !text.chars().all(is_known) {
+        return false;
+    }
+    let lower = text.to_ascii_lowercase();
+    let words: Vec<&str> = lower
+        .split(|c: char| !c.is_alphabetic())
+        .filter(|word| !word.is_empty())
+        .collect();
+    let has_foreign = words.iter().any(|word| FOREIGN_WORDS.contains(word));
+    let has_english = words.iter().any(|word| ENGLISH_WORDS.contains(word));
+    let is_title = words.iter().all(|word| TITLE_WORDS.contains(word));
+    !has_foreign && (has_english || is_title)
+}
+
+/// Function words of English. Nearly every sentence has one.
+const ENGLISH_WORDS: &[&str] = &[
+    "the",
+    "a",
+    "an",
+    "is",
+    "are",
+    "was",
+    "were",
+    "here",
+    "this",
+    "that",
+    "these",
+    "my",
+    "i",
+    "it",
+    "its",
+    "of",
+    "and",
+    "in",
+    "to",
+    "for",
+    "with",
+    "on",
+    "by",
+    "below",
+    "following",
+    "have",
+    "has",
+    "we",
+    "you",
+    "let",
+    "all",
+];
+
+/// Function words of other languages that use ASCII, except those that are English words, too.
+const FOREIGN_WORDS: &[&str] = &[
+    // German, Dutch and the Scandinavian languages.
+    "der", "die", "das", "ist", "und", "ein", "eine", "nicht", "ich", "sie", "auf", "mit", "wird",
+    "kein", "keine", "de", "het", "een", "dat", "niet", "deze", "van", "och", "inte", "att", "det",
+    "ikke", "og", // French, Spanish, Portuguese and Italian.
+    "je", "le", "la", "les", "un", "une", "est", "elle", "il", "ce", "cette", "et", "pas", "ne",
+    "el", "los", "las", "una", "es", "esta", "este", "que", "por", "para", "lo", "um", "uma",
+    "isto", "nao", "di", "che", "questo", "questa", "sono", // Polish and Turkish.
+    "jest", "nie", "bu", "bir",
+];
+
+/// Words of titles and thanks.
+const TITLE_WORDS: &[&str] = &[
+    "final",
+    "overall",
+    "verdict",
+    "evaluation",
+    "assessment",
+    "judgment",
+    "judgement",
+    "result",
+    "results",
+    "output",
+    "answer",
+    "response",
+    "json",
+    "analysis",
+    "decision",
+    "thank",
+    "thanks",
+    "you",
+    "done",
+    "ok",
+    "okay",
+    "sure",
+    "certainly",
+];
+
+/// A text that only introduces the verdict, in the languages that judges most often answer in.
+static INTRODUCTION: LazyLock<Regex> = LazyLock::new(|| {
+    compile_pattern(
+        r"(?ix)^(?:
+          (?: hier \s (?:ist|folgt|sind) \s )? (?: (?:mein|meine|das|die|der) \s )? (?: (?:endgültige|abschließende|finale)[sr]? \s )?
+              (?: urteil | bewertung | ergebnis | entscheidung | auswertung | einschätzung | antwort )
+        | (?: voici \s )? (?: (?:mon|ma|le|la) \s | l['’] )? (?: verdict | évaluation | résultat | décision | jugement | réponse ) (?: \s finale? )?
+        | (?: (?:aquí|este|esta) \s (?:está|tienes|tiene|es) \s )? (?: (?:mi|el|la) \s )? (?: veredicto | evaluación | resultado | decisión | juicio | respuesta ) (?: \s final )?
+        | (?: aqui \s está \s )? (?: (?:o|a) \s )? (?: (?:meu|minha) \s )? (?: veredito | avaliação | resultado | decisão | julgamento ) (?: \s final )?
+        | (?: ecco \s )? (?: (?:il|la) \s )? (?: (?:mio|mia) \s )? (?: verdetto | valutazione | risultato | decisione | giudizio ) (?: \s finale )?
+        | (?: вот \s )? (?: (?:мой|моя|моё|мое) \s )? (?: (?:итоговый|итоговая|итоговое) \s )? (?: вердикт | оценка | решение | результат )
+        | (?: 以下 | 下面 | 这 )? (?: 是 | 为 )? (?: 我的 | 最终 ){0,2} (?: 评估 | 评价 | 评审 | 判定 | 判断 | 判决 | 结论 | 结果 ) (?: 结果 )? (?: 如下 )?
+        | (?: 以下[はが] )? (?: 私の | 最終的な ){0,2} (?: 評価 | 判定 | 判断 ) (?: 結果 )? (?: です )?
+        )$",
+    )
+});
 
 fn compile_pattern(pattern: &str) -> Regex {
     Regex::new(pattern).expect("a valid pattern")
@@ -173,6 +292,7 @@ static DISTANCING_WORDS: LazyLock<Regex> = LazyLock::new(|| {
               | example | e\.g | hypothetical(?:ly)? | template | format | sample | draft | earlier | previous(?:ly)?
               | inject(?:s|ed|ion)? | quot(?:e|es|ed|ing|ation) | contains? | contained | claims? | claimed | says | said | attempt(?:s|ed)? | influence | ignore[ds]?
               | correction | retract\w* | disregard\w* | mistake(?:n|s)? | wait | hmm+
+              | want(?:s|ed)? | ask(?:s|ed)? | tells? | told | instruct\w* | includ(?:es|ed|ing) | embed\w* | insert\w* | copied | attack\w* | trick\w*
               | reject\w* | disagree\w* | withdr[ae]w\w* | revok\w* | discard\w* | overrul\w* | overrid\w* | invalid | untrue | false(?:ly)?
               | fak(?:e|es|ed|ing) | forge[ds]? | fabricat\w* | malicious(?:ly)? | suspicious(?:ly)? | manipulat\w* | opposite | contrary | reverse[ds]?
               | suppos\w* | imagin\w* | pretend\w* | cannot | reflection | reconsider\w* | unacceptable | unsatisfactory | insufficient )\b
