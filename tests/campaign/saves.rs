@@ -126,18 +126,30 @@ pub(crate) const SAVES: &[Save] = &[
             if !now.values().any(|bytes| bytes == EDIT.as_bytes()) {
                 return Err("the edited file is lost".to_owned());
             }
-            // The demo's folder is missing for a moment; the next `dicta demo` unpacks it again.
-            let is_former = |name: &&String| name.contains(".former-");
-            let formers = now.keys().filter(is_former).count();
-            let present = now.len() - formers;
-            // A second reset keeps the former files of the first one, too.
-            let is_complete = |count: &usize| count.is_multiple_of(saved.old.len());
-            if [formers, present].iter().all(is_complete) {
-                Ok(())
-            } else {
-                Err(format!(
-                    "{present} files of the demo and {formers} former files"
-                ))
+            // The content moves to another folder, and then returns file by file. The marker is the last file: the
+            // next `dicta demo` completes a folder without it.
+            let lost = saved.old.values().filter(|bytes| {
+                let mut all = now.values();
+                !all.any(|other| other == *bytes)
+            });
+            let lost = lost.count();
+            if lost > 0 {
+                return Err(format!("{lost} files of the demo are lost"));
+            }
+            let is_former = |name: &str| name.contains(".former-");
+            let mut present = now.iter().filter(|(name, _)| !is_former(name));
+            let has_marker = present
+                .clone()
+                .any(|(name, _)| name.ends_with("/.dicta-demo"));
+            if has_marker && !present.clone().count().is_multiple_of(saved.old.len()) {
+                return Err(format!("a complete demo has {} files", present.count()));
+            }
+            let is_whole = |(name, bytes): (&String, &Vec<u8>)| {
+                saved.old.get(name) == Some(bytes) || saved.new.get(name) == Some(bytes)
+            };
+            match present.find(|file| !is_whole(*file)) {
+                Some((name, _)) => Err(format!("{name} is neither old nor new")),
+                None => Ok(()),
             }
         },
     },
