@@ -225,6 +225,10 @@ fn describe_next_step(eval: &EvalFigures) -> Option<String> {
         AgreementStep::DrawMore => {
             format!("`dicta label plan --eval {name} --draw` draws what is missing")
         }
+        AgreementStep::AddTranscripts => {
+            "every decision has a label, so add transcripts like these and label them, too"
+                .to_owned()
+        }
     };
     Some(format!("next: {step}"))
 }

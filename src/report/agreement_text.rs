@@ -4,7 +4,7 @@
 
 use crate::compare::statistics::{
     AgreementFigures, BootstrapInterval, ConfusionTable, Estimate, Figure, FigurePresentation,
-    Interval, rogan_gladen, shows_rogan_gladen,
+    Interval, SampledPopulation, rogan_gladen, shows_rogan_gladen,
 };
 use crate::compare::{EvalFigures, RaterFigures, ReferenceFigures};
 use crate::model::pluralize;
@@ -408,6 +408,8 @@ pub enum AgreementStep {
     Confirm,
     /// The drawn labels are too few.
     DrawMore,
+    /// Every decision has a label, and they are too few.
+    AddTranscripts,
 }
 
 /// Returns the step to a better answer than [`answer_whether_good`] gives now; `None` if it is a yes or a no.
@@ -427,8 +429,17 @@ pub fn find_next_step(eval: &EvalFigures) -> Option<AgreementStep> {
     match (is_no || is_yes, missing) {
         (true, _) => None,
         (false, true) => Some(AgreementStep::LabelDrawn),
+        (false, false) if has_label_everywhere(&eval.population) => {
+            Some(AgreementStep::AddTranscripts)
+        }
         (false, false) => Some(AgreementStep::DrawMore),
     }
+}
+
+/// Returns `true` if no decision is left to label.
+fn has_label_everywhere(population: &SampledPopulation) -> bool {
+    let mut cells = population.cells.iter();
+    population.unreachable == 0 && cells.all(|cell| cell.labels == cell.population)
 }
 
 /// Returns `TPR`, `TNR` or both: those with enough labels that are certainly under the usual measure.

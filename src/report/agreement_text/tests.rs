@@ -111,7 +111,10 @@ fn answer_names_the_missing_labels_and_then_both_intervals() {
     let unlabelled = figures(&[(true, None, 9)], true);
     assert!(answer_whether_good(&unlabelled).contains("the drawn decisions have no labels"));
     let few = figures(&[(true, Some(true), 30), (false, Some(false), 5)], true);
-    assert_eq!(find_next_step(&few), Some(AgreementStep::DrawMore));
+    assert_eq!(find_next_step(&few), Some(AgreementStep::AddTranscripts));
+    let mut undrawn = few.clone();
+    undrawn.population.cells[0].population += 10;
+    assert_eq!(find_next_step(&undrawn), Some(AgreementStep::DrawMore));
     let answer = answer_whether_good(&few);
     assert!(
         answer.ends_with("15 more label fails are needed"),

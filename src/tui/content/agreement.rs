@@ -99,6 +99,9 @@ const fn describe_next_step(step: AgreementStep) -> &'static str {
             "next: esc, then Q and to confirm list them; a confirms a label, p f u change it"
         }
         AgreementStep::DrawMore => "next: esc, then Q draws more; p f u label",
+        AgreementStep::AddTranscripts => {
+            "next: every decision has a label, so add transcripts like these and label them, too"
+        }
     }
 }
 

@@ -325,7 +325,8 @@ pub(super) fn find_next_match(app: &mut App, pane: Pane, forward: bool) -> Vec<E
         Some((SearchOutcome::Wrapped(_), _)) => push_info(app, "on from the end"),
         Some((SearchOutcome::NotFound, needle)) => {
             let title = app.pane_title(pane);
-            push_info(app, format!("`{needle}` isn't in {title}"))
+            let hint = explain_search_target(&needle);
+            push_info(app, format!("`{needle}` isn't in {title}{hint}"))
         }
         // The time limit of one step is over; a timer continues the search.
         Some((SearchOutcome::Pending, _)) => {
@@ -333,6 +334,19 @@ pub(super) fn find_next_match(app: &mut App, pane: Pane, forward: bool) -> Vec<E
             Vec::new()
         }
         Some((SearchOutcome::At(_), _)) | None => Vec::new(),
+    }
+}
+
+/// Returns where to type a text that looks like a filter of cells; nothing for other texts.
+fn explain_search_target(needle: &str) -> &'static str {
+    let word = needle.split_whitespace().next().unwrap_or_default();
+    let is_filter = word.split_once(':').is_some_and(|(key, value)| {
+        !value.is_empty() && key.chars().all(|letter| letter.is_ascii_lowercase())
+    });
+    if is_filter {
+        "; 1, then / filters the cells"
+    } else {
+        ""
     }
 }
 

@@ -105,7 +105,7 @@ fn open_items(layout: &ScreenLayout, app: &App) -> Vec<HeaderItem> {
     if let Some(replay) = &app.replay {
         if let Some(number) = replay.state_number {
             items.push(header_item(0, format!(" STATE {number} "), Role::Badge));
-            items.push(header_item(3, "read only, esc goes back", Role::Title));
+            items.push(header_item(3, "read only, q goes back", Role::Title));
         } else {
             items.push(header_item(0, " REPLAY ", Role::Badge));
             items.push(header_item(3, replay.run.letters().to_owned(), Role::Title));
