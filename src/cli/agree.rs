@@ -179,24 +179,62 @@ fn format_human(
     out
 }
 
-/// Returns the line of the evals without labels, and the next step for one of them; `None` if all have labels.
+/// Returns the lines of the evals without labels, and the next step for one of them; `None` if all have labels.
 fn describe_unlabelled(figures: &[EvalFigures], specs: &[EvalSpec]) -> Option<Vec<String>> {
-    let without: Vec<&EvalFigures> = figures.iter().filter(|eval| !has_labels(eval)).collect();
-    let names = without
-        .iter()
-        .map(|eval| format!("{}/{}", eval.rubric, eval.eval));
-    let names: Vec<String> = names.collect();
-    let first = *without.first()?;
-    let mut lines = vec![format!("without labels: {}", names.join(", "))];
-    // Figures of evals that several parts replace come after those of the header's evals.
-    let mut judged = figures.iter().zip(specs).filter(|(eval, spec)| {
-        !has_labels(eval) && eval.decisions > 0 && (spec.judge.is_some() || spec.panel.is_some())
-    });
+    let without = list_unlabelled(figures, specs);
+    let (mut names, mut no_figure) = (Vec::new(), Vec::new());
+    for (eval, _) in &without {
+        let name = format!("{}/{}", eval.rubric, eval.eval);
+        match describe_useless_labels(eval) {
+            Some(labels) => no_figure.push(format!("{name} ({labels})")),
+            None => names.push(name),
+        }
+    }
+    let (first, _) = without.first()?;
+    let mut lines = Vec::new();
+    for (title, evals) in [
+        ("without labels that make a figure", no_figure),
+        ("without labels", names),
+    ] {
+        if !evals.is_empty() {
+            lines.push(format!("{title}: {}", evals.join(", ")));
+        }
+    }
     // Code decides the others, so their labels are less urgent, unless no eval has labels.
+    let mut judged = without
+        .iter()
+        .filter(|(eval, is_judged)| *is_judged && eval.decisions > 0);
     let next = judged.next().map(|(eval, _)| eval);
-    let next = next.or_else(|| (without.len() == figures.len()).then_some(first));
+    let next = next.or_else(|| (!figures.iter().any(has_labels)).then_some(first));
     lines.extend(next.and_then(describe_next_step));
     Some(lines)
+}
+
+/// Returns the evals without labels, each with true if a judge decides it. Labels are about the whole of several parts, so the
+/// parts have none, and a whole without labels stands for them.
+fn list_unlabelled(figures: &[EvalFigures], specs: &[EvalSpec]) -> Vec<(EvalFigures, bool)> {
+    let mut all: Vec<(EvalFigures, bool)> = Vec::new();
+    for (at, eval) in figures.iter().enumerate() {
+        if has_labels(eval) {
+            continue;
+        }
+        // Figures of evals that several parts replace come after those of the header's evals.
+        let spec = specs.get(at);
+        let is_judged = spec.is_none_or(|spec| spec.judge.is_some() || spec.panel.is_some());
+        let Some(whole) = spec.and_then(|spec| spec.part_of.as_ref()) else {
+            all.push((eval.clone(), is_judged));
+            continue;
+        };
+        let is_whole = |other: &EvalFigures| other.rubric == eval.rubric && other.eval == whole.id;
+        if !figures.iter().any(is_whole) && !all.iter().any(|(other, _)| is_whole(other)) {
+            let whole = EvalFigures {
+                eval: whole.id.clone(),
+                ..eval.clone()
+            };
+            all.push((whole, is_judged));
+        }
+    }
+    all
 }
 
 /// Adds the noise of the evals without labels.
@@ -206,6 +244,21 @@ fn write_noise_without_labels(out: &mut String, figures: &[EvalFigures], noise: 
             let _infallible = writeln!(out, "noise of {}/{}: {noise}", eval.rubric, eval.eval);
         }
     }
+}
+
+/// Describes the labels of an eval whose labels make no figure; `None` without any label.
+fn describe_useless_labels(eval: &EvalFigures) -> Option<String> {
+    let counts = [
+        (eval.undecided, "of decisions without a verdict"),
+        (eval.unsure, "unsure"),
+        (eval.shots, "shown to the judge as shots"),
+        (eval.sealed, "sealed"),
+    ];
+    let parts = counts.into_iter().filter(|(count, _)| *count > 0);
+    let parts: Vec<String> = parts
+        .map(|(count, what)| format!("{count} {what}"))
+        .collect();
+    (!parts.is_empty()).then(|| parts.join(", "))
 }
 
 /// Returns the line with the command that brings a better answer; `None` if the answer is a yes or a no.

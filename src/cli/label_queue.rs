@@ -17,16 +17,25 @@ use crate::compare::statistics::{
 };
 use crate::compare::{
     DrawQuota, DrawRequest, EvalFigures, LabelQueue, QueueEval, QueueItem, QueueLabel,
-    StratumProperty, VerdictDifferences, compute_label_figures, is_noisy,
+    StratumProperty, VerdictDifferences, compute_label_figures, compute_whole_figures, is_noisy,
+    list_whole_queues,
 };
-use crate::event::EvalSpec;
-use crate::model::{LabelLookup, Labels, Outcome, RecordedDraw, ScoreBounds, pluralize};
+use crate::model::{Labels, Outcome, RecordedDraw, ScoreBounds, pluralize};
 use crate::record::{NoiseRecords, StateDecision};
 use crate::report::agreement_text::count_missing_labels;
 use crate::workspace::label_draws::{add_chosen_draw, draws_file_path};
 
 /// The newest state: its verdicts choose and its decisions are drawn.
 const NEWEST: &str = "@";
+
+/// An eval whose decisions can be labelled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum LabelledEval {
+    /// The position in the header of the state.
+    Header(u32),
+    /// The position of a whole that several parts replace. Labels are about all parts together.
+    Whole(usize),
+}
 
 /// A workspace with its newest state and its labels.
 struct Labelling {
@@ -55,27 +64,27 @@ impl Labelling {
     }
 
     /// Returns the names of all evals of the newest state.
-    fn list_evals(&self) -> Vec<String> {
-        let state = &self.loaded.state;
-        let specs = state.header.evals.iter();
-        specs
-            .map(|spec| format!("{}/{}", state.rubric_id(spec), spec.id))
+    fn list_names(&self) -> Vec<String> {
+        let evals = self.list_evals().into_iter();
+        evals
+            .map(|(_, (rubric, eval))| format!("{rubric}/{eval}"))
             .collect()
     }
 
-    /// Finds an eval by EVAL or RUBRIC/EVAL.
-    fn find_eval(&self, name: &str) -> Result<u32, CommandError> {
-        let state = &self.loaded.state;
-        let evals = (0..).zip(&state.header.evals);
-        let is_named = |(_, spec): &(u32, &EvalSpec)| {
-            name == spec.id || name == format!("{}/{}", state.rubric_id(spec), spec.id)
-        };
-        let found: Vec<u32> = evals.filter(is_named).map(|(at, _)| at).collect();
-        match &found[..] {
-            [at] => Ok(*at),
-            [] => {
-                let names = self.list_evals();
-                let ids = state.header.evals.iter().map(|spec| spec.id.as_str());
+    /// Finds an eval by EVAL or RUBRIC/EVAL, also one that several parts replace.
+    fn find_eval(&self, name: &str) -> Result<LabelledEval, CommandError> {
+        let named = self.list_evals();
+        let is_named =
+            |(rubric, eval): &(String, String)| name == eval || name == format!("{rubric}/{eval}");
+        let mut found = named.iter().filter(|(_, names)| is_named(names));
+        match (found.next(), found.next()) {
+            (Some((eval, _)), None) => Ok(*eval),
+            (Some(_), Some(_)) => Err(CommandError::usage(format!(
+                "several rubrics have an eval `{name}`; write RUBRIC/EVAL"
+            ))),
+            (None, _) => {
+                let names = self.list_names();
+                let ids = named.iter().map(|(_, (_, eval))| eval.as_str());
                 let full = names.iter().map(String::as_str);
                 let near = crate::diag::find_nearest(name, full.chain(ids));
                 let near = near.map_or_else(
@@ -86,26 +95,48 @@ impl Labelling {
                     "the newest state has no eval `{name}`{near}"
                 )))
             }
-            _ => Err(CommandError::usage(format!(
-                "several rubrics have an eval `{name}`; write RUBRIC/EVAL"
-            ))),
         }
+    }
+
+    /// Returns all evals with the ids of their rubrics and their own: first those of the header, then the wholes.
+    fn list_evals(&self) -> Vec<(LabelledEval, (String, String))> {
+        let state = &self.loaded.state;
+        let evals = (0..).zip(&state.header.evals).map(|(at, spec)| {
+            let names = (state.rubric_id(spec).to_owned(), spec.id.clone());
+            (LabelledEval::Header(at), names)
+        });
+        let wholes = list_whole_queues(state, &self.labels, |_| false).into_iter();
+        let wholes = wholes
+            .enumerate()
+            .map(|(at, whole)| (LabelledEval::Whole(at), (whole.rubric, whole.eval)));
+        evals.chain(wholes).collect()
     }
 
     /// Returns the decisions of an eval that can be labelled.
     fn items(
         &self,
-        eval: u32,
+        eval: LabelledEval,
         by: Option<&StratumProperty>,
         cx: &CommandCx,
     ) -> Result<QueueEval, CommandError> {
         let state = &self.loaded.state;
-        let spec = &state.header.evals[eval as usize];
-        let rubric = state.rubric_id(spec).to_owned();
         let tagged = match by {
             Some(StratumProperty::Tag(tag)) => Some(self.select_tag(tag, cx)?),
             _ => None,
         };
+        let eval = match eval {
+            LabelledEval::Header(eval) => eval,
+            LabelledEval::Whole(at) => {
+                let has_tag = |first: &StateDecision| {
+                    let tagged = tagged.as_ref();
+                    tagged.is_some_and(|names| names.contains(&state.name(first).to_string()))
+                };
+                let mut queues = list_whole_queues(state, &self.labels, has_tag);
+                return Ok(queues.swap_remove(at));
+            }
+        };
+        let spec = &state.header.evals[eval as usize];
+        let rubric = state.rubric_id(spec).to_owned();
         // A label is about a whole transcript.
         let decisions = state.evals[eval as usize].decisions.iter();
         let decisions: Vec<&StateDecision> =
@@ -132,20 +163,11 @@ impl Labelling {
                     .noise
                     .as_ref()
                     .is_some_and(|noise| is_noisy(state, decision, noise)),
-                label: match state
+                label: state
                     .label_query(decision)
-                    .map(|query| self.labels.look_up(&query))
-                {
-                    Some(LabelLookup::Counted(label)) => QueueLabel::Counted(label.passed),
-                    // A shot has a label already, so no queue offers it.
-                    Some(LabelLookup::Shot(label)) => QueueLabel::Counted(label.passed),
-                    Some(LabelLookup::ToConfirm(..) | LabelLookup::Sealed { to_confirm: true }) => {
-                        QueueLabel::ToConfirm
-                    }
-                    // A queue depends on the existence of a sealed label and never on its answer.
-                    Some(LabelLookup::Sealed { to_confirm: false }) => QueueLabel::Sealed,
-                    Some(LabelLookup::Unlabelled) | None => QueueLabel::Unlabelled,
-                },
+                    .map_or(QueueLabel::Unlabelled, |query| {
+                        QueueLabel::from_lookup(self.labels.look_up(&query))
+                    }),
                 is_hidden: self.labels.is_sealed(&transcript),
                 has_tag: tagged.as_ref().is_some_and(|names| names.contains(&name)),
                 transcript,
@@ -183,7 +205,7 @@ pub(super) fn list_queue(
     let Some(name) = &args.eval else {
         return Err(CommandError::usage(format!(
             "a queue needs an eval: add --eval EVAL or --eval RUBRIC/EVAL; the evals are {}",
-            labelling.list_evals().join(", ")
+            labelling.list_names().join(", ")
         )));
     };
     let by = (queue == LabelQueue::Stratified).then(|| args.by.clone());
@@ -282,34 +304,44 @@ fn choose_queue(queue: LabelQueue, size: usize, items: &QueueEval, cx: &CommandC
 pub(super) fn plan_labels(args: &LabelPlanArgs, cx: &CommandCx) -> Result<u8, CommandError> {
     let labelling = Labelling::open(&args.place, cx)?;
     let chosen = match &args.eval {
-        Some(name) => Some(labelling.find_eval(name)? as usize),
+        Some(name) => Some(labelling.find_eval(name)?),
         None => None,
     };
     let state = &labelling.loaded.state;
-    let figures = compute_label_figures(
+    let (labels, draws) = (&labelling.labels, &labelling.draws);
+    let mut figures = compute_label_figures(state, labels, draws, Confidence::P95, |_| true);
+    // Wholes without labels have none there, and may be labelled.
+    figures.truncate(state.header.evals.len());
+    figures.extend(compute_whole_figures(
         state,
-        &labelling.labels,
-        &labelling.draws,
+        labels,
+        draws,
         Confidence::P95,
         |_| true,
-    );
+    ));
     let mut out = format!(
         "labels that are missing for 95 % intervals of ±{}, for further transcripts like these\n",
         args.half_width
     );
     let mut is_any_planned = false;
-    let mut suggestions: HashMap<usize, DrawSuggestion> = HashMap::new();
-    // Figures of evals that several parts replace come after those of the header's evals.
-    for (at, (eval, spec)) in figures.iter().zip(&state.header.evals).enumerate() {
-        let is_judged = spec.judge.is_some() || spec.panel.is_some();
-        let is_wanted = chosen.map_or(is_judged, |chosen| chosen == at);
+    let mut suggestions: HashMap<LabelledEval, DrawSuggestion> = HashMap::new();
+    for ((target, _), eval) in labelling.list_evals().into_iter().zip(&figures) {
+        let is_judged = match target {
+            LabelledEval::Header(at) => {
+                let spec = &state.header.evals[at as usize];
+                // Labels are about the whole and not about its parts.
+                (spec.judge.is_some() || spec.panel.is_some()) && spec.part_of.is_none()
+            }
+            LabelledEval::Whole(_) => true,
+        };
+        let is_wanted = chosen.map_or(is_judged, |chosen| chosen == target);
         if !is_wanted || eval.decisions == 0 {
             continue;
         }
         let measured = eval.measured.as_ref();
         let [tpr, tnr] = [measured.map(|one| &one.tpr), measured.map(|one| &one.tnr)];
         let [passes, fails] = [tpr, tnr].map(|one| count_missing(one, args.half_width));
-        let items = labelling.items(u32::try_from(at).unwrap_or(u32::MAX), None, cx)?;
+        let items = labelling.items(target, None, cx)?;
         let suggestion = suggest(passes, fails, eval, &labelling, &items);
         let _infallible = writeln!(
             out,
@@ -331,7 +363,7 @@ pub(super) fn plan_labels(args: &LabelPlanArgs, cx: &CommandCx) -> Result<u8, Co
             );
         }
         if passes + fails > 0 {
-            suggestions.insert(at, suggestion);
+            suggestions.insert(target, suggestion);
         }
         is_any_planned = true;
     }
@@ -339,14 +371,14 @@ pub(super) fn plan_labels(args: &LabelPlanArgs, cx: &CommandCx) -> Result<u8, Co
         out.push_str("\nno eval has a judge; name one with --eval\n");
     }
     cx.streams.print(&out);
-    let Some(at) = chosen.filter(|_| args.draw) else {
+    let Some(target) = chosen.filter(|_| args.draw) else {
         return Ok(0);
     };
-    let Some(suggestion) = suggestions.get(&at) else {
+    let Some(suggestion) = suggestions.get(&target) else {
         return Ok(0);
     };
     let by = StratumProperty::Verdict;
-    let items = labelling.items(u32::try_from(at).unwrap_or(u32::MAX), Some(&by), cx)?;
+    let items = labelling.items(target, Some(&by), cx)?;
     let quota = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
     let quota = DrawQuota::ByStratum(vec![
         quota(suggestion.from_judged_passes),

@@ -39,6 +39,9 @@ pub struct EvalFigures {
     pub debug_labels: u64,
     /// The figures of scores, over drawn labels with a score; over debug labels if no drawn label has a score.
     pub scores: Option<ScoreFigures>,
+    /// The number of labels whose decision has no verdict, for example because of errors. Those of drawn decisions are in
+    /// the population, too.
+    pub undecided: u64,
     /// The number of labels of people who could not decide.
     pub unsure: u64,
     /// The number of labels whose question or transcript changed. They are in no figure until a person confirms them.
@@ -97,7 +100,7 @@ impl TableIntervals {
 impl EvalFigures {
     /// Returns true if the eval has a label of any kind, also one that counts nowhere.
     fn has_labels(&self) -> bool {
-        let others = self.unsure + self.to_confirm + self.sealed + self.shots;
+        let others = self.undecided + self.unsure + self.to_confirm + self.sealed + self.shots;
         self.measured.is_some() || self.debug_labels + others > 0
     }
 }
@@ -216,14 +219,13 @@ pub fn compute_label_figures(
         sorted.finish(rubric, &spec.id, confidence)
     });
     let mut figures: Vec<EvalFigures> = parts.collect();
-    figures.extend(compute_whole_figures(
-        state, labels, draws, confidence, includes,
-    ));
+    let wholes = compute_whole_figures(state, labels, draws, confidence, includes);
+    figures.extend(wholes.into_iter().filter(EvalFigures::has_labels));
     figures
 }
 
-/// Returns the figures of evals that several parts replace, if they have labels.
-fn compute_whole_figures(
+/// Returns the figures of evals that several parts replace, in the order of their first parts.
+pub fn compute_whole_figures(
     state: &State,
     labels: &Labels,
     draws: &[RecordedDraw],
@@ -238,10 +240,7 @@ fn compute_whole_figures(
             // Scores of the parts are no score of the whole.
             sorted.add_decision(decision.first, decision.verdict, None, query, labels, state);
         }
-        let figures = sorted.finish(whole.rubric, whole.id, confidence);
-        if figures.has_labels() {
-            all.push(figures);
-        }
+        all.push(sorted.finish(whole.rubric, whole.id, confidence));
     }
     all
 }
@@ -357,6 +356,7 @@ struct SortedLabels<'d> {
     judges: RaterTally,
     causes: CauseCounts,
     decisions: u64,
+    undecided: u64,
     unsure: u64,
     to_confirm: u64,
     sealed: u64,
@@ -380,6 +380,7 @@ impl<'d> SortedLabels<'d> {
             judges: RaterTally::default(),
             causes: CauseCounts::default(),
             decisions: 0,
+            undecided: 0,
             unsure: 0,
             to_confirm: 0,
             sealed: 0,
@@ -430,6 +431,7 @@ impl<'d> SortedLabels<'d> {
         self.to_confirm += u64::from(label.is_to_confirm);
         self.sealed += u64::from(label.is_sealed);
         let passed = label.answer.flatten();
+        self.undecided += u64::from(passed.is_some() && verdict.is_none());
         self.unsure += u64::from(label.answer == Some(None));
         if let (Some(person), Some(judge)) = (label.score, decision.score) {
             let scores = if is_drawn {
@@ -514,6 +516,7 @@ impl<'d> SortedLabels<'d> {
             debug: self.debug,
             debug_labels: self.debug_labels,
             scores,
+            undecided: self.undecided,
             unsure: self.unsure,
             to_confirm: self.to_confirm,
             sealed: self.sealed,

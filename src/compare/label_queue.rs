@@ -6,7 +6,9 @@
 use std::collections::HashSet;
 
 use super::statistics::{LabelDraw, draw_by_strata, draw_random, split_evenly};
-use crate::model::{DrawStratum, Outcome, RecordedDraw, ScoreBounds, UNCERTAIN_MARGIN, WallTime};
+use crate::model::{
+    DrawStratum, LabelLookup, Outcome, RecordedDraw, ScoreBounds, UNCERTAIN_MARGIN, WallTime,
+};
 
 /// A queue of decisions to label.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -153,6 +155,22 @@ pub enum QueueLabel {
     ToConfirm,
     /// The label answers the question and is sealed, so its answer is unknown here.
     Sealed,
+}
+
+impl QueueLabel {
+    /// Returns the label of a lookup. A queue depends on the existence of a sealed label and never on its answer.
+    pub fn from_lookup(found: LabelLookup<'_>) -> Self {
+        match found {
+            LabelLookup::Counted(label) => Self::Counted(label.passed),
+            // A shot has a label already, so no queue offers it.
+            LabelLookup::Shot(label) => Self::Counted(label.passed),
+            LabelLookup::ToConfirm(..) | LabelLookup::Sealed { to_confirm: true } => {
+                Self::ToConfirm
+            }
+            LabelLookup::Sealed { to_confirm: false } => Self::Sealed,
+            LabelLookup::Unlabelled => Self::Unlabelled,
+        }
+    }
 }
 
 /// A decision that can be labelled.

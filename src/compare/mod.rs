@@ -45,7 +45,8 @@ pub use judge_noise::{
 };
 pub use label_figures::{
     CauseCounts, EvalFigures, FigureLabel, LabelledDecision, ScoreFigures, TableIntervals,
-    compute_eval_figures, compute_judge_figures, compute_label_figures, name_judge,
+    compute_eval_figures, compute_judge_figures, compute_label_figures, compute_whole_figures,
+    name_judge,
 };
 pub use label_queue::{
     DrawQuota, DrawRequest, LabelQueue, QueueEval, QueueItem, QueueLabel, StratumProperty,
@@ -71,6 +72,7 @@ pub use variant_figures::{
     compare_variants, compare_variants_after,
 };
 pub use variant_verdicts::read_variant_verdicts;
+pub use whole_evals::list_whole_queues;
 
 /// The number of equal lines around a changed place of a diff.
 const DIFF_CONTEXT_LINES: usize = 3;

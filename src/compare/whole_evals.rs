@@ -1,10 +1,11 @@
 //! Evals that several parts replace, one for each criterion.
 //!
-//! Responsible for the verdicts of the wholes, which labels are about. Does not compute figures.
+//! Responsible for the verdicts of the wholes, which labels are about, and for what to label. Does not compute figures.
 
 use indexmap::IndexMap;
 
-use crate::model::{EvalWhole, LabelQuery, PartVerdicts};
+use super::label_queue::{QueueEval, QueueItem, QueueLabel};
+use crate::model::{EvalWhole, LabelQuery, Labels, Outcome, PartVerdicts, ScoreBounds};
 use crate::record::{State, StateDecision};
 
 /// An eval that several parts replace.
@@ -33,6 +34,40 @@ impl WholeDecision<'_> {
         let first = state.label_query(self.first)?;
         Some(self.whole.label_query(first, self.is_shot))
     }
+}
+
+/// Returns the decisions of each whole that can be labelled, in the order of their first parts. `has_tag` tests the decision of
+/// the first part.
+pub fn list_whole_queues(
+    state: &State,
+    labels: &Labels,
+    has_tag: impl Fn(&StateDecision) -> bool,
+) -> Vec<QueueEval> {
+    let wholes = join_parts(state, |_| true).into_iter();
+    let queues = wholes.map(|whole| {
+        let items = whole.decisions.iter().map(|decision| {
+            let transcript = state.transcript(decision.first).id.to_string();
+            let query = decision.label_query(state);
+            QueueItem {
+                outcome: decision.verdict.map(Outcome::from_passed),
+                label: query.map_or(QueueLabel::Unlabelled, |query| {
+                    QueueLabel::from_lookup(labels.look_up(&query))
+                }),
+                has_tag: has_tag(decision.first),
+                is_hidden: labels.is_sealed(&transcript),
+                transcript,
+                ..QueueItem::default()
+            }
+        });
+        QueueEval {
+            rubric: whole.rubric.to_owned(),
+            eval: whole.id.to_owned(),
+            // Scores of the parts are no score of the whole.
+            bounds: ScoreBounds::default(),
+            items: items.collect(),
+        }
+    });
+    queues.collect()
 }
 
 /// Returns the wholes of a state, in the order of their first parts. `includes` selects the decisions. Decisions on single

@@ -34,6 +34,66 @@ fn draw(test_dir: &TestDir, args: &[&str]) -> Vec<String> {
 }
 
 #[test]
+fn parts_of_an_eval_are_drawn_and_labelled_as_a_whole() {
+    let test_dir = TestDir::new();
+    let criteria = "['The answer mentions \"Use\".', 'The answer mentions \"2.69\".']";
+    let eval = format!(
+        "  - {{ id: both, type: binary_rubric, params: {{ grouping: per_criterion, criteria: {criteria} }} }}\n"
+    );
+    test_dir.workspace("judge: rules\n", &eval);
+    let lines = (0..COUNT).map(|at| {
+        let answer = ["Use 2.69.", "Use it.", "No."][at % 3];
+        json!({"id": format!("t{at:02}"), "messages": [
+            {"role": "user", "content": "Which?"},
+            {"role": "assistant", "content": answer},
+        ]})
+        .to_string()
+            + "\n"
+    });
+    test_dir.write("t.jsonl", &lines.collect::<String>());
+    test_dir.dicta(&["run", "-q"]);
+    let args = ["label", "--queue", "random", "--size", "6", "--seed", "2"];
+    let drawn = test_dir.dicta(&[&args[..], &["--eval", "r/both"]].concat());
+    assert_eq!(drawn.status.code(), Some(0), "{}", text(&drawn.stderr));
+    let names: Vec<String> = text(&drawn.stdout).lines().map(str::to_owned).collect();
+    assert_eq!(names.len(), 6, "{names:?}");
+    for name in &names {
+        assert!(name.ends_with("/r/both"), "{name}");
+        let labelled = test_dir.dicta(&["label", name, "pass"]);
+        assert_eq!(
+            labelled.status.code(),
+            Some(0),
+            "{}",
+            text(&labelled.stderr)
+        );
+    }
+    let figures = test_dir.dicta(&["agree", "--format", "jsonl"]);
+    let rows = rows(&figures);
+    let both = rows.iter().find(|row| row["eval"] == "both");
+    assert_eq!(both.expect("the whole")["labels"], 6, "{rows:?}");
+    let plan = test_dir.dicta(&["label", "plan"]);
+    let plan = text(&plan.stdout);
+    assert!(
+        plan.contains("r/both\n") && !plan.contains("r/both.1"),
+        "{plan}"
+    );
+    let unknown = test_dir.dicta(&[&args[..], &["--eval", "r/boht"]].concat());
+    assert!(text(&unknown.stderr).contains("did you mean `r/both`?"));
+}
+
+#[test]
+fn labels_of_errors_are_not_called_missing() {
+    let test_dir = judged();
+    test_dir.dicta(&["label", "t00/r/names", "unsure"]);
+    let told = test_dir.dicta(&["agree"]);
+    let told = text(&told.stdout);
+    assert!(
+        told.contains("without labels that make a figure: r/names (1 unsure)"),
+        "{told}"
+    );
+}
+
+#[test]
 fn run_selects_decisions_by_their_label() {
     let test_dir = judged();
     // The rules judge passes the first six.
