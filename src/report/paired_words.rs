@@ -63,7 +63,7 @@ pub fn describe_progress(figures: &PairedFigures, since: &str) -> Option<String>
                 let _infallible = write!(text, "; {} {verb} few", pluralize(n, "label"));
             }
         }
-        _ => text.push_str("; no interval, because no label was drawn by chance"),
+        _ => text.push_str("; no interval: no label was drawn by chance"),
     }
     Some(text)
 }
@@ -281,9 +281,7 @@ mod tests {
         };
         assert_eq!(
             describe_progress(&picked, "revision 1").as_deref(),
-            Some(
-                "2/3 → 3/3 agree since revision 1; no interval, because no label was drawn by chance"
-            )
+            Some("2/3 → 3/3 agree since revision 1; no interval: no label was drawn by chance")
         );
         assert_eq!(describe_paired_figures(&picked).len(), 1);
     }

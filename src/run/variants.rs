@@ -160,10 +160,10 @@ pub fn list_part_labels(
     Ok(labels.into_values().collect())
 }
 
-/// What is known of a variant before it runs.
+/// The facts of a variant before it runs.
 #[derive(Debug, Clone)]
 pub struct KnownVariant {
-    /// What its run would begin with: the recorded verdicts, and the other cells without results.
+    /// The state at the beginning of its run: the recorded verdicts, and the other cells without results.
     pub state: RunState,
     /// The preview of its run.
     pub preview: RunPreview,

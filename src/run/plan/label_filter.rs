@@ -1,7 +1,7 @@
 //! The values of `label:` in the `--where` language, and what they test.
 //!
 //! Responsible for matching a value with the label of a decision. Does not look labels up; the caller passes them. A
-//! sealed label is no label here, so that no filter reveals its answer.
+//! sealed label counts as none here, so that no filter reveals its answer.
 
 use crate::diag::find_nearest;
 use crate::model::{LabelLookup, Outcome};
@@ -30,7 +30,7 @@ pub enum LabelFilter {
 /// The label of a decision, as a filter sees it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CandidateLabel {
-    /// The label that counts: `Some(None)` is unsure, `None` is no label.
+    /// The label that counts: `Some(None)` is unsure, `None` without a label.
     pub passed: Option<Option<bool>>,
     /// True if a label waits for a confirmation, because the question or the transcript changed.
     pub is_to_confirm: bool,

@@ -32,7 +32,7 @@ pub(crate) struct RunPlan {
     pub(in crate::run) judges: Vec<String>,
     /// The filter of `--where`.
     pub(in crate::run) filter: Option<DecisionFilter>,
-    /// What the filter tests besides the plan.
+    /// The further facts that the filter tests.
     pub(in crate::run) filter_facts: FilterFacts,
     /// True if the run leaves out decisions and reads every transcript, so that it records what the revision plans.
     pub(in crate::run) records_revision_plan: bool,
@@ -40,7 +40,7 @@ pub(crate) struct RunPlan {
     pub(in crate::run) plans_all_repeats: bool,
 }
 
-/// What a filter tests besides the plan. Empty if the filter does not need it.
+/// The facts outside the plan that a filter tests. Empty if the filter does not need them.
 pub(in crate::run) struct FilterFacts {
     /// The recorded outcomes.
     pub(in crate::run) past_outcomes: Box<dyn PastOutcomes>,

@@ -5,7 +5,7 @@ use super::label_edits::HeldReload;
 use super::runs::RunTicket;
 use crate::tui::effect::Effect;
 
-/// What waits for the verdicts of past runs: see the module.
+/// The saves and runs that wait: see the module.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct PastVerdictWait {
     phase: WaitPhase,

@@ -42,9 +42,9 @@ pub(crate) struct RowCounts {
     pub(crate) stale: usize,
     /// Rows that keep an earlier verdict because their last re-run ended without one.
     pub(crate) failed_reruns: usize,
-    /// Of these, the rows whose re-run was cancelled.
+    /// The number of these rows whose re-run was cancelled.
     pub(crate) cancelled_reruns: usize,
-    /// Of these, the rows whose re-run a budget stopped.
+    /// The number of these rows whose re-run a budget stopped.
     pub(crate) budget_reruns: usize,
     /// Verdicts that are hidden until they are labelled.
     pub(crate) hidden: usize,

@@ -22,7 +22,7 @@ pub(crate) fn headline_ends(width: u16, eval: &str) -> (u16, u16) {
     let badge = if width < MIN_BADGE_WIDTH { 0 } else { badge };
     let eval = u16::try_from(eval.width()).unwrap_or(u16::MAX);
     // A long name leaves room for the sentence.
-    (badge, eval.min(width / 3))
+    (badge, eval.min(width / 3 + 1))
 }
 
 impl ProgressScreen {

@@ -90,7 +90,9 @@ impl ProgressLayout {
             rest.height / 2
         };
         let (top, below) = split_rows(rest, wanted.clamp(MIN_ENTRIES_HEIGHT, most));
-        let (edit, below) = split_rows(below, if full { 0 } else { text.edit });
+        // The table and the bars of the scores need the rows.
+        let has_edit = !full && focus != ProgressPane::Scores;
+        let (edit, below) = split_rows(below, if has_edit { text.edit } else { 0 });
         let mut parts = vec![part(ProgressPane::Entries, top)];
         if full {
             let (middle, bottom) = split_rows(below, below.height.div_ceil(2));
