@@ -49,7 +49,13 @@ pub(crate) fn agreement_blocks(app: &App, eval: u32) -> Vec<TextBlock<'_>> {
     if let Some(step) = find_next_step(&figures.figures) {
         out.insert(
             step_row,
-            TextBlock::new(describe_next_step(step), Role::Key),
+            TextBlock::new(
+                match name_measured_whole(app, eval) {
+                    Some(whole) => describe_whole_step(step, &whole),
+                    None => describe_next_step(step).to_owned(),
+                },
+                Role::Key,
+            ),
         );
     }
     let details = describe_details(&figures.figures);
@@ -72,6 +78,28 @@ pub(crate) fn agreement_blocks(app: &App, eval: u32) -> Vec<TextBlock<'_>> {
             .map(|line| TextBlock::new(line, Role::Muted)),
     );
     out
+}
+
+/// Returns the name of the whole whose figures stand for those of a part: `support/tone`.
+fn name_measured_whole(app: &App, eval: u32) -> Option<String> {
+    let cells = &app.live_session.cells;
+    let whole = cells.measured_whole(eval)?;
+    let rubric = &cells.evals.get(eval as usize)?.rubric;
+    Some(make_visible(&format!("{rubric}/{}", whole.id), false).into_owned())
+}
+
+/// Returns the command that brings a better answer about a whole. The rows of the screen are its parts, so its labels are
+/// set in a shell.
+fn describe_whole_step(step: AgreementStep, name: &str) -> String {
+    let command = match step {
+        AgreementStep::Draw => format!("`dicta label --queue random --eval {name}` draws"),
+        AgreementStep::LabelDrawn => "`dicta label CELL pass|fail` labels".to_owned(),
+        AgreementStep::Confirm => {
+            format!("`dicta label --queue to-confirm --eval {name}` lists")
+        }
+        AgreementStep::DrawMore => format!("`dicta label plan --eval {name} --draw` draws"),
+    };
+    format!("next, in a shell: {command} the decisions of all parts together")
 }
 
 /// Returns the line about a part of an eval, which states whose figures follow. `None` for another eval.
