@@ -98,6 +98,7 @@ fn describe_whole_step(step: AgreementStep, name: &str) -> String {
             format!("`dicta label --queue to-confirm --eval {name}` lists")
         }
         AgreementStep::DrawMore => format!("`dicta label plan --eval {name} --draw` draws"),
+        AgreementStep::AddTranscripts => return describe_next_step(step).to_owned(),
     };
     format!("next, in a shell: {command} the decisions of all parts together")
 }
