@@ -151,7 +151,7 @@ pub(crate) fn measure_bombs(campaign: &Campaign) -> Measured {
     }
     conclude(
         &format!(
-            "a gzip bomb of {} MiB in {} KiB, three other codings, two layers and a plain body of 300 MiB cost at most {most} KiB more than a page of 5 bytes",
+            "a gzip bomb of {} MiB in {} KiB, three other codings, two layers and a plain body of 300 MiB. Each costs at most {most} KiB more than a page of 5 bytes",
             campaign.count(64, 300),
             size >> 10
         ),
