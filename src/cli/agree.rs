@@ -211,7 +211,7 @@ fn describe_unlabelled(figures: &[EvalFigures], specs: &[EvalSpec]) -> Option<Ve
 }
 
 /// Returns the evals without labels, each with true if a judge decides it. Labels are about the whole of several parts, so the
-/// parts have none, and a whole without labels stands for them.
+/// parts have none: a whole without labels replaces them.
 fn list_unlabelled(figures: &[EvalFigures], specs: &[EvalSpec]) -> Vec<(EvalFigures, bool)> {
     let mut all: Vec<(EvalFigures, bool)> = Vec::new();
     for (at, eval) in figures.iter().enumerate() {

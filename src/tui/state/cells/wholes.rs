@@ -20,7 +20,7 @@ pub(crate) struct WholeRows {
 }
 
 impl CellsState {
-    /// Returns the listed evals that are parts of the same whole as this one, itself included; empty for an eval that stands alone.
+    /// Returns the listed evals that are parts of the same whole as this one, itself included; empty for an eval without a whole.
     pub(crate) fn list_sibling_parts(&self, eval: u32) -> Vec<u32> {
         let Some(info) = self.evals.get(eval as usize) else {
             return Vec::new();
