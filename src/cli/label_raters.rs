@@ -277,7 +277,7 @@ pub(super) fn merge_labels(
 /// Names the labels of draws that the workspace has no record of: without the record, they measure nothing.
 fn note_unrecorded_draws(added: &[Label], file: &Path, cx: &CommandCx) -> Result<(), CommandError> {
     let draws = read_draws(file).map_err(|error| CommandError::usage(error.to_string()))?;
-    let drawn: HashSet<(&str, &str)> = draws
+    let known: HashSet<(&str, &str)> = draws
         .iter()
         .flat_map(|draw| {
             draw.drawn
@@ -287,7 +287,7 @@ fn note_unrecorded_draws(added: &[Label], file: &Path, cx: &CommandCx) -> Result
         .collect();
     let unrecorded = added.iter().filter(|label| {
         let question = (label.eval.as_str(), label.transcript.as_str());
-        label.sample.is_some() && !drawn.contains(&question)
+        label.sample.is_some() && !known.contains(&question)
     });
     let unrecorded = unrecorded.count() as u64;
     if unrecorded > 0 {

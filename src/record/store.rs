@@ -276,7 +276,7 @@ fn newest_first_key(id: &RunId) -> (bool, Reverse<Option<&str>>, &str) {
     )
 }
 
-/// When a run started: as its header states it, and the time of the lock file, which is written once at the start.
+/// The start of a run: the time in its header, and the time of the lock file, which is written once at the start.
 pub(super) type StartTime = (Option<jiff::Timestamp>, Option<SystemTime>);
 
 /// Sorts the runs that started in the same second, newest first. `runs` has the order of [`RunStore::list_runs`]. Folder

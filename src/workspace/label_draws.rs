@@ -244,8 +244,8 @@ mod tests {
                 });
             }
         });
-        let draws = read_draws(&labels).expect("read");
-        let mut drawn: Vec<String> = draws.into_iter().flat_map(|draw| draw.drawn).collect();
+        let recorded = read_draws(&labels).expect("read");
+        let mut drawn: Vec<String> = recorded.into_iter().flat_map(|draw| draw.drawn).collect();
         drawn.sort();
         let mut all = members.clone();
         all.sort();

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use super::candidates::{AskedAs, Candidate, KnownResult, add_candidate};
 use super::edit::find_edits;
 use super::headers::{is_part_of_history, is_same_revision, state_header};
 use super::identities::{EvalIdentities, name_renamed_evals};
@@ -15,14 +16,14 @@ use super::interner::Interner;
 use super::plan::{EntryPlan, PlannedPlace};
 use super::resumed::place_resumed_runs;
 use super::run_facts::{FactResult, RunFacts};
+use super::shared_plans::SharedPlans;
 use super::{
     CellSlot, DecisionStanding, EntryRun, EvalDecisions, History, HistoryEntry, RecordedCell,
     State, StateDecision, resolve,
 };
-use crate::event::{EvalSpec, PlannedDecision, RunHeader};
+use crate::event::{EvalSpec, RunHeader};
 use crate::model::{
-    Ballot, CellVote, Cost, Digest, Outcome, RunId, ScoreBounds, TranscriptRef, VerdictSummary,
-    VoteParams, compares_pairs,
+    Ballot, CellVote, Cost, Digest, Outcome, RunId, ScoreBounds, VoteParams, compares_pairs,
 };
 use crate::record::store::{sort_runs_of_one_second, start_time};
 use crate::record::{RecordedRun, RunStore};
@@ -70,66 +71,11 @@ struct CellQuestion {
     bounds: Option<u32>,
 }
 
-/// The names under which a question was asked, interned.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct AskedAs {
-    transcript: u32,
-    eval: u32,
-}
-
-/// The results of one question under one name.
-#[derive(Debug, Clone)]
-struct Candidate {
-    asked_as: AskedAs,
-    /// The newest result that settles the question.
-    settled: Option<KnownResult>,
-    /// The newest error, if it is newer than `settled`.
-    failed: Option<KnownResult>,
-}
-
-/// A result with its place.
-#[derive(Debug, Clone, Copy)]
-struct KnownResult {
-    at: RecordedCell,
-    ballot: Ballot,
-    stated: Option<VerdictSummary>,
-    /// The bounds of its run, interned.
-    bounds: u32,
-}
-
-/// What the fold computes from a header.
+/// The names, digests and bounds of a header's evals and judges, as the fold uses them.
 struct HeaderTerms {
     evals: Vec<EvalTerms>,
     /// The digest of each judge, interned.
     judges: Vec<u32>,
-}
-
-/// The plan that a whole run planned by itself, with everything that determines it.
-struct WholePlan {
-    transcripts: Vec<Arc<TranscriptRef>>,
-    planned: Vec<(u32, PlannedDecision)>,
-    header: Arc<RunHeader>,
-    plan: EntryPlan,
-}
-
-impl WholePlan {
-    /// Returns `true` if `facts` result in the same plan. Runs read from one index share their transcripts.
-    fn is_of(&self, facts: &RunFacts) -> bool {
-        plans_by_itself(facts)
-            && Arc::ptr_eq(&self.header, &facts.header)
-            && self.planned == facts.planned
-            && self.transcripts.len() == facts.transcripts.len()
-            && self
-                .transcripts
-                .iter()
-                .zip(&facts.transcripts)
-                .all(|(old, new)| Arc::ptr_eq(old, new))
-    }
-}
-
-/// Returns `true` if the plan of a run depends on no run before.
-fn plans_by_itself(facts: &RunFacts) -> bool {
-    facts.revision_plan.is_none() && facts.is_whole && !facts.interrupted
 }
 
 /// Everything that determines the decisions of an eval, apart from its plan and results.
@@ -162,8 +108,7 @@ pub(super) struct HistoryFold {
     last_plan: Option<EntryPlan>,
     /// The terms of the last run's header. Most runs share the header of the run before.
     header_terms: Option<(Arc<RunHeader>, Rc<HeaderTerms>)>,
-    /// The last plan that needs no run before.
-    whole_plan: Option<WholePlan>,
+    plans: SharedPlans,
     identities: EvalIdentities,
     /// The number of the newest entry of each revision.
     numbers: HashMap<Digest, usize>,
@@ -200,7 +145,10 @@ impl HistoryFold {
             {
                 (plan.clone(), newer.clone())
             }
-            _ => (self.plan_after(&facts), run.id.clone()),
+            (before, _) => {
+                let before = before.as_ref().map(|(plan, header)| (plan, &**header));
+                (self.plans.plan_after(before, &facts), run.id.clone())
+            }
         };
         self.add_results(number, &facts);
         let RunFacts {
@@ -278,24 +226,6 @@ impl HistoryFold {
                 header.evals[at].judge = judge;
             }
         }
-    }
-
-    /// Returns the plan after a run.
-    fn plan_after(&mut self, facts: &RunFacts) -> EntryPlan {
-        if let Some(known) = self.whole_plan.as_ref().filter(|known| known.is_of(facts)) {
-            return known.plan.clone();
-        }
-        let before = self.plan.as_ref().map(|(plan, header)| (plan, &**header));
-        let plan = EntryPlan::after_run(before, facts);
-        if plans_by_itself(facts) {
-            self.whole_plan = Some(WholePlan {
-                transcripts: facts.transcripts.clone(),
-                planned: facts.planned.clone(),
-                header: Arc::clone(&facts.header),
-                plan: plan.clone(),
-            });
-        }
-        plan
     }
 
     /// Returns the terms of a run's header.
@@ -627,59 +557,6 @@ fn newer_cell(one: Option<RecordedCell>, other: Option<RecordedCell>) -> Option<
 /// Returns `true` if a result is valid only under the bounds of its run: a check's verdict.
 fn depends_on_bounds(result: &FactResult) -> bool {
     result.stated.is_none() && result.outcome.is_verdict()
-}
-
-/// Returns `true` for an outcome that answers the question. The others are failures of a judge or of the run.
-fn settles(outcome: Outcome) -> bool {
-    !outcome.is_error() || outcome == Outcome::CheckError
-}
-
-fn add_candidate(
-    candidates: &mut Vec<Candidate>,
-    asked_as: AskedAs,
-    mut known: KnownResult,
-    is_cached: bool,
-) {
-    // A cached result repeats one of the candidates. The judge trace is there, so that cell stays the source.
-    if is_cached {
-        let original = candidates
-            .iter()
-            .filter_map(|one| Some((one.asked_as == asked_as, one.settled?)))
-            .filter(|(_, old)| repeats_answer(&known, old))
-            .max_by_key(|(has_same_name, old)| (*has_same_name, old.at.run));
-        if let Some((_, original)) = original {
-            known.at = original.at;
-        }
-    }
-    let place = candidates.iter().position(|one| one.asked_as == asked_as);
-    let at = place.unwrap_or_else(|| {
-        candidates.push(Candidate {
-            asked_as,
-            settled: None,
-            failed: None,
-        });
-        candidates.len() - 1
-    });
-    let one = &mut candidates[at];
-    if settles(known.ballot.outcome) {
-        one.settled = Some(known);
-        one.failed = None;
-    } else {
-        one.failed = Some(known);
-    }
-}
-
-/// Returns `true` if two results have the same answer. Other bounds may have decided it differently.
-fn repeats_answer(known: &KnownResult, old: &KnownResult) -> bool {
-    let without_outcome = |known: &KnownResult| Ballot {
-        outcome: Outcome::Pass,
-        ..known.ballot
-    };
-    if known.stated.is_some() {
-        known.stated == old.stated && without_outcome(known) == without_outcome(old)
-    } else {
-        old.stated.is_none() && known.ballot == old.ballot
-    }
 }
 
 /// Returns the ballot of a result under the bounds of an eval; `None` if these need a value that the result lacks.

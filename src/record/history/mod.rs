@@ -14,6 +14,7 @@
 //! Invariant, tested against a plain reference model: a state equals the result of judging its revision from nothing
 //! with the same replies.
 
+mod candidates;
 mod edit;
 mod events;
 mod fold;
@@ -25,6 +26,7 @@ mod plan;
 mod resolve;
 mod resumed;
 mod run_facts;
+mod shared_plans;
 mod state;
 
 #[cfg(test)]
