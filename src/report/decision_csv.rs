@@ -96,7 +96,11 @@ impl DecisionTable<'_> {
         let mut flags = explaining.map_or_else(String::new, |result| append_flags("", result));
         // The edited cell may be another one than the one that explains the decision.
         if decision.edited && !explaining.is_some_and(|result| result.by_human) {
-            flags = format!("{EDITED_MARK}\n{flags}").trim_end().to_owned();
+            flags = if flags.is_empty() {
+                EDITED_MARK.to_owned()
+            } else {
+                format!("{EDITED_MARK}\n{flags}")
+            };
         }
         let explanation =
             explaining.map(|result| result.error.as_deref().unwrap_or(&result.explanation));

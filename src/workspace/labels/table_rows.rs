@@ -59,7 +59,7 @@ pub(super) fn read_rows(reader: &mut LabelFileReader<'_>) -> Vec<LabelTableRow> 
             continue;
         }
         if rows.is_empty() {
-            has_marks = has_formula_marks(record.iter().map(str::trim));
+            has_marks = has_formula_marks(&record.iter().map(str::trim));
         }
         let unmark = |cell| {
             if has_marks {

@@ -134,7 +134,7 @@ pub(super) fn row_cells<'r>(
         let columns = crate::model::pluralize(names.len(), "column");
         return Err(format!("it has {cells}, and the table {columns}"));
     }
-    let has_marks = has_formula_marks(names.iter().map(String::as_str));
+    let has_marks = has_formula_marks(&names.iter().map(String::as_str));
     let text = |(cell, name): (&'r [u8], &String)| {
         let text = layout.encoding.decode(cell);
         let text = text.map(|text| match text {
