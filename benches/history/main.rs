@@ -213,6 +213,7 @@ fn state(decisions: usize, evals: u32, change: bool) -> State {
                 cells: Box::default(),
                 slots: Box::default(),
                 failed_rerun: None,
+                edited: false,
             }
         };
         Arc::new(EvalDecisions {

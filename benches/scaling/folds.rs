@@ -16,8 +16,8 @@ use dicta::record::{
     DecisionStanding, EvalDecisions, FolderBlobs, State, StateDecision, StateTranscript,
 };
 use dicta::report::{
-    DecisionOrder, EvalPlaces, Narrator, ReportFormat, ReportRow, RowBuilder, TextStyle,
-    format_judge_trace,
+    DecisionOrder, EvalPlaces, Narrator, QuotePlaces, ReportFormat, ReportRow, RowBuilder,
+    TextStyle, format_judge_trace,
 };
 
 use dicta::handlers::EvalTypeRegistry;
@@ -190,7 +190,10 @@ pub(crate) fn cases() -> Vec<Case> {
         prepare: Box::new(|n| {
             let state = RunState::fold(&deltas(n));
             let blobs = FolderBlobs::new(std::path::Path::new("/nonexistent"));
-            Box::new(move || format_judge_trace("t/r/eval-0", &state.cells[0], &blobs).len())
+            let places = QuotePlaces::new();
+            Box::new(move || {
+                format_judge_trace("t/r/eval-0", &state.cells[0], &blobs, &places).len()
+            })
         }),
     });
     cases
@@ -473,6 +476,7 @@ fn scored_state(n: usize) -> State {
             cells: Box::default(),
             slots: Box::default(),
             failed_rerun: None,
+            edited: false,
         }
     });
     let transcripts = numbers.map(|at| StateTranscript {

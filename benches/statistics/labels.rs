@@ -93,6 +93,7 @@ impl LabelledState {
             cells: Box::default(),
             slots: Box::default(),
             failed_rerun: None,
+            edited: false,
         });
         let digest = Digest::hash_bytes(b"text");
         let transcripts = ids.iter().map(|id| StateTranscript {

@@ -198,6 +198,8 @@ fn parse_version(text: &str) -> Version {
     [(); 3].map(|()| numbers.next().unwrap_or(0))
 }
 
+const ADVISORY: &str = "x\n```toml\n[advisory]\nid = \"R\"\n\n[versions]\npatched = [\">= 1.2.3, < 2\", \"^0.9.4\"]\nunaffected = [\n  \"< 0.5\",\n]\n```\n";
+
 /// A failed assertion is a problem of the campaign itself: the comparison is wrong, or the copy cannot be read.
 pub(crate) fn check_matching(campaign: &Campaign) {
     let copy = Database::read_copy(&corpora::unpack(campaign, COPY)[COPY_MEMBER]);
@@ -213,7 +215,6 @@ pub(crate) fn check_matching(campaign: &Campaign) {
         assert!(found.iter().any(|told| told.ends_with(id)), "{found:?}");
     }
     assert_eq!(copy.compare(&old("idna", "1.0.0")).vulnerable.len(), 0);
-    const ADVISORY: &str = "x\n```toml\n[advisory]\nid = \"R\"\n\n[versions]\npatched = [\">= 1.2.3, < 2\", \"^0.9.4\"]\nunaffected = [\n  \"< 0.5\",\n]\n```\n";
     let toml = read_front_matter(ADVISORY).expect("TOML");
     for (version, safe) in [
         ("1.2.3", true),

@@ -204,7 +204,11 @@ fn no_output_replaces_a_file_that_dicta_keeps_for_itself() {
         );
     }
     assert!(
-        owned.iter().filter(|path| path.ends_with(".index")).count() >= 2,
+        owned
+            .iter()
+            .filter(|path| path.contains(".history-"))
+            .count()
+            >= 2,
         "{owned:?}"
     );
     // The name of a file that does not exist yet is refused, too.

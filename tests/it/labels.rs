@@ -1,6 +1,7 @@
 //! What people said, beside what judges said: counted, told at each flip, and never about nothing.
 
 use serde_json::{Value, json};
+use std::fmt::Write as _;
 
 use crate::cli::{TestDir, of_type, rows, text};
 
@@ -299,13 +300,13 @@ fn invalid_probability_and_contradiction_of_one_rater_are_reported_with_their_li
 fn concurrent_merges_add_each_label_once() {
     let test_dir = test_dir("");
     test_dir.write("s.csv", "");
-    let people: String = (0..200)
-        .map(|person| {
-            format!(
-                "{{\"transcript\":\"one\",\"rubric\":\"r\",\"eval\":\"hello\",\"passed\":true,\"by\":\"p{person}\"}}\n"
-            )
-        })
-        .collect();
+    let mut people = String::new();
+    for person in 0..200 {
+        let _infallible = writeln!(
+            people,
+            "{{\"transcript\":\"one\",\"rubric\":\"r\",\"eval\":\"hello\",\"passed\":true,\"by\":\"p{person}\"}}"
+        );
+    }
     test_dir.write("theirs.txt", &people);
     let merges: Vec<_> = (0..6)
         .map(|_| {
