@@ -83,12 +83,12 @@ impl Labelling {
                 "several rubrics have an eval `{name}`; write RUBRIC/EVAL"
             ))),
             (None, _) => {
-                let names = self.list_names();
+                let evals = self.list_names();
                 let ids = named.iter().map(|(_, (_, eval))| eval.as_str());
-                let full = names.iter().map(String::as_str);
+                let full = evals.iter().map(String::as_str);
                 let near = crate::diag::find_nearest(name, full.chain(ids));
                 let near = near.map_or_else(
-                    || format!("; it has {}", names.join(", ")),
+                    || format!("; it has {}", evals.join(", ")),
                     |near| format!("; did you mean `{near}`?"),
                 );
                 Err(CommandError::usage(format!(
@@ -356,10 +356,10 @@ pub(super) fn plan_labels(args: &LabelPlanArgs, cx: &CommandCx) -> Result<u8, Co
         );
         let unlabelled = count_missing_labels(eval);
         if unlabelled > 0 {
-            let drawn = pluralize(unlabelled, "drawn decision");
+            let waiting = pluralize(unlabelled, "drawn decision");
             let _infallible = writeln!(
                 out,
-                "  {drawn} without a label that counts: label what is drawn before you draw more"
+                "  {waiting} without a label that counts: label what is drawn before you draw more"
             );
         }
         if passes + fails > 0 {
@@ -392,8 +392,8 @@ pub(super) fn plan_labels(args: &LabelPlanArgs, cx: &CommandCx) -> Result<u8, Co
         at: cx.clock.wall_time(),
         excludes_hidden: true,
     };
-    let drawn = draw_queue(&request, &labelling, &items, cx)?;
-    print_names(&drawn, &items, cx);
+    let chosen = draw_queue(&request, &labelling, &items, cx)?;
+    print_names(&chosen, &items, cx);
     Ok(0)
 }
 
