@@ -119,6 +119,9 @@ impl TranscriptFileReport {
             }
         }
         all.tally = file.tally().cloned();
+        for warning in file.pair_warnings(file.path()) {
+            all.faults.push(warning);
+        }
         (all.records, all.not_understood) = all.counts.records(all.tally.as_ref());
         Ok(all)
     }

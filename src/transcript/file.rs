@@ -14,6 +14,11 @@ use super::reader::TranscriptReader;
 use super::source::SourceFile;
 use super::trial::{ChoiceError, DetectionConfidence, choose_format};
 use super::{ReadTally, RecordSpan, TranscriptBlock, TranscriptError, TranscriptIndexEntry, walk};
+use crate::diag::Diagnostic;
+use crate::model::pluralize;
+
+/// The code of the warning about a transcript that is not compared.
+const PAIR_WARNING: &str = "pair";
 
 /// An open transcript file.
 #[derive(Debug)]
@@ -145,9 +150,34 @@ impl TranscriptFile {
         self
     }
 
-    /// Describes the transcripts read so far that name a pair and are not compared; `None` without any.
-    pub fn describe_pair_gaps(&self) -> Option<String> {
-        self.pairs.as_ref()?.describe_gaps()
+    /// Returns a warning for each of the first transcripts read so far that name a pair of two other transcripts, and one
+    /// for the others. `shown` is the name of the file for the user.
+    pub fn pair_warnings(&self, shown: &Path) -> Vec<Diagnostic> {
+        let Some(pairs) = &self.pairs else {
+            return Vec::new();
+        };
+        let (named, more) = pairs.further();
+        let mut lines = self.source.count_lines();
+        let mut warnings: Vec<Diagnostic> = named
+            .iter()
+            .map(|member| Diagnostic {
+                span: lines.find_line(member.offset),
+                ..Diagnostic::warning(PAIR_WARNING, shown, member.describe())
+            })
+            .collect();
+        if more > 0 {
+            let what = pluralize(more, "further transcript");
+            let message = format!("{what} of complete pairs: not compared either");
+            warnings.push(Diagnostic::warning(PAIR_WARNING, shown, message));
+        }
+        warnings
+            .into_iter()
+            .map(|warning| {
+                warning.help(
+                    "`metadata.pair` joins two transcripts: give each two a name of their own",
+                )
+            })
+            .collect()
     }
 
     /// Returns the native JSON of the transcript at `span`.

@@ -9,12 +9,14 @@ use std::collections::{HashMap, HashSet};
 use serde_json::{Map, Value, json};
 
 use super::{RecordSpan, TranscriptBlock, TranscriptRecord, parse_native, to_native};
-use crate::model::{ComparedPair, JsonText, PairMember, Transcript, pluralize};
+use crate::model::{ComparedPair, JsonText, PairMember, Transcript};
 
 /// The bit in [`RecordSpan::part`] that marks a pair. No record has this many transcripts.
 pub(super) const PAIR_PART: u32 = 1 << 31;
 /// The most bytes of transcripts that wait for the other one of their pair. Further ones wait without effect.
 const MAX_WAITING_BYTES: usize = 256 * 1024 * 1024;
+/// The number of further transcripts of complete pairs that a report names one by one.
+const MAX_NAMED_FURTHER: usize = 10;
 
 /// Joins two transcripts; `None` if one of them has no message.
 fn join_transcripts<'t>(
@@ -81,8 +83,10 @@ pub(super) struct PairJoiner {
     waiting_bytes: usize,
     /// The pairs that are complete. A third transcript of a pair is not compared.
     joined: HashSet<String>,
-    /// The number of further transcripts of complete pairs.
-    further: u64,
+    /// The first further transcripts of complete pairs.
+    further: Vec<FurtherMember>,
+    /// The number of all further transcripts.
+    further_count: u64,
     /// The limit on `waiting_bytes`.
     max_waiting_bytes: usize,
     /// True once a transcript was beyond the limit, which is reported once.
@@ -95,10 +99,32 @@ impl Default for PairJoiner {
             waiting: HashMap::new(),
             waiting_bytes: 0,
             joined: HashSet::new(),
-            further: 0,
+            further: Vec::new(),
+            further_count: 0,
             max_waiting_bytes: MAX_WAITING_BYTES,
             is_limit_reported: false,
         }
+    }
+}
+
+/// A transcript that names a pair which is complete.
+#[derive(Debug)]
+pub(super) struct FurtherMember {
+    /// The number of its record.
+    pub(super) number: u64,
+    /// The offset of its record in the file.
+    pub(super) offset: u64,
+    id: String,
+    pair: String,
+}
+
+impl FurtherMember {
+    /// Describes the transcript and its pair.
+    pub(super) fn describe(&self) -> String {
+        format!(
+            "record {}: `{}` is not compared, because its pair `{}` has two transcripts already",
+            self.number, self.id, self.pair
+        )
     }
 }
 
@@ -109,14 +135,10 @@ struct WaitingTranscript {
 }
 
 impl PairJoiner {
-    /// Describes the further transcripts of pairs that have two already; `None` without any.
-    pub(super) fn describe_gaps(&self) -> Option<String> {
-        (self.further > 0).then(|| {
-            format!(
-                "not compared: {} of a pair that has two already; `metadata.pair` joins two, so give each pair its own name",
-                pluralize(self.further, "further transcript")
-            )
-        })
+    /// Returns the first transcripts of pairs that have two already, and the number of the others.
+    pub(super) fn further(&self) -> (&[FurtherMember], u64) {
+        let named = self.further.len() as u64;
+        (&self.further, self.further_count - named)
     }
 
     /// Adds a transcript for each pair that the block completes, after the transcripts of the same place.
@@ -171,7 +193,15 @@ impl PairJoiner {
         let second = record.parse(bytes, &id).ok()?;
         let pair = read_text(&second, "pair").filter(|pair| !pair.is_empty())?;
         if self.joined.contains(&pair) {
-            self.further += 1;
+            self.further_count += 1;
+            if self.further.len() < MAX_NAMED_FURTHER {
+                self.further.push(FurtherMember {
+                    number: record.span.number,
+                    offset: record.span.offset,
+                    id: second.id.to_string(),
+                    pair,
+                });
+            }
             return None;
         }
         let Some(waiting) = self.waiting.remove(&pair) else {
@@ -203,6 +233,7 @@ impl PairJoiner {
 #[cfg(test)]
 mod tests {
     use std::io::Write as _;
+    use std::path::Path;
 
     use super::*;
     use crate::transcript::TranscriptFile;
@@ -273,8 +304,33 @@ mod tests {
         assert_eq!(&file.read_native(record.span).expect("again"), bytes);
         let mut file = TranscriptFile::open(&path).expect("it opens").join_pairs();
         while file.next_block().expect("it reads").is_some() {}
-        let gaps = file.describe_pair_gaps().expect("a third transcript");
-        assert!(gaps.contains("1 further transcript of a pair"), "{gaps}");
+        let warnings = file.pair_warnings(Path::new("pairs.jsonl"));
+        let texts: Vec<String> = warnings.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            texts,
+            [
+                "pairs.jsonl:4:1: record 4: `c1` is not compared, because its pair `q1` has two transcripts already"
+            ]
+        );
+    }
+
+    #[test]
+    fn only_the_first_further_transcripts_of_a_pair_are_named() {
+        let lines: Vec<String> = (0..14)
+            .map(|at| line(&format!("t{at}"), "q1", "a", &format!("answer {at}")))
+            .collect();
+        let (_folder, path) = write_file(&lines.concat());
+        let mut file = TranscriptFile::open(&path).expect("it opens").join_pairs();
+        while file.next_block().expect("it reads").is_some() {}
+        let warnings = file.pair_warnings(&path);
+        assert_eq!(warnings.len(), 11);
+        let lines: Vec<Option<u32>> = warnings
+            .iter()
+            .map(|warning| warning.span.as_ref().map(|span| span.line))
+            .collect();
+        assert_eq!(lines[..2], [Some(3), Some(4)]);
+        let last = &warnings[10].message;
+        assert!(last.starts_with("2 further transcripts"), "{last}");
     }
 
     #[test]

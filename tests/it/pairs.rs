@@ -162,6 +162,28 @@ fn judge_compares_pairs_in_both_orders_and_people_are_compared_with_it() {
 }
 
 #[test]
+fn third_transcript_of_a_pair_is_reported_by_its_line() {
+    let test_dir = TestDir::new();
+    test_dir.workspace(
+        "judge: rules\n",
+        "  - { id: better, type: pairwise_preference, params: { criteria: x } }\n  - { id: short, type: max_length, params: { max: 40 } }\n",
+    );
+    let third = json!({"id": "q1-third", "metadata": {"pair": "q1"}, "messages": [
+        {"role": "user", "content": "Which plan?"}, {"role": "assistant", "content": "None."}]});
+    test_dir.write("t.jsonl", &format!("{}{third}\n", transcripts()));
+    let warning = "t.jsonl:7:1: record 7: `q1-third` is not compared, because its pair `q1` has two transcripts already";
+    let check = test_dir.dicta(&["check"]);
+    assert!(
+        text(&check.stderr).contains(warning),
+        "{}",
+        text(&check.stderr)
+    );
+    let one_file = test_dir.dicta(&["run"]);
+    let output = format!("{}{}", text(&one_file.stdout), text(&one_file.stderr));
+    assert!(output.contains(warning), "{output}");
+}
+
+#[test]
 fn comparison_without_pairs_and_with_wrong_keys_is_reported() {
     let test_dir = TestDir::new();
     test_dir.workspace(

@@ -423,8 +423,8 @@ impl ChunkMerger<'_> {
             if let Some(error) = &report.error {
                 self.emit_note(describe_skipped_file(&report.path, error));
             }
-            if let Some(gaps) = &report.pair_gaps {
-                self.emit_note(format!("{}: {gaps}", report.path.display()));
+            for warning in &report.pair_warnings {
+                self.emit_note(warning.to_string());
             }
             self.files.add_report(report);
         }

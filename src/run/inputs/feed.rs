@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::carried::CarriedTranscript;
+use crate::diag::Diagnostic;
 use crate::model::{Transcript, TranscriptRef};
 use crate::transcript::{
     self, BadRecord, FieldMappings, ReadTally, TranscriptError, TranscriptFile,
@@ -107,8 +108,8 @@ pub(in crate::run) struct FileReport {
     pub(in crate::run) tally: Option<ReadTally>,
     /// The reason why the file could not be read to its end.
     pub(in crate::run) error: Option<String>,
-    /// A sentence about transcripts that no eval compares, though they name a pair.
-    pub(in crate::run) pair_gaps: Option<String>,
+    /// Warnings about transcripts that no eval compares, though they name a pair.
+    pub(in crate::run) pair_warnings: Vec<Diagnostic>,
 }
 
 /// A record of a random sample.
@@ -216,7 +217,7 @@ impl FileFeed {
             path: path.to_owned(),
             tally: None,
             error: Some(error.to_string()),
-            pair_gaps: None,
+            pair_warnings: Vec::new(),
         });
     }
 
@@ -263,7 +264,7 @@ impl FileFeed {
                     path: path.to_path_buf(),
                     tally: file.tally().cloned(),
                     error: None,
-                    pair_gaps: file.describe_pair_gaps(),
+                    pair_warnings: file.pair_warnings(path),
                 });
                 if self
                     .after

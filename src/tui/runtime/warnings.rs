@@ -62,11 +62,11 @@ fn collect_warnings(workspace: &Workspace, stop: &CancellationToken) -> Vec<Diag
     let (mut ids, mut unique_ids) = (HashSet::new(), run::TranscriptIds::default());
     let mut kept_ids = HashSet::new();
     for path in &workspace.transcripts {
+        let shown = path.strip_prefix(&workspace.root).unwrap_or(path);
         let mut file = match workspace.field_maps.open(path) {
             Ok(file) => file,
             // A run skips the file and continues.
             Err(error) => {
-                let shown = path.strip_prefix(&workspace.root).unwrap_or(path);
                 warnings.push(Diagnostic::warning("broken-file", shown, error.to_string()));
                 continue;
             }
@@ -76,7 +76,6 @@ fn collect_warnings(workspace: &Workspace, stop: &CancellationToken) -> Vec<Diag
                 return Vec::new();
             }
             for (record, bytes) in block.records() {
-                let shown = path.strip_prefix(&workspace.root).unwrap_or(path);
                 let warning = match record.parse(bytes, &file.default_id(record.span.number)) {
                     Ok(transcript) => {
                         linter.observe(&transcript);
@@ -101,6 +100,7 @@ fn collect_warnings(workspace: &Workspace, stop: &CancellationToken) -> Vec<Diag
                 }
             }
         }
+        warnings.extend(file.pair_warnings(shown));
     }
     warnings.extend(workspace::find_stray_labels(workspace, &kept_ids));
     warnings.extend(linter.finish());

@@ -140,7 +140,7 @@ pub(super) fn add_save(
     let gone = touched_evals::count_removed(from, saved.new);
     report.lost_evals = touched_evals::count_removed(saved.old, saved.new) > 0;
     report.not_judged = if saved.touched.is_empty() {
-        touched_evals::describe_other_changes(from, saved.new, gone)
+        touched_evals::describe_other_changes(from, saved.new, saved.changed, gone)
             // A layout change keeps the text of the save that it continues.
             .or(report.not_judged)
     } else {
@@ -158,7 +158,7 @@ fn describe_save_alone(saved: &SavedFiles<'_>) -> EditReport {
     });
     EditReport {
         files: files.collect(),
-        not_judged: touched_evals::describe_other_changes(saved.old, saved.new, 0),
+        not_judged: touched_evals::describe_other_changes(saved.old, saved.new, saved.changed, 0),
         base: Some(Arc::clone(saved.old)),
         ..EditReport::default()
     }

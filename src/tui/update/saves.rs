@@ -66,8 +66,11 @@ pub(super) fn handle_reloaded(
     let mut touched = touched_evals::find_touched(&old, &workspace);
     let changes_revision = touched_evals::changes_revision(&old, &workspace);
     let renames = edits::rename_evals(app, &old, &workspace);
-    let stays =
-        touched.is_empty() && gone == 0 && renames.is_empty() && has_same_cells(&old, &workspace);
+    let stays = touched.is_empty()
+        && gone == 0
+        && renames.is_empty()
+        && has_same_cells(&old, &workspace)
+        && !touched_evals::has_changed_data(&old, &workspace, changed);
     let before = find_report_base(app, &old, &workspace, stays && !changes_revision);
     // Evals that only disappeared between two writes of one save need no judging.
     if let Some(base) = &before {

@@ -1,6 +1,7 @@
 //! The evals that a save touched, and how each is decided again. Pure: it compares two workspaces.
 
 use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
 use std::sync::{Arc, LazyLock};
 
 use indexmap::IndexMap;
@@ -267,10 +268,21 @@ pub(super) fn count_removed(old: &Workspace, new: &Workspace) -> usize {
     gone.count() - find_renames(old, new).len()
 }
 
+/// Returns true if a file changed whose text the workspace does not keep: one with transcripts, or one that a field mapping
+/// joins.
+pub(super) fn has_changed_data(old: &Workspace, new: &Workspace, changed: &[PathBuf]) -> bool {
+    let is_kept = |path: &PathBuf| {
+        let mut files = old.files.iter().chain(&new.files);
+        files.any(|file| file.path == *path)
+    };
+    !changed.iter().all(is_kept)
+}
+
 /// Describes a change that touched no eval, as a sentence. `None` if only comments or layout changed.
 pub(super) fn describe_other_changes(
     old: &Workspace,
     new: &Workspace,
+    changed: &[PathBuf],
     gone: usize,
 ) -> Option<String> {
     if gone > 0 {
@@ -293,6 +305,9 @@ pub(super) fn describe_other_changes(
         pairs.all(|((_, (_, was)), (_, (_, is)))| has_same_examples(&was.examples, &is.examples));
     if !kept {
         return Some("only examples changed, nothing to judge again".to_owned());
+    }
+    if has_changed_data(old, new, changed) {
+        return Some("transcripts are read again: R judges what they are now".to_owned());
     }
     if old.labels != new.labels {
         return Some("labels are read again, nothing to judge again".to_owned());

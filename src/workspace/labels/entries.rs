@@ -156,6 +156,22 @@ pub(in crate::workspace) fn list_mapped_files(value: Option<&Value>) -> impl Ite
         .filter_map(|entry| entry.get("path")?.as_str())
 }
 
+/// Lists the files that field mappings of `transcripts:` join, even if the rest of a mapping is broken.
+pub(in crate::workspace) fn list_joined_files(value: Option<&Value>) -> Vec<&str> {
+    fn listed(join: &Value) -> &[Value] {
+        match join {
+            Value::Array(items) => items,
+            one => std::slice::from_ref(one),
+        }
+    }
+    let entries = value.and_then(Value::as_array).into_iter().flatten();
+    entries
+        .filter_map(|entry| entry.pointer("/map/join"))
+        .flat_map(listed)
+        .filter_map(|join| join.get("path")?.as_str())
+        .collect()
+}
+
 /// Lists the files and globs that a value of `labels:` names, even if the rest of it is broken.
 pub(in crate::workspace) fn list_label_files(value: Option<&Value>) -> Vec<&str> {
     fn path(value: &Value) -> Option<&str> {

@@ -35,7 +35,9 @@ use crate::diag::{Diagnostic, LoadedFile, SourceSpan};
 use crate::model::{Label, PairPreference, SplitRule};
 
 pub(super) use earlier_ids::upgrade_earlier_ids;
-pub(super) use entries::{label_file_schema, list_label_files, list_mapped_files};
+pub(super) use entries::{
+    label_file_schema, list_joined_files, list_label_files, list_mapped_files,
+};
 pub(super) use mapped::read_mapped_labels as read_mapped;
 pub(crate) use mismatch::matches_an_eval;
 pub(super) use scout_uuids::resolve_scout_uuids;

@@ -54,6 +54,9 @@ impl WatchScope {
             for written in labels::list_mapped_files(doc.value.get("transcripts")) {
                 scope.add_glob(root, written);
             }
+            for written in labels::list_joined_files(doc.value.get("transcripts")) {
+                scope.add_file(&root.join(written));
+            }
             // dicta reads this file if `labels:` is absent, and creates it with the first label.
             scope.add_file(&root.join(labels::DEFAULT_LABELS_FILE));
             if let Some(Value::Object(judges)) = doc.value.get("judges") {
@@ -174,6 +177,21 @@ pub(super) fn match_loaded_files(fingerprints: &FileFingerprints, loaded: &Works
             // The load may read files that were not watched yet.
             .is_none_or(|seen| seen.as_ref() == Some(&digest))
     })
+}
+
+/// Lists the files with other content whose text the loaded workspace does not keep: those with transcripts, and those that
+/// field mappings join. `good` are the fingerprints of the last good state.
+pub(super) fn list_changed_data(
+    good: &FileFingerprints,
+    now: &FileFingerprints,
+    loaded: &Workspace,
+) -> Vec<PathBuf> {
+    let is_kept = |path: &Path| loaded.files.iter().any(|file| file.path == path);
+    good.iter()
+        .filter(|(path, digest)| now.get(*path).is_some_and(|new| new != *digest))
+        .map(|(path, _)| paths::display_path(&loaded.root, path))
+        .filter(|path| !is_kept(path))
+        .collect()
 }
 
 /// Returns true if a file with content is now missing or empty.

@@ -32,7 +32,9 @@ use crate::diag::{Diagnostic, LoadedFile};
 use crate::model::Millis;
 use crate::rubric::EvalTypeCatalog;
 use debounce::{ReloadAction, ReloadCheck, ReloadDebouncer};
-use fingerprint::{FileFingerprints, WatchScope, has_lost_file, match_loaded_files};
+use fingerprint::{
+    FileFingerprints, WatchScope, has_lost_file, list_changed_data, match_loaded_files,
+};
 use notifier::{ChangeInbox, FolderWatches};
 
 /// The interval between reads of files that dicta cannot watch.
@@ -362,7 +364,14 @@ impl WatchWorker {
             return None;
         }
         let workspace = Arc::new(loaded);
-        let changed = list_changed_files(self.params.last_good.as_deref(), &workspace);
+        let mut changed = list_changed_files(self.params.last_good.as_deref(), &workspace);
+        if let Some(good) = &self.good_fingerprints {
+            for path in list_changed_data(good, &fingerprints, &workspace) {
+                if !changed.contains(&path) {
+                    changed.push(path);
+                }
+            }
+        }
         self.params.last_good = Some(Arc::clone(&workspace));
         self.good_fingerprints = Some(fingerprints);
         Some(WatchEvent::Reloaded { workspace, changed })

@@ -358,6 +358,37 @@ async fn files_named_by_a_rubric_are_watched() {
 }
 
 #[tokio::test]
+async fn joined_file_of_a_mapping_is_watched() {
+    let dir = WatchTest::files();
+    let root = runs_root(&dir);
+    let config = CONFIG_TEXT.replace(
+        "[t.jsonl]",
+        "[{path: t.jsonl, map: {join: {path: q.jsonl, on: id}, input: joined.text, output: id}}]",
+    );
+    write(&root, "dicta.yaml", &config);
+    write(&root, "q.jsonl", "{\"id\":\"a\",\"text\":\"one\"}\n");
+    let good = loaded(&root);
+    let mut watch_test = WatchTest::over(dir, Some(good));
+    for text in ["two", "three"] {
+        write(
+            &root,
+            "q.jsonl",
+            &format!("{{\"id\":\"a\",\"text\":\"{text}\"}}\n"),
+        );
+        loop {
+            let WatchEvent::Reloaded { changed, .. } = watch_test.event().await else {
+                panic!("only reloads were expected");
+            };
+            // The first check of a workspace reports the state that it found.
+            if !changed.is_empty() {
+                assert_eq!(changed, [PathBuf::from("q.jsonl")], "{text}");
+                break;
+            }
+        }
+    }
+}
+
+#[tokio::test]
 async fn broken_tools_file_keeps_the_last_good_workspace() {
     let dir = WatchTest::files();
     let root = dir.path().join("w");

@@ -156,6 +156,18 @@ fn comment_save_judges_nothing() {
 }
 
 #[test]
+fn changed_file_of_a_join_reads_the_transcripts_again() {
+    let mut app = app_with(workspace(&[CHECK], FREE));
+    let old = current_workspace(&app);
+    let effects = handle_reloaded(&mut app, workspace(&[CHECK], FREE), &["q.csv".into()]);
+    assert_eq!(effects, outline_effects(&app, &old));
+    assert_eq!(
+        summarize(app.saves.report.as_ref().expect("a report")),
+        "saved q.csv: transcripts are read again: R judges what they are now"
+    );
+}
+
+#[test]
 fn removed_eval_is_reported_as_gone() {
     let mut app = app_with(workspace(&[CHECK, &judged("")], FREE));
     let old = current_workspace(&app);
