@@ -13,6 +13,7 @@ use super::states::{LoadedState, StateCatalog};
 use crate::compare::EvalFigures;
 use crate::compare::statistics::FigurePresentation;
 use crate::model::{Labels, make_visible, pluralize};
+use crate::report::agreement_text::describe_missing_number;
 use crate::workspace::label_unsealings::{
     Unsealing, add_unsealing, read_unsealings, unsealings_file_path,
 };
@@ -134,7 +135,7 @@ fn summarize_figures(figures: &[Value]) -> String {
             let labels = recorded["labels"].as_u64().unwrap_or_default();
             // The same rule as for the figures above: a look does not make few labels enough.
             if FigurePresentation::for_labels(labels) == FigurePresentation::CountsOnly {
-                return Some(format!("{name} with too few labels for a number"));
+                return Some(format!("{name}: {}", describe_missing_number()));
             }
             Some(format!("{name} {value:.2}"))
         };

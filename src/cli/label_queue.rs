@@ -423,9 +423,9 @@ fn describe_class(name: &str, estimate: Option<&Estimate>, class: &str) -> Strin
         Some(MeasuredShare { share, half_width }) => {
             format!("{name} now: {labels} {class}, {share:.2} ±{half_width:.2}")
         }
-        None => format!(
-            "{name} now: {labels} {class}, too few for a number; the plan expects a share of 0.90"
-        ),
+        None => {
+            format!("{name} now: {labels} {class}, under 20, so the plan expects a share of 0.90")
+        }
     }
 }
 

@@ -3,8 +3,8 @@
 //! Responsible for words and for the order of number and interval. Does not compute the figures; `compare` does.
 
 use crate::compare::statistics::{
-    AgreementFigures, BootstrapInterval, ConfusionTable, Estimate, Figure, FigurePresentation,
-    Interval, SampledPopulation, rogan_gladen, shows_rogan_gladen,
+    AgreementFigures, BootstrapInterval, ConfusionTable, Estimate, FEW_LABELS, Figure,
+    FigurePresentation, Interval, SampledPopulation, rogan_gladen, shows_rogan_gladen,
 };
 use crate::compare::{EvalFigures, RaterFigures, ReferenceFigures};
 use crate::model::pluralize;
@@ -34,7 +34,7 @@ pub fn adjusted_rate(eval: &EvalFigures) -> Option<f64> {
         .map(|found| found.rate)
 }
 
-/// Returns the lines about the population; none without a label that a draw chose.
+/// Returns the lines about the population, then those about further transcripts; none without a label that a draw chose.
 pub fn describe_measured(eval: &EvalFigures) -> Vec<String> {
     let Some(measured) = &eval.measured else {
         return Vec::new();
@@ -84,22 +84,19 @@ pub fn describe_measured(eval: &EvalFigures) -> Vec<String> {
             ),
         ),
     ];
-    let mut out: Vec<String> = rows
-        .into_iter()
-        .map(|(name, estimate, counts)| {
-            format!("{name:<10} {}   {counts}", format_estimate(estimate))
-        })
-        .collect();
+    let mut out = vec![name_population(&eval.population)];
+    out.extend(rows.into_iter().map(|(name, estimate, counts)| {
+        format!("{name:<10} {}   {counts}", format_estimate(estimate))
+    }));
     let judged = format_figure(measured.judged_rate);
     out.push(format!(
         "pass rate  {}   corrected by the labels; the judge alone: {judged}",
         format_estimate(&measured.corrected_rate)
     ));
     out.extend(adjusted_rate(eval).map(|rate| format!("           {rate:.2} by Rogan-Gladen")));
-    out.extend(describe_further(measured));
     // These two are points without an interval, so they need as many labels as a bare number.
     if FigurePresentation::for_labels(measured.agreement.labels) == FigurePresentation::CountsOnly {
-        out.push("base rate  too few labels for a number".to_owned());
+        out.push(format!("base rate  {}", describe_missing_number()));
     } else {
         out.push(format!(
             "base rate  {} of the decisions should pass; \"always the more frequent class\" agrees on {}",
@@ -107,7 +104,23 @@ pub fn describe_measured(eval: &EvalFigures) -> Vec<String> {
             format_figure(measured.weighted.majority_accuracy())
         ));
     }
+    out.extend(describe_further(measured));
     out
+}
+
+/// Returns the heading of the figures about the population: without it, they look like those for further transcripts.
+fn name_population(population: &SampledPopulation) -> String {
+    let covered = population.covered();
+    let these = match covered {
+        1 => "this decision".to_owned(),
+        many => format!("these {many} decisions"),
+    };
+    let mut cells = population.cells.iter();
+    if cells.all(|cell| cell.labels == cell.population) {
+        let all = if covered == 1 { "it has" } else { "all have" };
+        return format!("of {these}; {all} a label, so the figures are exact for them:");
+    }
+    format!("of {these}, with 95 % limits:")
 }
 
 /// Returns the line with the intervals for further transcripts; `None` if they are those of the population.
@@ -131,7 +144,7 @@ fn describe_further(measured: &AgreementFigures) -> Option<String> {
         .map(|(name, estimate)| format!("{name} {}", format_range(estimate.further)))
         .collect();
     Some(format!(
-        "further    {}   for further transcripts like these, which gates are about",
+        "further    {}   95 % limits for further transcripts like these; the answer and gates use them",
         ranges.join(", ")
     ))
 }
@@ -241,7 +254,7 @@ fn describe_raters(what: &str, raters: &RaterFigures) -> String {
         pluralize(raters.units, "decision"),
         match raters.agreement {
             Ok(share) if shows_number(raters.units) => format!("{share:.2} of pairs agree"),
-            Ok(_) => "too few for a number".to_owned(),
+            Ok(_) => "no number under 5".to_owned(),
             Err(why) => why.to_string(),
         },
         format_few(raters.alpha, raters.units),
@@ -491,7 +504,7 @@ fn shows_number(labels: u64) -> bool {
 /// Formats a figure without an interval. Very few labels give no number.
 fn format_few(figure: Figure, labels: u64) -> String {
     match figure {
-        Ok(_) if !shows_number(labels) => "– (too few)".to_owned(),
+        Ok(_) if !shows_number(labels) => "– (under 5)".to_owned(),
         figure => format_figure(figure),
     }
 }
@@ -501,7 +514,7 @@ pub fn format_with_range(figure: Figure, interval: Option<Interval>, labels: u64
     let range = interval.map(format_range);
     match (figure, range, FigurePresentation::for_labels(labels)) {
         (Err(why), ..) => format!("undefined ({why})"),
-        (Ok(_), _, FigurePresentation::CountsOnly) => "– (too few)".to_owned(),
+        (Ok(_), _, FigurePresentation::CountsOnly) => "– (under 5)".to_owned(),
         (Ok(value), None, _) => format!("{value:.2}"),
         (Ok(value), Some(range), FigurePresentation::IntervalFirst) => {
             format!("{range} ({value:.2})")
@@ -545,13 +558,19 @@ pub fn format_estimate(estimate: &Estimate) -> String {
     match FigurePresentation::for_labels(estimate.labels) {
         FigurePresentation::CountsOnly => {
             format!(
-                "{range}  too few labels for a number: {} more needed",
+                "{range}  {}; {} more needed to decide",
+                describe_missing_number(),
                 FigurePresentation::missing_labels(estimate.labels)
             )
         }
         FigurePresentation::IntervalFirst => format!("{range}  ({point})"),
         FigurePresentation::PointFirst => format!("{point}  {range}"),
     }
+}
+
+/// Returns the reason why a figure of very few labels shows no number.
+pub fn describe_missing_number() -> String {
+    format!("no number under {FEW_LABELS} labels")
 }
 
 fn format_figure(figure: Figure) -> String {

@@ -265,6 +265,29 @@ fn starter_workspace_passes_check_and_has_a_failure() {
 }
 
 #[test]
+fn first_rubric_of_init_accepts_an_order_number_that_the_user_gave() {
+    let test_dir = TestDir::new();
+    let chats = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/sample-runs/demo/raw/chats.jsonl"
+    );
+    let made = test_dir.dicta(&["init", "mine", "--from", chats]);
+    assert_eq!(made.status.code(), Some(0), "{}", text(&made.stderr));
+    let mine = test_dir.path().join("mine");
+    let mine = mine.to_str().expect("UTF-8");
+    let run = test_dir.dicta(&["run", mine, "--where", "eval:grounded", "--format", "jsonl"]);
+    let rows = rows(&run);
+    let grounded = of_type(&rows, "result");
+    let verdict = |id: &str| {
+        let of_id = grounded.iter().find(|row| row["transcript"] == id);
+        of_id.map(|row| row["passed"].clone())
+    };
+    // The user named HB-2041; no tool returned the 14.90 EUR of chat-03.
+    assert_eq!(verdict("chat-01"), Some(Value::Bool(true)), "{rows:#?}");
+    assert_eq!(verdict("chat-03"), Some(Value::Bool(false)), "{rows:#?}");
+}
+
+#[test]
 fn result_lines_contain_every_key_in_plan_order() {
     let test_dir = TestDir::new();
     test_dir.workspace(

@@ -62,7 +62,7 @@ pub use plan::{
     labels_for_half_width, labels_for_lower_bound, labels_missing, neyman_quotas,
     rogan_gladen_passes, smoothed_share, suggest_draws,
 };
-pub use presentation::{BoundCheck, FigurePresentation, check_lower_bound};
+pub use presentation::{BoundCheck, FEW_LABELS, FigurePresentation, check_lower_bound};
 pub use prevalence::{RoganGladen, rogan_gladen, shows_rogan_gladen};
 pub use probability::{area_under_roc, brier_score, expected_calibration_error};
 pub use proportion::{

@@ -4,7 +4,7 @@ use super::estimators::Estimate;
 use super::plan::ENOUGH_LABELS;
 
 /// The number of labels of a class below which no number appears without its interval.
-const FEW_LABELS: u64 = 5;
+pub const FEW_LABELS: u64 = 5;
 
 /// The parts of a figure that a screen shows, by the number of labels of its class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -38,7 +38,11 @@ pub(super) enum ClauseCheck {
     Has(ContentKind),
     LinksTo(String),
     Apologises,
-    Grounded(Vec<FactKind>),
+    Grounded {
+        kinds: Vec<FactKind>,
+        /// `true` if the messages of the user are sources, too.
+        in_user_messages: bool,
+    },
     QuotesSource,
     Json,
     Empty,

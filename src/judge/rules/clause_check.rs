@@ -128,7 +128,10 @@ impl ClauseCheckCx<'_> {
             ClauseCheck::Has(thing) => self.check_has(*thing),
             ClauseCheck::LinksTo(address) => self.check_links_to(address),
             ClauseCheck::Apologises => self.check_first_match(&SORRY, "an apology"),
-            ClauseCheck::Grounded(kinds) => self.check_grounded(kinds),
+            ClauseCheck::Grounded {
+                kinds,
+                in_user_messages,
+            } => self.check_grounded(kinds, *in_user_messages),
             ClauseCheck::QuotesSource => self.check_quotes_source(),
             ClauseCheck::Json => {
                 // `IgnoredAny` checks the syntax without building the value.
@@ -449,18 +452,20 @@ impl ClauseCheckCx<'_> {
         checked_result(false, format!("there is no link to {address}"), Vec::new())
     }
 
-    fn build_ground(&self) -> GroundingSources<'_> {
+    fn build_ground(&self, in_user_messages: bool) -> GroundingSources<'_> {
         let results = self.material.tool_result_parts().map(|p| p.text.as_str());
+        let said = self.material.user_parts().map(|p| p.text.as_str());
+        let said = said.filter(move |_| in_user_messages);
         let pages = self
             .pages
             .iter()
             .filter_map(|p| p.content.as_ref().ok())
             .map(|content| content.text.as_str());
-        GroundingSources::new(results.chain(pages))
+        GroundingSources::new(results.chain(pages).chain(said))
     }
 
-    fn check_grounded(&self, kinds: &[FactKind]) -> ClauseResult {
-        let ground = self.build_ground();
+    fn check_grounded(&self, kinds: &[FactKind], in_user_messages: bool) -> ClauseResult {
+        let ground = self.build_ground(in_user_messages);
         let (mut held, mut missing, mut quotes) = (0, Vec::new(), Vec::new());
         for part in &self.parts {
             for found in find_facts(&part.text, kinds) {
@@ -483,7 +488,11 @@ impl ClauseCheckCx<'_> {
             ),
             (n, 0) => checked_result(
                 true,
-                format!("all {n} found in tool results or fetched pages"),
+                if in_user_messages {
+                    format!("all {n} found in tool results, fetched pages or messages of the user")
+                } else {
+                    format!("all {n} found in tool results or fetched pages")
+                },
                 Vec::new(),
             ),
             (_, m) => {
@@ -492,8 +501,13 @@ impl ClauseCheckCx<'_> {
                 // Five examples show the problem; more would only lengthen the verdict.
                 missing.truncate(5);
                 quotes.truncate(5);
+                let sources = if in_user_messages {
+                    "tool result, fetched page or message of the user"
+                } else {
+                    "tool result or fetched page"
+                };
                 let why = format!(
-                    "{m} of {} not found in any tool result or fetched page: {}{more}",
+                    "{m} of {} not found in any {sources}: {}{more}",
                     held + m,
                     missing.join(", ")
                 );
@@ -503,7 +517,7 @@ impl ClauseCheckCx<'_> {
     }
 
     fn check_quotes_source(&self) -> ClauseResult {
-        let ground = self.build_ground();
+        let ground = self.build_ground(false);
         for part in &self.parts {
             for found in find_facts(&part.text, &[FactKind::Quote]) {
                 let text = &part.text[found.range.clone()];

@@ -53,22 +53,33 @@ pattern!(
 );
 
 const SOURCE: &str = r"(?:(?:(?:a|an|the|any|some|its|at\s+least\s+one|one\s+of\s+the)\s+)?(?:tools?|search|function)['’]?s?\s+(?:results?|outputs?|answers?|responses?)|(?:the\s+|a\s+)?(?:results?\s+of\s+(?:a|the|its)\s+tools?)|(?:the|a|any)\s+(?:fetched\s+)?(?:pages?|sources?|results?)|what\s+(?:the|its)\s+tools\s+returned)(?:\s+or\s+(?:in\s+|on\s+)?(?:a|the)\s+(?:fetched\s+)?pages?)?";
+/// What the user wrote, as a further source.
+const USER_SAID: &str = r"(?:(?:(?:an?|the|any|some|their)\s+)?(?:earlier\s+)?(?:user|customer|client|caller|person)(?:['’]s)?\s+(?:messages?|questions?|words)|(?:an?|the|any|some)\s+(?:earlier\s+)?messages?\s+(?:of|from)\s+(?:a|the)\s+(?:user|customer|client|caller|person)|what\s+the\s+(?:user|customer|client|caller|person)\s+(?:says|said|writes|wrote|asks|asked))";
 const KIND: &str = r"(?:(?:every|each|all|any|the)\s+)?(?:numbers?|figures?|version(?:\s+number)?s?|dates?|amounts?|prices?|sums?|percentages?|urls?|links?|quot(?:es?|ations?)|quoted\s+(?:phrases?|passages?|texts?|words?|sentences?))";
 const ADDRESS: &str = r"<?(https?://[^\s<>]+|(?:[a-z0-9-]+\.)+[a-z]{2,}(?:/[^\s<>]*)?)>?";
 const OF_ANSWER: &str = r"(?:\s+(?:in|of)\s+(?:(?:the|its|this)\s+)?(?:(?:final|last)\s+)?(?:answer|output|response|reply|message|text|it)|\s+(?:the\s+(?:answer|output|response|reply|agent)|it)\s+(?:gives?|names?|mentions?|states?|contains?))?";
 
 pub(super) static GROUNDED: LazyLock<Regex> = LazyLock::new(|| {
     let kinds = format!(r"({KIND}(?:(?:,\s*(?:and\s+|or\s+)?|\s+and\s+|\s+or\s+){KIND})*)");
+    let or_user_said = format!("(?:{})?", or_user_said());
     Regex::new(&format!(
         r"(?ix)^(?:
-            (?:every|each|all|any)\s+(?:of\s+the\s+)?{kinds}{OF_ANSWER}\s+(?:must\s+|should\s+)?(?:also\s+)?(?:occurs?|appears?|stands?|comes?|is|are|be|can\s+be)(?:\s+(?:found|supported|backed|present|stated|taken))?\s+(?:in|from|by|on)\s+{SOURCE}
-          | (?:is|are|be|stays?)\s+(?:fully\s+|well\s+|entirely\s+)?(?:grounded|supported|backed)(?:\s+(?:in|by|on)\s+{SOURCE})?
-          | grounded(?:\s+in\s+{SOURCE})?
+            (?:every|each|all|any)\s+(?:of\s+the\s+)?{kinds}{OF_ANSWER}\s+(?:must\s+|should\s+)?(?:also\s+)?(?:occurs?|appears?|stands?|comes?|is|are|be|can\s+be)(?:\s+(?:found|supported|backed|present|stated|taken))?\s+(?:in|from|by|on)\s+{SOURCE}{or_user_said}
+          | (?:is|are|be|stays?)\s+(?:fully\s+|well\s+|entirely\s+)?(?:grounded|supported|backed)(?:\s+(?:in|by|on)\s+{SOURCE}{or_user_said})?
+          | grounded(?:\s+in\s+{SOURCE}{or_user_said})?
         )$",
-        kinds = kinds.replace(' ', r"\ ")
+        kinds = kinds.replace(' ', r"\ "),
     ))
     .expect("a valid pattern")
 });
+/// The end of a grounding clause that also accepts what the user wrote.
+pub(super) static OR_USER_SAID: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(&format!("(?i){}$", or_user_said())).expect("a valid pattern"));
+
+fn or_user_said() -> String {
+    format!(r"\s+or\s+(?:(?:in|from|by|on)\s+)?{USER_SAID}")
+}
+
 pub(super) static INVENTED: LazyLock<Regex> = LazyLock::new(|| {
     let kinds = format!(r"({KIND}(?:(?:,\s*(?:and\s+|or\s+)?|\s+and\s+|\s+or\s+){KIND})*)");
     Regex::new(&format!(

@@ -8,8 +8,8 @@ use super::clause_objects::{
 };
 use super::clause_patterns::{
     ALL_SAID, ASK_QUESTION, ASKS, BULLET, CALLS, CITES, EDGE, EMPTY, GROUNDED, HAS, INVENTED, JSON,
-    LEAD, LEVEL, LIMIT, LINKS, MODAL, NEGATION, NEWEST, NEXT, NO, PASSIVE, QUOTES, QUOTES_SOURCE,
-    SAYS, SORRY, TAIL, mask_quoted,
+    LEAD, LEVEL, LIMIT, LINKS, MODAL, NEGATION, NEWEST, NEXT, NO, OR_USER_SAID, PASSIVE, QUOTES,
+    QUOTES_SOURCE, SAYS, SORRY, TAIL, mask_quoted,
 };
 use crate::handlers::grounding::FactKind;
 use crate::handlers::grounding::split_sentences;
@@ -141,10 +141,12 @@ fn parse_check(text: &str, negated: &mut bool) -> Result<ClauseCheck, String> {
     let text = text.as_ref();
     // From here the order matters: specific patterns come before those that also match their text.
     if let Some(c) = GROUNDED.captures(text) {
-        return Ok(ClauseCheck::Grounded(c.get(1).map_or_else(
-            || FactKind::ALL.to_vec(),
-            |k| parse_fact_kinds(k.as_str()),
-        )));
+        return Ok(ClauseCheck::Grounded {
+            kinds: c
+                .get(1)
+                .map_or_else(|| FactKind::ALL.to_vec(), |k| parse_fact_kinds(k.as_str())),
+            in_user_messages: OR_USER_SAID.is_match(text),
+        });
     }
     if let Some(c) = INVENTED.captures(text) {
         // `no invented numbers`, `does not invent numbers`: grounding, and not its contrary.
@@ -153,7 +155,10 @@ fn parse_check(text: &str, negated: &mut bool) -> Result<ClauseCheck, String> {
             return Err("it would ask for something invented".to_owned());
         }
         *negated = false;
-        return Ok(ClauseCheck::Grounded(parse_fact_kinds(&c[3])));
+        return Ok(ClauseCheck::Grounded {
+            kinds: parse_fact_kinds(&c[3]),
+            in_user_messages: false,
+        });
     }
     if let Some(c) = NEWEST.captures(text) {
         return parse_newest(&c);

@@ -28,7 +28,7 @@
 //! | `apologises` | sorry, apology, regret … |
 //! | `begins with "X"`, `ends with "X"`, `ends with a question`, `is JSON`, `is empty` | it does, it is |
 //! | `calls the tool X` | the transcript has such a call |
-//! | `every number, date and amount in the answer occurs in a tool result`, `is grounded`, `is supported by tool results`, `no invented numbers` | each occurs in a tool result or fetched page, in any spelling (`1,200` is `1200`, `Oct 6` is `2026-10-06`, `2.9` is found in `2.9.3`). The answer's own list numbers don't count |
+//! | `every number, date and amount in the answer occurs in a tool result`, `is grounded`, `is supported by tool results`, `no invented numbers` | each occurs in a tool result or fetched page, in any spelling (`1,200` is `1200`, `Oct 6` is `2026-10-06`, `2.9` is found in `2.9.3`). The answer's own list numbers don't count. `… in a tool result or a message of the user` also accepts what the user wrote |
 
 mod clause;
 mod clause_check;

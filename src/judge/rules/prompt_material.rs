@@ -25,6 +25,8 @@ pub(super) struct PromptPart {
 pub(super) enum PromptPartKind {
     /// A text of the agent.
     AgentText,
+    /// A text of the user.
+    UserText,
     /// A text of someone else.
     OtherText,
     /// A tool call of the agent, by the tool's name.
@@ -114,6 +116,13 @@ impl PromptMaterial {
             .collect()
     }
 
+    /// Iterates over the texts of the user.
+    pub(super) fn user_parts(&self) -> impl Iterator<Item = &PromptPart> {
+        self.parts
+            .iter()
+            .filter(|p| p.kind == PromptPartKind::UserText)
+    }
+
     /// Iterates over the tool results of the agent.
     pub(super) fn tool_result_parts(&self) -> impl Iterator<Item = &PromptPart> {
         self.parts
@@ -162,6 +171,7 @@ fn parse_label(label: &str) -> Option<PromptPart> {
         match role {
             "assistant" => PromptPartKind::AgentText,
             "tool" => PromptPartKind::ToolResult,
+            "user" => PromptPartKind::UserText,
             _ => PromptPartKind::OtherText,
         }
     };

@@ -231,6 +231,27 @@ async fn grounding_clause_searches_only_tool_results() {
             "It was 2.9.3",
             Outcome::Pass,
         ),
+        // The user named the order HB-2041, and no tool did.
+        (
+            "Every number, date and amount in the answer occurs in a tool result.",
+            "Order HB-2041 of 6 October is shipped.",
+            Outcome::Fail,
+        ),
+        (
+            "Every number, date and amount in the answer occurs in a tool result or a message of the user.",
+            "Order HB-2041 of 6 October is shipped.",
+            Outcome::Pass,
+        ),
+        (
+            "Every number in the answer is found in tool results or in what the user said",
+            "Order HB-2042 is shipped.",
+            Outcome::Fail,
+        ),
+        (
+            "The answer is grounded in the tool results or the user's messages",
+            "HB-2041 costs 1,249.90",
+            Outcome::Pass,
+        ),
         (
             "The answer quotes a tool result",
             "It says “late rows wait”.",
@@ -239,6 +260,7 @@ async fn grounding_clause_searches_only_tool_results() {
     ] {
         let mut fixture = fixture(criteria, output);
         let mut transcript = (*fixture.request.transcript).clone();
+        transcript.messages[0].parts = vec![TranscriptPart::Text("Where is HB-2041?".into())];
         transcript.messages.insert(1, result("{\"order\": \"NW-20931\", \"date\": \"2026-10-06\", \"total\": 1249.90, \"note\": \"Late rows wait, v2.9.3\"}"));
         fixture.request.end = 3;
         fixture.request.transcript = Arc::new(transcript);

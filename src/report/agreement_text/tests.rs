@@ -59,19 +59,19 @@ fn few_labels_of_a_class_put_the_interval_first_and_very_few_show_no_number() {
         true,
     );
     let lines = describe_measured(&found);
-    assert!(lines[0].starts_with("TPR        1.00  "), "{lines:#?}");
+    assert!(lines[1].starts_with("TPR        1.00  "), "{lines:#?}");
     // Ten label fails: the interval comes first.
     assert!(
-        lines[1].contains("  (0.60)   6 of 10 label fails failed"),
+        lines[2].contains("  (0.60)   6 of 10 label fails failed"),
         "{lines:#?}"
     );
     let found = figures(&[(true, Some(true), 30), (false, Some(false), 4)], true);
     let lines = describe_measured(&found);
     assert!(
-        lines[1].contains("too few labels for a number: 16 more needed   4 of 4"),
+        lines[2].contains("no number under 5 labels; 16 more needed to decide   4 of 4"),
         "{lines:#?}"
     );
-    assert!(!lines[1].contains(" 1.00 "), "{lines:#?}");
+    assert!(!lines[2].contains(" 1.00 "), "{lines:#?}");
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn figure_without_labels_of_its_class_is_undefined_and_not_zero() {
     let found = figures(&[(true, Some(true), 30)], true);
     let lines = describe_measured(&found);
     assert!(
-        lines[1].contains("undefined: no label is a fail"),
+        lines[2].contains("undefined: no label is a fail"),
         "{lines:#?}"
     );
     assert!(describe_details(&found)[0].contains("undefined ("));
@@ -184,8 +184,12 @@ fn completely_labelled_decisions_have_a_row_for_further_transcripts() {
         (false, Some(false), 24),
     ];
     let lines = describe_measured(&figures(&all, true));
+    assert_eq!(
+        lines[0],
+        "of these 50 decisions; all have a label, so the figures are exact for them:"
+    );
     assert!(
-        lines[1].starts_with("TNR        0.96  0.96–0.96"),
+        lines[2].starts_with("TNR        0.96  0.96–0.96"),
         "{lines:#?}"
     );
     let further = lines.iter().find(|line| line.starts_with("further"));

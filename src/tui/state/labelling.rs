@@ -68,6 +68,17 @@ pub(crate) struct ActiveQueue {
     entries: Vec<(RowId, Option<LabelValue>)>,
     /// The decisions that the user answered since, also with the same answer.
     handled: HashSet<RowId>,
+    /// True after the user opened the figures at the end of the queue.
+    pub(crate) is_answered: bool,
+}
+
+/// The next step after the last decision of a queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum QueueEndStep {
+    /// The verdicts are hidden, and the figures would reveal them.
+    ShowVerdicts,
+    /// The figures answer the question.
+    ShowAgreement,
 }
 
 impl ActiveQueue {
@@ -84,6 +95,7 @@ impl ActiveQueue {
             by,
             entries: rows.into_iter().map(|row| (row, label(row))).collect(),
             handled: HashSet::new(),
+            is_answered: false,
         }
     }
 
@@ -171,6 +183,20 @@ impl App {
         let is_open = |row: &RowId| queue.open_rows(cells).any(|open| open == *row);
         let unwritten = unwritten.iter().filter(|row| !is_open(row)).count();
         Some((queue.len().saturating_sub(open + unwritten), queue.len()))
+    }
+
+    /// Returns the next step after a queue ended, until the user opens the figures or chooses another queue.
+    pub(crate) fn queue_end_step(&self) -> Option<QueueEndStep> {
+        let queue = self.labelling.queue.as_ref()?;
+        if queue.is_answered || self.replay.is_some() {
+            return None;
+        }
+        let (done, all) = self.queue_progress()?;
+        (done == all).then_some(if self.live_session.cells.blind {
+            QueueEndStep::ShowVerdicts
+        } else {
+            QueueEndStep::ShowAgreement
+        })
     }
 
     /// Returns the purpose of the labels, the name of the queue, and its progress: `measure random 12 of 40`. `None`

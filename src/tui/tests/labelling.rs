@@ -14,7 +14,7 @@ const RUBRIC: &str =
     "id: r\nevals:\n  - { id: names, type: contains, params: { patterns: ['2.69'] } }\n";
 
 /// Returns a judged workspace of 12 transcripts: the first six pass. `labels` is the labels file.
-fn labelled(width: u16, height: u16, labels: &str) -> TestWorkbench {
+pub(super) fn labelled(width: u16, height: u16, labels: &str) -> TestWorkbench {
     judged(width, height, labels, "R")
 }
 
@@ -45,30 +45,30 @@ fn judged(width: u16, height: u16, labels: &str, keys: &str) -> TestWorkbench {
     app
 }
 
-fn file(app: &TestWorkbench, name: &str) -> Vec<Value> {
+pub(super) fn file(app: &TestWorkbench, name: &str) -> Vec<Value> {
     let text = std::fs::read_to_string(app.root.join(name)).unwrap_or_default();
     let lines = text.lines().map(serde_json::from_str);
     lines.map(|line| line.expect("JSON")).collect()
 }
 
 /// Continues until the watcher has read dicta's own write.
-fn read_back(app: &mut TestWorkbench) {
+pub(super) fn read_back(app: &mut TestWorkbench) {
     app.settle_for(|model| model.label_edits.pending.is_empty());
 }
 
 /// Returns the id of the selected transcript.
-fn selected(app: &TestWorkbench) -> String {
+pub(super) fn selected(app: &TestWorkbench) -> String {
     let cells = &app.event_loop.app.live_session.cells;
     let row = cells.selected_row().expect("a row");
     cells.decision_name(row).expect("a name").transcript
 }
 
-fn first_line(app: &TestWorkbench) -> String {
+pub(super) fn first_line(app: &TestWorkbench) -> String {
     app.screen().lines().next().unwrap_or_default().to_owned()
 }
 
 /// Begins the queue with this title.
-fn begin(app: &mut TestWorkbench, title: &str) {
+pub(super) fn begin(app: &mut TestWorkbench, title: &str) {
     app.keys("Q").settle();
     let options = app
         .event_loop
@@ -87,7 +87,7 @@ fn begin(app: &mut TestWorkbench, title: &str) {
 }
 
 /// Selects the row of the eval.
-fn select_eval(app: &mut TestWorkbench) {
+pub(super) fn select_eval(app: &mut TestWorkbench) {
     app.keys("1 g").settle();
     assert!(
         app.screen().contains("against your labels"),
@@ -96,7 +96,7 @@ fn select_eval(app: &mut TestWorkbench) {
     );
 }
 
-fn line(transcript: &str, by: &str, passed: bool) -> String {
+pub(super) fn line(transcript: &str, by: &str, passed: bool) -> String {
     let label = json!({"transcript": transcript, "rubric": "r", "eval": "names", "passed": passed, "by": by});
     label.to_string() + "\n"
 }
@@ -146,7 +146,12 @@ fn drawn_queue_shows_purpose_and_progress_and_its_labels_store_their_probability
     let mut app = labelled(120, 40, "");
     select_eval(&mut app);
     app.keys("Q h");
-    assert!(app.screen().contains(" 10 decisions;"), "{}", app.screen());
+    assert!(
+        app.screen().contains(" at most 10 decisions;")
+            && app.screen().contains("from all 12 decisions"),
+        "{}",
+        app.screen()
+    );
     app.keys("esc");
     app.keys("Q").settle();
     app.keys("h enter").settle();

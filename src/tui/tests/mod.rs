@@ -24,6 +24,7 @@ mod panels;
 mod pauses;
 mod picture;
 mod progress;
+mod queue_end;
 mod replay;
 mod review;
 mod review_answers;

@@ -41,6 +41,10 @@ pub(super) fn open_agreement(app: &mut App) -> Vec<Effect> {
     let Some(eval) = app.selected_eval().or_else(|| first_judged_eval(app)) else {
         return push_info(app, "no eval yet: R judges the cells");
     };
+    let is_end = app.queue_end_step().is_some();
+    if let Some(queue) = app.labelling.queue.as_mut().filter(|_| is_end) {
+        queue.is_answered = true;
+    }
     app.overlays.push(Overlay::Agreement {
         eval,
         scroll: ScrollState::top(),

@@ -116,7 +116,15 @@ fn list_options(app: &App, eval: u32) -> Vec<QueueOption> {
         push(QueueChoice::Resume(draw.clone()), name, note);
     }
     let eligible = items.eligible(draws).iter().filter(|one| **one).count();
-    let from = format!("from {}", pluralize(eligible as u64, "decision"));
+    let all = items.items.len();
+    let from = if eligible == all {
+        format!("from all {}", pluralize(all as u64, "decision"))
+    } else {
+        format!(
+            "from {eligible} of {all}; {} measure already",
+            all - eligible
+        )
+    };
     push(QueueChoice::Draw(None), "random".to_owned(), from.clone());
     let stratified = |by: &StratumProperty| format!("stratified by {}", by.name());
     let by = StratumProperty::Verdict;
@@ -327,7 +335,7 @@ fn go_to(app: &mut App, row: RowId) {
 
 /// Goes to the next decision of the queue after a label. Returns a text about the queue for the notice; `None` if the
 /// selection stays.
-pub(super) fn advance(app: &mut App, from: RowId) -> Option<&'static str> {
+pub(super) fn advance(app: &mut App, from: RowId) -> Option<String> {
     let queue = app.labelling.queue.as_mut()?;
     if !queue.contains(from) {
         return None;
@@ -341,12 +349,21 @@ pub(super) fn advance(app: &mut App, from: RowId) -> Option<&'static str> {
     match next {
         Some(row) => {
             go_to(app, row);
-            Some("")
+            Some(String::new())
         }
-        None if app.live_session.cells.blind => {
-            Some("; the queue is done (B shows the verdicts, then I the agreement)")
+        None => {
+            let end = describe_queue_end(app.live_session.cells.blind);
+            Some(format!("; {end}"))
         }
-        None => Some("; the queue is done (I shows the agreement)"),
+    }
+}
+
+/// Returns the text about a finished queue, with the keys to the answer.
+const fn describe_queue_end(blind: bool) -> &'static str {
+    if blind {
+        "the queue is done: B shows the verdicts, then I the agreement"
+    } else {
+        "the queue is done: I shows the agreement"
     }
 }
 
@@ -359,10 +376,9 @@ pub(super) fn select_next(app: &mut App) -> Vec<Effect> {
         let from = cells.selected_row();
         let Some(row) = queue.next_open(from, cells) else {
             let is_open = from.is_some_and(|row| queue.next_open(None, cells) == Some(row));
-            let notice = if is_open {
-                "this is the last open decision of the queue"
-            } else {
-                "the queue is done: Q chooses another one"
+            let notice = match describe_queue_end(cells.blind) {
+                _ if is_open => "this is the last open decision of the queue".to_owned(),
+                end => format!("{end}; Q chooses another queue"),
             };
             return push_info(app, notice);
         };

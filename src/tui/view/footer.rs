@@ -8,6 +8,7 @@ use crate::theme::Role;
 use crate::tui::click_target::ClickTarget;
 use crate::tui::command::{self, COMMANDS, CommandScope, CommandSpec, UiCommand};
 use crate::tui::state::edit_report;
+use crate::tui::state::labelling::QueueEndStep;
 use crate::tui::state::notices::NoticeLevel;
 use crate::tui::state::pane::{Pane, ScreenLayout};
 use crate::tui::state::pauses::EditTarget;
@@ -61,7 +62,12 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, layout: &ScreenLayout, app: &App) {
         }
         return;
     }
-    let area = draw_save_summary(canvas, area, app);
+    let (area, is_queue_end) = draw_queue_end(canvas, area, app);
+    let area = if is_queue_end {
+        area
+    } else {
+        draw_save_summary(canvas, area, app)
+    };
     // If the tour has no row of its own, it is in the footer.
     let area = if layout.tour.is_empty() {
         draw_tour(canvas, area, app)
@@ -218,6 +224,45 @@ fn draw_typing(canvas: &mut Canvas<'_>, area: Rect, app: &App, typing: &FooterIn
     if let FooterInput::Filter { completion, .. } = typing {
         completion::draw(canvas, area, used, completion);
     }
+}
+
+/// Draws the way to the figures after the last decision of a queue: it stays until the user takes it. Returns the
+/// remaining area, and true if it drew.
+fn draw_queue_end(canvas: &mut Canvas<'_>, area: Rect, app: &App) -> (Rect, bool) {
+    let Some(step) = app.queue_end_step() else {
+        return (area, false);
+    };
+    let (command, text) = match step {
+        QueueEndStep::ShowVerdicts => (UiCommand::Blind, " shows the verdicts, then "),
+        QueueEndStep::ShowAgreement => (UiCommand::Agreement, " shows the agreement "),
+    };
+    let key = |command| {
+        let keys = command::find_spec(command).and_then(|spec| spec.keys.first());
+        keys.copied().unwrap_or_default()
+    };
+    if !is_usable(command, app) {
+        return (area, false);
+    }
+    let mut row = StyledRow::new(" the queue is done: ", Role::Accent)
+        .with(key(command), Role::Key)
+        .with(text, Role::Text);
+    if step == QueueEndStep::ShowVerdicts {
+        row = row
+            .with(key(UiCommand::Agreement), Role::Key)
+            .with(" the agreement ", Role::Text);
+    }
+    let used = styled_row::draw_row(canvas, area, &row, None);
+    let place = Rect {
+        width: used,
+        ..area
+    };
+    canvas.add_hit(place, ClickTarget::Command(command));
+    let rest = Rect {
+        x: area.x + used,
+        width: area.width - used,
+        ..area
+    };
+    (rest, true)
 }
 
 /// Draws the result of the last save at the right. Returns the remaining area.

@@ -24,10 +24,13 @@ pub(super) fn draw_queues(
     let keys = "j, k  h, l number  enter begins  esc closes";
     let width = usize::from(canvas.buffer.area.width.saturating_sub(4)).min(76);
     let inside = draw_frame(canvas, width, options.len() + 2, &title, keys);
-    let head = StyledRow::new(format!(" {size}"), Role::Key).with(
-        " decisions; measure: drawn by chance, debug: chosen by a rule",
-        Role::Muted,
-    );
+    // The options state how many decisions there are; this is how many of them the queue takes.
+    let head = StyledRow::new(" at most ", Role::Muted)
+        .with(size.to_string(), Role::Key)
+        .with(
+            " decisions; measure: drawn by chance, debug: chosen by a rule",
+            Role::Muted,
+        );
     styled_row::draw_row(canvas, nth_row(inside, 0), &head, None);
     // Scroll so far that the selected queue is visible.
     let room = usize::from(inside.height.saturating_sub(2)).max(1);

@@ -1,0 +1,126 @@
+//! The end of a label queue, and the way from it to the answer.
+
+use super::labelling::{begin, labelled, read_back, select_eval, selected};
+use crate::model::Millis;
+use crate::tui::testing::TestWorkbench;
+
+const BLIND_END: &str = "the queue is done: B shows the verdicts, then I the agreement";
+const OPEN_END: &str = "the queue is done: I shows the agreement";
+
+fn last_row(app: &TestWorkbench) -> String {
+    app.screen().lines().last().unwrap_or_default().to_owned()
+}
+
+/// Labels all decisions of the queue, and waits until no notice is shown.
+fn label_all(app: &mut TestWorkbench, count: usize) {
+    for _ in 0..count {
+        let key = if selected(app).as_str() < "t05" {
+            "p"
+        } else {
+            "f"
+        };
+        app.keys(key);
+    }
+    read_back(app);
+    app.pass(Millis(60_000));
+}
+
+#[test]
+fn end_of_a_blind_queue_shows_the_keys_to_the_answer_until_the_user_presses_them() {
+    let mut app = labelled(80, 24, "");
+    select_eval(&mut app);
+    app.keys("B").settle();
+    begin(&mut app, "random");
+    app.pass(Millis(60_000));
+    assert!(
+        !last_row(&app).contains("the queue is done"),
+        "{}",
+        app.screen()
+    );
+    label_all(&mut app, 12);
+    assert!(last_row(&app).contains(BLIND_END), "{}", app.screen());
+    // Moving through the cells is not the answer.
+    app.keys("1 g j").settle();
+    app.pass(Millis(60_000));
+    assert!(last_row(&app).contains(BLIND_END), "{}", app.screen());
+    app.keys("B").settle();
+    app.pass(Millis(60_000));
+    assert!(last_row(&app).contains(OPEN_END), "{}", app.screen());
+    app.keys("I").settle();
+    app.keys("esc").settle();
+    app.pass(Millis(60_000));
+    assert!(
+        !last_row(&app).contains("the queue is done"),
+        "{}",
+        app.screen()
+    );
+}
+
+#[test]
+fn undone_label_and_another_queue_take_the_end_of_the_queue_back() {
+    let mut app = labelled(80, 24, "");
+    select_eval(&mut app);
+    begin(&mut app, "random");
+    label_all(&mut app, 12);
+    assert!(last_row(&app).contains(OPEN_END), "{}", app.screen());
+    app.keys("s").settle();
+    let notice = super::last_notice(&app);
+    assert!(
+        notice.contains(OPEN_END) && notice.contains("Q chooses another queue"),
+        "{notice}"
+    );
+    app.keys("U");
+    read_back(&mut app);
+    app.pass(Millis(60_000));
+    assert!(
+        !last_row(&app).contains("the queue is done"),
+        "{}",
+        app.screen()
+    );
+    label_all(&mut app, 1);
+    assert!(last_row(&app).contains(OPEN_END), "{}", app.screen());
+    begin(&mut app, "by hand");
+    app.pass(Millis(60_000));
+    assert!(
+        !last_row(&app).contains("the queue is done"),
+        "{}",
+        app.screen()
+    );
+}
+
+#[test]
+fn list_of_queues_says_what_each_number_counts() {
+    let mut app = labelled(80, 24, "");
+    select_eval(&mut app);
+    app.keys("Q").settle();
+    let screen = app.screen();
+    assert!(
+        screen.contains("at most 20 decisions;") && screen.contains("from all 12 decisions"),
+        "{screen}"
+    );
+    app.keys("h j enter").settle();
+    app.keys("p p p");
+    read_back(&mut app);
+    app.keys("Q").settle();
+    let screen = app.screen();
+    assert!(
+        screen.contains("from 9 of 12; 3 measure already"),
+        "{screen}"
+    );
+}
+
+#[test]
+fn agreement_names_what_its_limits_are_about() {
+    let mut app = labelled(120, 60, "");
+    select_eval(&mut app);
+    begin(&mut app, "random");
+    label_all(&mut app, 12);
+    app.keys("I").settle();
+    let screen = app.screen();
+    for text in [
+        "of these 12 decisions; all have a label, so the figures are exact for them:",
+        "95 % limits for further transcripts like these; the answer and gates use them",
+    ] {
+        assert!(screen.contains(text), "{text} in\n{screen}");
+    }
+}
