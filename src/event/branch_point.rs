@@ -5,7 +5,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::RunHeader;
+use super::{ParentCause, RunHeader};
+use crate::model::{CellIx, RunId};
 
 /// The point from which a branch continues, and the part that it changes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -71,6 +72,13 @@ impl BranchPoint {
 }
 
 impl RunHeader {
+    /// Returns the cell that the run continues; `None` if it is not a branch.
+    pub fn forked_cell(&self) -> Option<(RunId, CellIx)> {
+        let parent = self.parent.as_ref();
+        let fork = parent.filter(|parent| parent.cause == ParentCause::Fork)?;
+        Some((fork.run.clone(), fork.cell?))
+    }
+
     /// Returns the point from which the run continues a recorded judge trace; `None` if it is not a branch.
     pub fn branch_point(&self) -> Option<BranchPoint> {
         let recorded = self.plan.get(BranchPoint::PLAN_KEY)?;

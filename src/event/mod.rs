@@ -146,6 +146,9 @@ pub enum EventKind {
         cell: CellIx,
         /// The gate.
         at: GatePoint,
+        /// The text for the judge that a person sees there: a tool response, or the error of a rejected call.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pending: Option<Box<PendingResponse>>,
     },
     /// A paused judge trace continues.
     Resumed {
@@ -346,6 +349,17 @@ pub enum GatePoint {
     Verdict,
     /// At the end of the trace.
     Ended,
+}
+
+/// A text for the judge that waits for a person's decision.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PendingResponse {
+    /// The turn of the call.
+    pub turn: TurnIx,
+    /// The call of the turn.
+    pub call: CallIx,
+    /// The response.
+    pub response: RecordedToolResponse,
 }
 
 /// The release of a paused judge trace.

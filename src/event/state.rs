@@ -9,8 +9,8 @@ use indexmap::IndexMap;
 use super::stats::RunStats;
 use super::{
     BudgetStop, CellKey, DeltaPart, DroppedSetting, EventKind, GatePoint, GateRelease,
-    HttpExchange, RecordedRequest, RecordedToolResponse, RunEvent, RunHeader, RunTotals,
-    StoredText, ThrottleReason, ToolFact, ToolResponseSource, TurnFact,
+    HttpExchange, PendingResponse, RecordedRequest, RecordedToolResponse, RunEvent, RunHeader,
+    RunTotals, StoredText, ThrottleReason, ToolFact, ToolResponseSource, TurnFact,
 };
 use crate::model::LabelQuery;
 use crate::model::{
@@ -241,6 +241,8 @@ pub struct CallState {
     pub started: bool,
     /// The requests of a fetch.
     pub hops: Vec<Hop>,
+    /// The response for the judge that waits for a person's decision.
+    pub pending: Option<RecordedToolResponse>,
     /// The tool response, once there is one.
     pub finished: Option<FinishedCall>,
     /// `true` if no recorded tool response exists for this call and the run uses recorded ones.
@@ -323,8 +325,13 @@ impl RunState {
                 // This follows the fact itself, because it needs the call's name.
                 self.mark_missed(*cell, *turn, *call, fact);
             }
-            EventKind::Paused { cell, at } => {
-                self.update_cell(*cell, |c| c.phase = CellPhase::Paused(*at));
+            EventKind::Paused { cell, at, pending } => {
+                self.update_cell(*cell, |c| {
+                    c.phase = CellPhase::Paused(*at);
+                    if let Some(pending) = pending {
+                        c.apply_pending(pending);
+                    }
+                });
             }
             EventKind::Resumed { cell, how } => self.update_cell(*cell, |c| c.apply_resumed(how)),
             EventKind::BudgetReached { .. } => {
@@ -572,6 +579,15 @@ impl CellState {
         self.phase = phase;
     }
 
+    fn apply_pending(&mut self, pending: &PendingResponse) {
+        // Without the turn, as in a state of finished cells, the text belongs to nothing that is kept.
+        let turn = self.judge_trace.get_mut(usize::from(pending.turn.0));
+        let call = turn.and_then(|turn| turn.calls.get_mut(usize::from(pending.call.0)));
+        if let Some(call) = call {
+            call.pending = Some(pending.response.clone());
+        }
+    }
+
     fn apply_tool_fact(&mut self, turn: TurnIx, call: CallIx, fact: &ToolFact, at: Millis) {
         let Some(turn) = self.turn_mut(turn) else {
             return;
@@ -609,6 +625,12 @@ impl AttemptState {
 }
 
 impl CallState {
+    /// Returns the response that the judge got, or gets after a person's decision.
+    pub fn shown_response(&self) -> Option<&RecordedToolResponse> {
+        let got = self.finished.as_ref().map(|finished| &finished.response);
+        got.or(self.pending.as_ref())
+    }
+
     /// Reports whether a person changed the arguments.
     pub fn is_edited_by_hand(&self) -> bool {
         self.changes.iter().any(ArgumentChange::is_by_hand)
@@ -631,6 +653,7 @@ impl CallState {
                 self.coerced.clone_from(coerced);
             }
             ToolFact::Rejected { rule, text } => {
+                self.pending = None;
                 self.rejected = Some(CallRejection {
                     rule: rule.clone(),
                     text: text.clone(),
@@ -647,6 +670,7 @@ impl CallState {
                 elapsed,
                 retried,
             } => {
+                self.pending = None;
                 self.finished = Some(FinishedCall {
                     response: answer.clone(),
                     source: source.clone(),

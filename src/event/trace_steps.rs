@@ -277,7 +277,7 @@ impl TurnSteps<'_> {
                 let at = Some(started + finished.elapsed);
                 self.push(part, at, Some(finished.elapsed), None, progress);
             }
-            (None, None) if call.started => {
+            (None, None) if call.started || call.pending.is_some() => {
                 let progress = self.active_or_done(false);
                 self.push(part, call.started_at, None, None, progress);
             }
@@ -418,7 +418,7 @@ fn has_same_content(left: (&CellState, StepId), right: (&CellState, StepId)) -> 
             let response = |(cell, id)| {
                 let call = find_call(cell, id)?;
                 let rejected = call.rejected.as_ref().map(|rejection| &rejection.text);
-                let done = call.finished.as_ref().map(|done| &done.response.text);
+                let done = call.shown_response().map(|response| &response.text);
                 Some((rejected.cloned(), done.cloned()))
             };
             response(left) == response(right)

@@ -258,7 +258,10 @@ impl ToolCallRunner<'_> {
 
     async fn reject_call(&self, ix: CallIx, rejection: Rejection) -> ToolCallEnd {
         // A person may replace the error text that the model receives.
-        let (text, cell) = match self.gate.pass(GateStop::Rejected(&rejection)).await {
+        let stop = GateStop::Rejected(&rejection);
+        let pending = error_response(&rejection.text);
+        let at = (self.cx.turn, ix);
+        let (text, cell) = match self.gate.pass_response(stop, at, &pending).await {
             GateAction::AnswerCall(answer)
             | GateAction::ContinueWith(GateEdit::ToolResponse(answer)) => (answer.text, None),
             GateAction::EndCell(outcome) => (rejection.text, Some(person_ended_result(outcome))),
@@ -425,7 +428,8 @@ impl ToolCallRunner<'_> {
         } = called;
         let elapsed = self.cx.clock.now().since(began);
         let mut cell = None;
-        match self.gate.pass(GateStop::Answered(&answer)).await {
+        let (stop, at) = (GateStop::Answered(&answer), (self.cx.turn, ix));
+        match self.gate.pass_response(stop, at, &answer).await {
             GateAction::AnswerCall(edited)
             | GateAction::ContinueWith(GateEdit::ToolResponse(edited)) => {
                 answer = edited;

@@ -8,8 +8,8 @@ use futures_util::FutureExt as _;
 
 use super::deadline::CellDeadline;
 use super::gate::{Gate, GateAction, GateStop};
-use crate::event::{CallCx, EventKind, GateRelease};
-use crate::model::{CellIx, CellResult, Outcome};
+use crate::event::{CallCx, EventKind, GateRelease, PendingResponse};
+use crate::model::{CallIx, CellIx, CellResult, Outcome, ToolResponse, TurnIx};
 
 /// The gate of one cell.
 pub(super) struct TraceGate<'a> {
@@ -43,6 +43,25 @@ impl<'a> TraceGate<'a> {
 
     /// Passes one stop and returns what to do. The cell's time doesn't run while the gate waits.
     pub(super) async fn pass(&self, stop: GateStop<'_>) -> GateAction {
+        self.pass_with(stop, None).await
+    }
+
+    /// Passes a stop at which a person sees the text that the judge gets for a call. Records the text before the person sees
+    /// it, so that a killed process doesn't lose it.
+    pub(super) async fn pass_response(
+        &self,
+        stop: GateStop<'_>,
+        at: (TurnIx, CallIx),
+        response: &ToolResponse,
+    ) -> GateAction {
+        self.pass_with(stop, Some((at, response))).await
+    }
+
+    async fn pass_with(
+        &self,
+        stop: GateStop<'_>,
+        pending: Option<((TurnIx, CallIx), &ToolResponse)>,
+    ) -> GateAction {
         let cell = self.cell;
         let point = stop.kind();
         // Poll once first, to learn whether the gate waits at all.
@@ -54,10 +73,20 @@ impl<'a> TraceGate<'a> {
         } else {
             // Pause before recording, so that the time of a person never counts.
             let pause = self.deadline.pause();
-            self.cx
-                .out
-                .send(EventKind::Paused { cell, at: point })
-                .await;
+            let pending = match pending {
+                Some(((turn, call), response)) => Some(Box::new(PendingResponse {
+                    turn,
+                    call,
+                    response: self.cx.out.store_tool_response(response).await,
+                })),
+                None => None,
+            };
+            let paused = EventKind::Paused {
+                cell,
+                at: point,
+                pending,
+            };
+            self.cx.out.send(paused).await;
             let action = passing.await;
             drop(pause);
             (action, true)

@@ -1,4 +1,5 @@
-//! The recorded results that decide nothing: second opinions, branches, and judge traces that a person edited.
+//! The recorded results that decide nothing: second opinions, branches, judge traces that a person edited, and those that an
+//! interrupted run left without a result.
 //!
 //! Responsible for keeping them by decision, so that a screen shows them next to the verdict after a restart. Does not
 //! read logs: [`super::NewestVerdicts`] does.
@@ -6,8 +7,8 @@
 use std::collections::HashMap;
 
 use super::RecordedResult;
-use crate::event::BranchPoint;
-use crate::model::{CellName, RunId};
+use crate::event::{BranchPoint, GatePoint};
+use crate::model::{CellIx, CellName, RunId};
 
 /// A recorded result that decides nothing.
 #[derive(Debug, Clone, PartialEq)]
@@ -22,6 +23,15 @@ pub struct ExtraResult {
     pub by_human: bool,
     /// The trace that it continues, if it is a branch.
     pub branch: Option<RecordedBranch>,
+    /// The interruption, if the trace has no result; `result` then states that the cell was cancelled.
+    pub interruption: Option<Interruption>,
+}
+
+/// The interruption of a judge trace: its run stopped before the trace ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Interruption {
+    /// The gate at which the trace was paused, if it was.
+    pub paused_at: Option<GatePoint>,
 }
 
 /// The trace that a recorded branch continues.
@@ -29,6 +39,8 @@ pub struct ExtraResult {
 pub struct RecordedBranch {
     /// The run with the trace.
     pub parent: RunId,
+    /// The number of the cell in that run, if the header names it.
+    pub parent_cell: Option<CellIx>,
     /// The point from which the branch continues.
     pub point: BranchPoint,
 }
@@ -36,7 +48,7 @@ pub struct RecordedBranch {
 impl ExtraResult {
     /// Returns `true` for the unchanged verdict of a judge that the user asked in addition to the eval's own.
     pub fn is_second_opinion(&self) -> bool {
-        self.branch.is_none() && !self.by_human
+        self.branch.is_none() && !self.by_human && self.interruption.is_none()
     }
 
     fn is_same_cell(&self, other: &Self) -> bool {

@@ -2,6 +2,8 @@
 //!
 //! Responsible for finding them among the runs of a store. Does not read judge traces.
 
+use std::collections::HashSet;
+
 use super::{RecordedRun, RunStore};
 use crate::event::{BranchPoint, EventKind, EventTag, ParentCause};
 use crate::model::{CellIx, CellResult, RunId};
@@ -56,6 +58,46 @@ impl RunStore {
         } else {
             Vec::new()
         }
+    }
+}
+
+impl RunStore {
+    /// Returns the other runs of the families of `runs`, newest first: the runs that these continue, and all branches of both.
+    pub fn related_runs(&self, runs: &[RunId]) -> Vec<RecordedRun> {
+        let branches: Vec<Branch> = self.runs().into_iter().filter_map(read_branch).collect();
+        let mut known: HashSet<RunId> = runs.iter().cloned().collect();
+        let mut roots = Vec::new();
+        for run in runs {
+            let mut root = run;
+            // A changed recording could name itself as its parent.
+            for _ in 0..MAX_DEPTH {
+                let branch = branches.iter().find(|branch| branch.run.id == *root);
+                let Some(branch) = branch else { break };
+                root = &branch.parent;
+            }
+            if known.insert(root.clone()) {
+                roots.push(root.clone());
+            }
+        }
+        // Each round finds the branches of the runs of the round before.
+        for _ in 0..MAX_DEPTH {
+            let before = known.len();
+            for branch in &branches {
+                if known.contains(&branch.parent) {
+                    known.insert(branch.run.id.clone());
+                }
+            }
+            if known.len() == before {
+                break;
+            }
+        }
+        let is_related = |run: &RunId| known.contains(run) && !runs.contains(run);
+        let found = branches
+            .into_iter()
+            .filter(|branch| is_related(&branch.run.id));
+        let mut related: Vec<RecordedRun> = found.map(|branch| branch.run).collect();
+        related.extend(roots.iter().filter_map(|root| self.resolve(&root.0).ok()));
+        related
     }
 }
 

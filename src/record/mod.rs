@@ -62,7 +62,7 @@ pub use blobs::{FolderBlobs, MAX_BLOB_BYTES};
 pub use bundle::{
     BundleError, BundleManifest, BundledRun, ReusedRuns, is_bundle, unpack_bundle, write_bundle,
 };
-pub use extra_results::{ExtraResult, RecordedBranch};
+pub use extra_results::{ExtraResult, Interruption, RecordedBranch};
 pub use family::FamilyMember;
 pub use follow_ups::FollowUp;
 #[cfg(test)]

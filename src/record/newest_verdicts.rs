@@ -1,16 +1,16 @@
 //! The newest verdicts: the newest recorded result of every cell, over all runs.
 //!
 //! Responsible for reading them from the events that plan and settle cells. Keeps results that decide nothing apart:
-//! those that a person changed, second opinions and branches. Does not decide whether a result is stale. A flip is
-//! relative to these verdicts.
+//! those that a person changed, second opinions, branches, and judge traces that an interrupted run left without a result.
+//! Does not decide whether a result is stale. A flip is relative to these verdicts.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
 
-use super::extra_results::{ExtraResult, ExtraResults, RecordedBranch};
+use super::extra_results::{ExtraResult, ExtraResults, Interruption, RecordedBranch};
 use super::recorded_plan::RecordedPlan;
-use super::{RecordError, RecordedRun};
-use crate::event::{EventKind, EventTag, RunEvent, RunHeader, RunPurpose};
+use super::{LogEnding, RecordError, RecordedRun};
+use crate::event::{EventKind, EventTag, GatePoint, RunEvent, RunHeader, RunPurpose};
 use crate::model::{
     Ballot, CauseSet, CellIx, CellName, CellResult, Digest, Doubt, Millis, Outcome, RunId,
     ScoreBounds, VerdictSummary, verdict_probability,
@@ -22,6 +22,7 @@ const VERDICT_EVENT_TAGS: &[EventTag] = &[
     EventTag::CellsSettled,
     EventTag::CellStarted,
     EventTag::CellFinished,
+    EventTag::Paused,
     EventTag::Resumed,
 ];
 
@@ -256,9 +257,16 @@ impl NewestVerdicts {
             }
             reading.apply(&event, events.is_own_event(false));
         }
+        // A run that still works has not left its traces without a result.
+        if events.ending() != LogEnding::Interrupted {
+            reading.open_traces.clear();
+        }
         let (results, extras) = reading.into_results();
         for (name, extra) in extras {
-            self.extras.add_older(&name, extra);
+            let is_judged_since = || self.cells.contains_key(&name.to_string());
+            if extra.interruption.is_none() || extra.branch.is_some() || !is_judged_since() {
+                self.extras.add_older(&name, extra);
+            }
         }
         for (name, cell) in results {
             match self.cells.get_mut(&name) {
@@ -289,6 +297,8 @@ struct RunResultReader {
     plan: RecordedPlan,
     keys: HashMap<CellIx, Digest>,
     edited_cells: HashSet<CellIx>,
+    /// The judge traces without a result so far.
+    open_traces: BTreeMap<CellIx, OpenTrace>,
     /// The results in the order of the log.
     results: Vec<LoggedResult>,
     /// Each digest once, so that cells share it.
@@ -303,6 +313,13 @@ struct LoggedResult {
     is_own: bool,
 }
 
+/// A judge trace without a result.
+struct OpenTrace {
+    paused_at: Option<GatePoint>,
+    /// True if this installation recorded its start.
+    is_own: bool,
+}
+
 impl RunResultReader {
     fn new(run: RunId) -> Self {
         Self {
@@ -310,6 +327,7 @@ impl RunResultReader {
             plan: RecordedPlan::default(),
             keys: HashMap::new(),
             edited_cells: HashSet::new(),
+            open_traces: BTreeMap::new(),
             results: Vec::new(),
             digests: HashSet::new(),
         }
@@ -326,23 +344,38 @@ impl RunResultReader {
                         is_own,
                     }));
             }
-            EventKind::CellStarted {
-                cell,
-                key: Some(key),
-            } => {
-                self.keys.insert(*cell, key.clone());
+            EventKind::CellStarted { cell, key } => {
+                let open = OpenTrace {
+                    paused_at: None,
+                    is_own,
+                };
+                self.open_traces.insert(*cell, open);
+                if let Some(key) = key {
+                    self.keys.insert(*cell, key.clone());
+                }
             }
             EventKind::CellFinished { cell, result } => {
+                self.open_traces.remove(cell);
                 self.results.push(LoggedResult {
                     cell: *cell,
                     result: (**result).clone(),
                     is_own,
                 });
             }
-            EventKind::Resumed { cell, how } if how.is_edit() => {
-                self.edited_cells.insert(*cell);
+            EventKind::Paused { cell, at, .. } => self.pause(*cell, Some(*at)),
+            EventKind::Resumed { cell, how } => {
+                self.pause(*cell, None);
+                if how.is_edit() {
+                    self.edited_cells.insert(*cell);
+                }
             }
             _ => self.plan.apply(event),
+        }
+    }
+
+    fn pause(&mut self, cell: CellIx, at: Option<GatePoint>) {
+        if let Some(open) = self.open_traces.get_mut(&cell) {
+            open.paused_at = at;
         }
     }
 
@@ -357,8 +390,10 @@ impl RunResultReader {
         let header = self.plan.header.as_deref();
         let purpose = header.map(|header| header.purpose).unwrap_or_default();
         let branch = header.and_then(|header| {
+            let parent = header.parent.as_ref()?;
             Some(RecordedBranch {
-                parent: header.parent.as_ref()?.run.clone(),
+                parent: parent.run.clone(),
+                parent_cell: parent.cell,
                 point: header.branch_point()?,
             })
         });
@@ -384,6 +419,7 @@ impl RunResultReader {
                     result: recorded.clone(),
                     by_human,
                     branch: branch.clone(),
+                    interruption: None,
                 };
                 extras.push((name.clone(), extra));
             }
@@ -391,7 +427,33 @@ impl RunResultReader {
                 cells.insert(name.to_string(), recorded);
             }
         }
+        extras.extend(self.interrupted_traces(branch.as_ref()));
         (cells, extras)
+    }
+
+    /// Returns the judge traces that the end of the run left without a result.
+    fn interrupted_traces(
+        &mut self,
+        branch: Option<&RecordedBranch>,
+    ) -> Vec<(CellName, ExtraResult)> {
+        let open = std::mem::take(&mut self.open_traces);
+        let traces = open.into_iter().filter_map(|(cell, open)| {
+            let by_human = self.edited_cells.contains(&cell);
+            let ended = CellResult::cancelled();
+            let (name, result) = self.name_and_result(cell, ended, open.is_own)?;
+            let extra = ExtraResult {
+                judge: name.judge.clone(),
+                repeat: name.repeat,
+                result,
+                by_human,
+                branch: branch.cloned(),
+                interruption: Some(Interruption {
+                    paused_at: open.paused_at,
+                }),
+            };
+            Some((name, extra))
+        });
+        traces.collect()
     }
 
     fn name_and_result(

@@ -294,6 +294,12 @@ fn write_call(out: &mut TraceText, call: &CallState, blobs: &dyn BlobSource) {
     if let Some(first) = &call.retried {
         let _infallible = writeln!(out, "tried twice; first: {first}");
     }
+    if let Some(pending) = &call.pending {
+        write_heading(out, "response at the pause");
+        let size = pending.bytes;
+        let _infallible = writeln!(out, "{size} bytes, which the judge did not get yet");
+        let _infallible = writeln!(out, "{}", read_piece(&pending.text, blobs));
+    }
     // The response to a submitted verdict contains nothing of interest, and the verdict follows.
     let receipt = call.name == SUBMIT_VERDICT;
     if let Some(finished) = call.finished.as_ref().filter(|_| !receipt) {

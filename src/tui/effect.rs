@@ -226,6 +226,15 @@ pub(crate) enum Effect {
         workspace: Option<Arc<Workspace>>,
         dir: Option<PathBuf>,
     },
+    /// Read the results of the other runs of the families of `runs`. `dir` is the folder of the opened recording.
+    ReadFamily {
+        ticket: RunTicket,
+        runs: Vec<RunId>,
+        /// The cell that the opened run continues, if it is a branch.
+        parent: Option<(RunId, CellIx)>,
+        workspace: Option<Arc<Workspace>>,
+        dir: PathBuf,
+    },
     /// Read a part of the indexed log of a replay.
     ReadReplayPart {
         ticket: RunTicket,

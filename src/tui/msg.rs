@@ -14,7 +14,7 @@ use super::key_chord::KeyChord;
 use super::label_write::{MovedLabels, WrittenLabel};
 use super::listing::ListingUpdate;
 use super::run_order::RunOrder;
-use super::state::cells::RowId;
+use super::state::cells::{RecordedFamily, RowId};
 use super::state::document::TranscriptDocument;
 use super::state::edit_report::{EvalName, RecordedEdit};
 use super::state::finding_marks::FindingMarksKey;
@@ -292,6 +292,11 @@ pub(crate) enum Msg {
         log: Result<RecordedLog, TaskFailure>,
         warnings: Vec<String>,
         integrity: LogIntegrity,
+    },
+    /// The results of the other runs of an opened recording's family were read.
+    FamilyRead {
+        ticket: RunTicket,
+        family: RecordedFamily,
     },
     /// A part of the indexed log of a replay was read.
     ReplayPartRead {

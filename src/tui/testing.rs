@@ -94,6 +94,19 @@ impl Screen for FakeScreen {
     }
 }
 
+fn copy_folder(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).expect("created");
+    for entry in std::fs::read_dir(from).expect("listed") {
+        let entry = entry.expect("an entry");
+        let target = to.join(entry.file_name());
+        if entry.path().is_dir() {
+            copy_folder(&entry.path(), &target);
+        } else {
+            std::fs::copy(entry.path(), target).expect("copied");
+        }
+    }
+}
+
 /// A workbench that a test drives.
 pub(crate) struct TestWorkbench {
     pub(crate) event_loop: EventLoop<FakeScreen>,
@@ -405,6 +418,32 @@ impl TestWorkbench {
         let folder = tempfile::tempdir().expect("a folder");
         let parts = (env, folder, self.root.clone());
         let mut next = Self::on(place, area.as_size(), None, parts, Vec::new());
+        next.settle();
+        next
+    }
+
+    /// Kills the process at once and opens the workspace again. The recordings end with the last written event.
+    pub(crate) fn kill(self) -> Self {
+        let env = self.env();
+        let size = self.buffer().area.as_size();
+        let workspace = workspace::load(&self.root, &env, &EvalTypeRegistry::builtin());
+        let workspace = Arc::new(workspace.expect("it loads"));
+        // Dropping the app ends its runs, which a killed process can't do. So the recordings are set aside before.
+        let runs = workspace.runs.clone();
+        let aside = tempfile::tempdir().expect("a folder");
+        copy_folder(&runs, aside.path());
+        let Self {
+            event_loop,
+            tokio,
+            data,
+            root,
+            ..
+        } = self;
+        drop((event_loop, tokio));
+        std::fs::remove_dir_all(&runs).expect("removed");
+        copy_folder(aside.path(), &runs);
+        let place = OpenedItem::Workspace(workspace);
+        let mut next = Self::on(place, size, None, (env, data, root), Vec::new());
         next.settle();
         next
     }

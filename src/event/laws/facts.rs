@@ -9,7 +9,7 @@ use super::nouns::{
     run_id, text, transcript, turn, usage, verdict,
 };
 use crate::event::{
-    DeltaPart, EventKind, GatePoint, GateRelease, HttpExchange, ReadingTotals,
+    DeltaPart, EventKind, GatePoint, GateRelease, HttpExchange, PendingResponse, ReadingTotals,
     RecordedToolResponse, RunEvent, RunTotals, SettledCell, ThrottleReason, ToolFact,
     ToolResponseSource, TurnFact,
 };
@@ -120,20 +120,8 @@ fn turn_fact() -> impl Strategy<Value = TurnFact> {
     ]
 }
 
-fn tool_fact() -> impl Strategy<Value = ToolFact> {
-    let hop = (
-        text(),
-        option::of(any::<[u8; 4]>()),
-        option::of(any::<u16>()),
-        option::of(text()),
-    )
-        .prop_map(|(url, address, status, refused)| Hop {
-            url,
-            address: address.map(Into::into),
-            status,
-            refused,
-        });
-    let answer = (
+fn tool_response() -> impl Strategy<Value = RecordedToolResponse> {
+    (
         piece(),
         any::<(bool, u64, bool, u64)>(),
         option::of(blob()),
@@ -153,7 +141,30 @@ fn tool_fact() -> impl Strategy<Value = ToolFact> {
                     data_version,
                 }
             },
-        );
+        )
+}
+
+fn pending() -> impl Strategy<Value = PendingResponse> {
+    (turn(), call(), tool_response()).prop_map(|(turn, call, response)| PendingResponse {
+        turn,
+        call,
+        response,
+    })
+}
+
+fn tool_fact() -> impl Strategy<Value = ToolFact> {
+    let hop = (
+        text(),
+        option::of(any::<[u8; 4]>()),
+        option::of(any::<u16>()),
+        option::of(text()),
+    )
+        .prop_map(|(url, address, status, refused)| Hop {
+            url,
+            address: address.map(Into::into),
+            status,
+            refused,
+        });
     let source = prop_oneof![
         Just(ToolResponseSource::Live),
         run_id().prop_map(|run| ToolResponseSource::Frozen { run }),
@@ -169,7 +180,7 @@ fn tool_fact() -> impl Strategy<Value = ToolFact> {
         (text(), text()).prop_map(|(rule, text)| ToolFact::Rejected { rule, text }),
         Just(ToolFact::Started),
         hop.prop_map(ToolFact::Hop),
-        (answer, source, any::<u64>(), option::of(text())).prop_map(
+        (tool_response(), source, any::<u64>(), option::of(text())).prop_map(
             |(answer, source, ms, retried)| ToolFact::Finished {
                 answer,
                 source,
@@ -243,7 +254,11 @@ pub(crate) fn kind() -> impl Strategy<Value = EventKind> {
         6 => (cell(), turn(), turn_fact()).prop_map(|(cell, turn, fact)| EventKind::Turn { cell, turn, fact }),
         6 => (cell(), turn(), call(), tool_fact())
             .prop_map(|(cell, turn, call, fact)| EventKind::Tool { cell, turn, call, fact }),
-        1 => (cell(), stop_kind()).prop_map(|(cell, at)| EventKind::Paused { cell, at }),
+        1 => (cell(), stop_kind(), option::of(pending())).prop_map(|(cell, at, pending)| EventKind::Paused {
+            cell,
+            at,
+            pending: pending.map(Box::new),
+        }),
         1 => (cell(), how).prop_map(|(cell, how)| EventKind::Resumed { cell, how }),
         1 => (text(), any::<bool>(), option::of(cell()), option::of(number()))
             .prop_map(|(limit, hard, cell, max)| EventKind::BudgetReached { limit, hard, cell, max, spent: max }),

@@ -159,6 +159,7 @@ impl HistoryFold {
             judged,
             cost,
             interrupted,
+            unfinished,
             is_whole,
             ..
         } = facts;
@@ -177,6 +178,7 @@ impl HistoryFold {
             cells,
             cost,
             interrupted,
+            unfinished,
             is_whole,
         };
         self.history.runs.push(run);

@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! .history-<digest of the workspace's folder>.index
-//!   "dicta history 5\n"   the version of this format; another one is rebuilt
+//!   "dicta history 6\n"   the version of this format; another one is rebuilt
 //!   BLAKE3 of the body, 32 bytes
 //!   the body: postcard of `IndexBody`
 //! ```
@@ -32,7 +32,7 @@ use crate::storage;
 /// The beginning and the end of the file's name.
 pub(in crate::record) const INDEX_NAME: (&str, &str) = (".history-", ".index");
 
-const MAGIC: &[u8] = b"dicta history 5\n";
+const MAGIC: &[u8] = b"dicta history 6\n";
 
 /// The index of one workspace.
 pub(super) struct HistoryIndex {
@@ -76,6 +76,7 @@ struct PackedFacts {
     started: String,
     is_whole: bool,
     interrupted: bool,
+    unfinished: u64,
     plan: Option<u32>,
     transcripts: Vec<u32>,
     planned: Vec<(u32, u32, Option<u32>)>,
@@ -240,6 +241,7 @@ impl HistoryIndex {
             started: WallTime(facts.started.clone()),
             is_whole: facts.is_whole,
             interrupted: facts.interrupted,
+            unfinished: facts.unfinished,
             revision_plan: plan,
             planned: facts
                 .planned
@@ -354,6 +356,7 @@ impl IndexWriter {
             started: facts.started.0.clone(),
             is_whole: facts.is_whole,
             interrupted: facts.interrupted,
+            unfinished: facts.unfinished,
             plan,
             transcripts: transcripts.collect(),
             planned: facts

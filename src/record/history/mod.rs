@@ -107,6 +107,8 @@ pub struct EntryRun {
     pub cost: Cost,
     /// `true` if the log has no end, or the run was cancelled.
     pub interrupted: bool,
+    /// The number of judge traces that the end of the process left without a result.
+    pub unfinished: u64,
     /// `true` if the run's options select every decision of the revision.
     pub is_whole: bool,
 }

@@ -22,6 +22,7 @@ const HISTORY_EVENT_TAGS: &[EventTag] = &[
     EventTag::CellsPlanned,
     EventTag::RevisionPlanned,
     EventTag::CellsSettled,
+    EventTag::CellStarted,
     EventTag::CellFinished,
     EventTag::Resumed,
     EventTag::RunFinished,
@@ -54,6 +55,8 @@ pub(super) struct RunFacts {
     pub(super) cost: Cost,
     /// `true` if the log has no end, or the run was cancelled.
     pub(super) interrupted: bool,
+    /// The number of judge traces that the end of the process left without a result.
+    pub(super) unfinished: u64,
     /// The run that this one continues with `--resume`.
     pub(super) resumes: Option<RunId>,
 }
@@ -270,6 +273,10 @@ impl FactReader {
             judged: self.judged,
             cost,
             interrupted: self.cancelled || ending != LogEnding::Finished,
+            unfinished: match ending {
+                LogEnding::Interrupted => self.called.len() as u64,
+                LogEnding::Finished | LogEnding::Running => 0,
+            },
         })
     }
 }

@@ -279,6 +279,7 @@ impl Model {
             results,
             cost: Cost::ZERO,
             interrupted,
+            unfinished: 0,
             resumes: self.continued.map(run_id),
         }
     }

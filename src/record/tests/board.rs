@@ -8,7 +8,7 @@ use super::samples::{
     started,
 };
 use crate::event::{
-    BranchPoint, EventKind, FROZEN_RULE, GateRelease, ParentCause, ParentRun, RunHeader,
+    BranchPoint, EventKind, FROZEN_RULE, GatePoint, GateRelease, ParentCause, ParentRun, RunHeader,
     RunPurpose, ToolFact, ToolResponseSource,
 };
 use crate::model::{CellIx, CellResult, Digest, Outcome, RawJson, RunId};
@@ -226,6 +226,61 @@ async fn branches_and_second_opinions_are_kept_apart_and_follow_a_rename() {
         verdicts.copy_extra_results("t/r/asked", "t/r/renamed");
     }
     assert_eq!(list(&verdicts, "t/r/renamed"), expected);
+}
+
+#[tokio::test]
+async fn interrupted_trace_is_kept_until_the_cell_is_judged_again() {
+    let runs = tempfile::tempdir().expect("a folder");
+    let pause = |at| EventKind::Paused {
+        cell: CellIx(1),
+        at,
+        pending: None,
+    };
+    let judged = vec![
+        planned("t", 0),
+        started(1, "k"),
+        ended(1, Outcome::Fail),
+        end(),
+    ];
+    record(runs.path(), FIRST, judged.clone()).await;
+    // The second run was killed at its second pause.
+    let killed = vec![
+        planned("t", 0),
+        started(1, "k"),
+        pause(GatePoint::BeforeTurn),
+        resumed(1, "go"),
+        pause(GatePoint::Verdict),
+    ];
+    record(runs.path(), SECOND, killed).await;
+    let interrupted = |verdicts: &NewestVerdicts| -> Vec<(String, Option<GatePoint>)> {
+        let extras = verdicts.extra_results("t/r/asked").iter();
+        let fact = |extra: &ExtraResult| {
+            let letters = extra.result.run.letters().to_owned();
+            Some((letters, extra.interruption?.paused_at))
+        };
+        extras.filter_map(fact).collect()
+    };
+    let killed = verdicts(runs.path());
+    let expected = [("bbbb".to_owned(), Some(GatePoint::Verdict))];
+    assert_eq!(interrupted(&killed), expected);
+    // The verdict from before stays.
+    let stays = Some((Outcome::Fail, "aaaa".to_owned()));
+    assert_eq!(stands(&killed, "t/r/asked~j"), stays);
+
+    record(runs.path(), THIRD, judged).await;
+    assert_eq!(interrupted(&verdicts(runs.path())), []);
+}
+
+#[tokio::test]
+async fn trace_of_a_run_that_still_works_is_not_interrupted() {
+    let runs = tempfile::tempdir().expect("a folder");
+    let kinds = vec![planned("t", 0), started(1, "k")];
+    let (run, _) = record(runs.path(), FIRST, kinds).await;
+    assert!(verdicts(runs.path()).has_extra_results());
+    let lock = std::fs::File::open(run.dir.join("lock")).expect("a lock");
+    lock.lock().expect("held");
+    assert!(!verdicts(runs.path()).has_extra_results());
+    drop(lock);
 }
 
 #[tokio::test]

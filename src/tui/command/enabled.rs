@@ -469,7 +469,7 @@ pub(super) fn replay(app: &App) -> EnabledResult {
     )?;
     let row = focused_row(app)?;
     fail_if(
-        !row.slots.iter().any(|slot| slot.run_cell.is_some()),
+        !row.all_slots().any(|(_, slot)| slot.run_cell.is_some()),
         "no run to replay yet: press R to run everything",
         // A recording in progress has no end, so its replay would be incomplete.
     )?;

@@ -45,7 +45,9 @@ pub(super) fn describe_step(
         StepPart::Reply => vec![("  reply".to_owned(), Role::Assistant)],
         StepPart::Call(_) => {
             let mut out = vec![(format!("  {to} {}", name(call)), Role::Tool)];
-            if call.is_none() {
+            if call.is_none() && shown.has_ended() {
+                out.push(("arguments were cut off".to_owned(), Role::Muted));
+            } else if call.is_none() {
                 out.push(("arguments are forming".to_owned(), Role::Live));
             }
             if let Some(call) = call {
@@ -69,6 +71,17 @@ pub(super) fn describe_step(
             let (what, role) = match (step.progress, call.is_some_and(|c| c.rejected.is_some())) {
                 (_, true) => (format!(" {} rejected", glyphs.error), Role::Error),
                 (StepProgress::Failed, false) => (format!(" {} error", glyphs.fail), Role::Error),
+                (StepProgress::Active, false) if call.is_some_and(|c| c.pending.is_some()) => {
+                    let pause = if shown.has_ended() {
+                        " not sent to the judge"
+                    } else {
+                        " paused"
+                    };
+                    (pause.to_owned(), Role::Warning)
+                }
+                (StepProgress::Active, false) if shown.has_ended() => {
+                    (" no response".to_owned(), Role::Muted)
+                }
                 (StepProgress::Active, false) => (format!(" {}", glyphs.ellipsis), Role::Live),
                 (StepProgress::Done, false) if is_new_request(shown, call) => {
                     let text = format!("{number} live: no recorded response");

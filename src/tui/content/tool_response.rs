@@ -100,16 +100,26 @@ pub(super) fn push_response<'a>(
             out.push(empty_row());
             out.push(last);
         }
-        None => match cx.app.paused_response(call) {
-            Some(text) => {
-                let why = "paused: the judge gets this response next";
+        None => match &call.pending {
+            Some(pending) => {
+                let why = if over {
+                    "the trace was interrupted before the judge got this response"
+                } else {
+                    "paused: the judge gets this response next"
+                };
                 out.push(TextBlock::new(why, Role::Warning));
                 out.push(empty_row());
-                let pretty = crate::tools::pretty_print_json(text, MAX_COUNTED_BYTES);
-                out.push(match pretty {
-                    Some(pretty) => TextBlock::new(pretty, Role::Text),
-                    None => TextBlock::new(text, Role::Text),
-                });
+                let text = match cx.load_text(&pending.text) {
+                    LoadedText::Reading(bytes) => reading_block(bytes),
+                    LoadedText::Failed(why) => TextBlock::new(why, Role::Error),
+                    LoadedText::Loaded { text, .. } => {
+                        match crate::tools::pretty_print_json(text, MAX_COUNTED_BYTES) {
+                            Some(pretty) => TextBlock::new(pretty, Role::Text),
+                            None => TextBlock::new(text, Role::Text),
+                        }
+                    }
+                };
+                out.push(text);
             }
             None => out.push(explain_unanswered(call, over)),
         },
@@ -387,7 +397,7 @@ pub(crate) fn loaded_response<'a>(
     app: &'a App,
     call: &'a CallState,
 ) -> Option<Result<&'a str, ()>> {
-    match &call.finished.as_ref()?.response.text {
+    match &call.shown_response()?.text {
         StoredText::Text(text) => Some(Ok(text)),
         StoredText::Blob(blob) => match app.texts.blobs.get(&blob.hash.0) {
             Some(BlobState::Loaded(text)) => Some(Ok(text)),

@@ -187,6 +187,10 @@ fn describe_trace(app: &App, shown: &ShownCell<'_>) -> String {
     let branch = shown.header.and_then(RunHeader::branch_point);
     let second = match branch {
         Some(point) => format!(", branch from {}", point.describe()),
+        None if shown.slot.is_interrupted() => {
+            let what = shown.describe_interruption().unwrap_or_default();
+            format!(", {what}")
+        }
         None if shown.is_second_opinion() => ", second opinion".to_owned(),
         None => String::new(),
     };

@@ -8,12 +8,11 @@ use std::borrow::Cow;
 use super::step_line::describe_step;
 use super::{ContentCx, explain_no_cell, styled_line, trace_pair};
 use crate::event::{
-    CallState, CellPhase, GatePoint, StepId, StepPart, StoredText, TraceStep, TurnState,
-    reply_texts,
+    CallState, GatePoint, StepId, StepPart, StoredText, TraceStep, TurnState, reply_texts,
 };
 use crate::judge::{ClaimFinding, ClaimKind, VerdictClaim};
 use crate::model::{Millis, RawJson, SUBMIT_VERDICT};
-use crate::report::format_bytes;
+use crate::report::{describe_outcome, format_bytes};
 use crate::theme::{Glyphs, Role, StyledSpan};
 use crate::tui::state::pane::Pane;
 use crate::tui::state::phase_text::describe_gate;
@@ -100,6 +99,7 @@ impl TextSource for StepListSource<'_> {
             },
             Some(StepRow::Claim(claim)) => self.claim(*claim),
             Some(StepRow::Pause(point)) => self.pause(*point),
+            Some(StepRow::Interruption) => self.interruption(),
             Some(StepRow::FollowUpsHeading) => TextBlock {
                 indent: 2,
                 ..TextBlock::new(
@@ -167,6 +167,34 @@ impl StepListSource<'_> {
         }
     }
 
+    /// Returns the line about the end of a trace that its run left without a result, with the keys that go on from it.
+    fn interruption(&self) -> TextBlock<'_> {
+        let mark = super::pause_mark(self.glyphs);
+        let what = self.shown.describe_interruption().unwrap_or_default();
+        let earlier = self.shown.row.decision.as_ref().map(|decision| {
+            let (mark, role) = super::outcome_mark(decision.outcome, self.glyphs);
+            let verdict = format!("{mark} {}", describe_outcome(decision.outcome));
+            (verdict, role)
+        });
+        let (verdict, role) = earlier.unwrap_or_else(|| ("none".to_owned(), Role::Muted));
+        TextBlock {
+            indent: 2,
+            ..styled_line([
+                (
+                    format!("{mark} {what}, without a verdict").as_str(),
+                    Role::Warning,
+                ),
+                ("  earlier verdict: ", Role::Muted),
+                (verdict.as_str(), role),
+                ("  ", Role::Muted),
+                ("r", Role::Key),
+                (" judges again  ", Role::Muted),
+                ("b", Role::Key),
+                (" branches from a step", Role::Muted),
+            ])
+        }
+    }
+
     /// Returns the line of a step: its name at the left, time and tokens at the right.
     fn header(&self, at: usize) -> TextBlock<'_> {
         let step = &self.list.steps[at];
@@ -218,9 +246,12 @@ impl StepListSource<'_> {
             }
             StepPart::Response(call) => match state.calls.get(usize::from(call.0)) {
                 Some(call) => {
-                    let phase = self.shown.trace.map(|cell| cell.phase);
-                    let is_paused = phase == Some(CellPhase::Paused(GatePoint::Answered));
-                    response_text(call, is_paused)
+                    let missing = if self.shown.has_ended() {
+                        ("the trace ended before the response", Role::Muted)
+                    } else {
+                        ("waiting for the response …", Role::Live)
+                    };
+                    response_text(call, missing)
                 }
                 None => TextBlock::default(),
             },
@@ -301,9 +332,9 @@ fn preview_step(shown: &ShownCell<'_>, id: StepId) -> Option<String> {
         },
         StepPart::Response(call) => {
             let call = turn.calls.get(usize::from(call.0))?;
-            match (&call.rejected, &call.finished) {
+            match (&call.rejected, call.shown_response()) {
                 (Some(rejection), _) => &rejection.text,
-                (None, Some(done)) => match &done.response.text {
+                (None, Some(response)) => match &response.text {
                     StoredText::Text(text) => text,
                     StoredText::Blob(_) => return None,
                 },
@@ -332,11 +363,12 @@ fn forming_arguments(turn: &TurnState) -> &str {
     args.map_or("", String::as_str)
 }
 
-fn response_text(call: &CallState, is_paused: bool) -> TextBlock<'_> {
+/// Returns the text of a response, or `missing`.
+fn response_text<'a>(call: &'a CallState, missing: (&'static str, Role)) -> TextBlock<'a> {
     if let Some(rejection) = &call.rejected {
         return TextBlock::new(rejection.text.as_str(), Role::Error);
     }
-    match call.finished.as_ref().map(|done| &done.response) {
+    match call.shown_response() {
         Some(response) => match &response.text {
             StoredText::Text(text) if response.is_error => {
                 TextBlock::new(text.as_str(), Role::Error)
@@ -347,8 +379,7 @@ fn response_text(call: &CallState, is_paused: bool) -> TextBlock<'_> {
                 TextBlock::new(format!("{size}: the step shows it"), Role::Muted)
             }
         },
-        None if is_paused => TextBlock::new("paused: the step shows the response", Role::Warning),
-        None => TextBlock::new("waiting for the response …", Role::Live),
+        None => TextBlock::new(missing.0, missing.1),
     }
 }
 

@@ -7,7 +7,9 @@ use super::examples::example_blocks;
 use super::findings::{finding_block, verdict_part_blocks};
 use super::judge_output::push_judge_output;
 use super::votes::vote_blocks;
-use super::{ContentCx, LoadedText, empty_row, explain_no_cell, heading, label_mark, styled_line};
+use super::{
+    ContentCx, LoadedText, empty_row, explain_no_cell, heading, label_mark, pause_mark, styled_line,
+};
 use crate::event::UnparsedVerdict;
 use crate::judge::ClaimFinding;
 use crate::model::{
@@ -49,6 +51,7 @@ pub(super) fn verdict_blocks<'a>(cx: &mut ContentCx<'a>) -> Vec<TextBlock<'a>> {
     let mut out = vec![headline_block(cx, &shown)];
     out.extend(stale_block(&shown));
     out.extend(failed_rerun_block(cx, &shown));
+    out.extend(interruption_block(cx, &shown));
     out.extend(flip_block(cx, &shown));
     out.extend(vote_blocks(cx, &shown));
     if let Some(result) = shown.result {
@@ -97,6 +100,10 @@ fn headline_block<'a>(cx: &ContentCx<'a>, shown: &ShownCell<'a>) -> TextBlock<'a
         (_, None) => None,
     };
     let Some((outcome, score)) = done else {
+        if let Some(what) = shown.describe_interruption() {
+            let text = format!("{} {what}, without a verdict", pause_mark(cx.glyphs()));
+            return styled_line([(text.as_str(), Role::Warning)]);
+        }
         let phase = shown
             .trace
             .and_then(|cell| describe_phase_in_full(cell, shown.now));
@@ -322,6 +329,41 @@ fn failed_rerun_block<'a>(cx: &ContentCx<'a>, shown: &ShownCell<'a>) -> Option<T
         ("r", Role::Key),
         (" judges the cell again", Role::Muted),
     ]))
+}
+
+/// Returns what an interrupted attempt leaves: the earlier verdict of the decision, if there is one, or where the attempt is.
+fn interruption_block<'a>(cx: &ContentCx<'a>, shown: &ShownCell<'a>) -> Option<TextBlock<'a>> {
+    let attempt = shown.row.interrupted_attempt()?;
+    let again = [
+        ("; ", Role::Muted),
+        ("r", Role::Key),
+        (" judges the cell again", Role::Muted),
+    ];
+    if cx.app.session().trace_panes.slot != attempt {
+        let mark = pause_mark(cx.glyphs());
+        let nth = shown.row.all_slots().position(|(at, _)| at == attempt)?;
+        let what = format!("{mark} the last attempt was interrupted: #{}", nth + 1);
+        let lead = [(what.as_str(), Role::Warning)];
+        return Some(styled_line(lead.into_iter().chain(again)));
+    }
+    let earlier = shown.row.decision.as_ref().map(|decision| {
+        let (mark, role) = cx.outcome_mark(decision.outcome);
+        (
+            format!("{mark} {}", describe_outcome(decision.outcome)),
+            role,
+        )
+    });
+    let lead = match &earlier {
+        Some((verdict, role)) => [
+            ("the decision keeps its earlier verdict: ", Role::Muted),
+            (verdict.as_str(), *role),
+        ],
+        None => [
+            ("the decision has no verdict yet", Role::Muted),
+            ("", Role::Muted),
+        ],
+    };
+    Some(styled_line(lead.into_iter().chain(again)))
 }
 
 /// Returns the previous verdict of a flip: `⇄ was ✓ pass 0.90: why`.

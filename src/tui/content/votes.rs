@@ -2,13 +2,14 @@
 
 use std::fmt::Write as _;
 
-use super::{ContentCx, EDITED_BY_HAND, styled_line};
-use crate::model::{Decision, Outcome, PairChoice, RunId};
+use super::{ContentCx, EDITED_BY_HAND, pause_mark, styled_line};
+use crate::model::{Decision, Outcome, PairChoice};
 use crate::report::{describe_outcome, describe_panel_decision, describe_undecided};
 use crate::theme::Role;
 use crate::tui::state::App;
 use crate::tui::state::cells::{RowSlot, RowSlotState};
-use crate::tui::state::shown_cell::ShownCell;
+use crate::tui::state::phase_text::describe_interruption;
+use crate::tui::state::shown_cell::{ShownCell, shows_recorded_cell};
 use crate::tui::widget::flow::TextBlock;
 
 /// Returns the cells of a decision that has several, and the result of the vote.
@@ -109,6 +110,7 @@ pub(super) fn vote_blocks<'a>(cx: &ContentCx<'a>, shown: &ShownCell<'a>) -> Vec<
         let (mark, role, score) = match &slot.state {
             RowSlotState::NeverRun => (cx.glyphs().never, Role::Muted, None),
             RowSlotState::Live => (cx.glyphs().live[0], Role::Live, None),
+            RowSlotState::Interrupted { .. } => (pause_mark(cx.glyphs()), Role::Warning, None),
             RowSlotState::Done { outcome, score, .. } => {
                 let (mark, role) = cx.outcome_mark(*outcome);
                 (mark, role, *score)
@@ -131,15 +133,32 @@ pub(super) fn vote_blocks<'a>(cx: &ContentCx<'a>, shown: &ShownCell<'a>) -> Vec<
                 0 => format!(" of run {}", origin.run.letters()),
                 _ => String::new(),
             };
+            let interrupted = match slot.state {
+                RowSlotState::Interrupted { paused_at } => {
+                    format!(", {}", describe_interruption(paused_at))
+                }
+                _ => String::new(),
+            };
             format!(
-                "  branch{parent} from {}{edited}: doesn't count",
+                "  branch{parent} from {}{edited}{interrupted}: doesn't count",
                 origin.point
             )
         });
+        let interrupted = match slot.state {
+            RowSlotState::Interrupted { paused_at } => {
+                let what = describe_interruption(paused_at);
+                Some(format!("  {what}: doesn't count"))
+            }
+            _ => None,
+        };
         let remark: &str = if shown.row.is_failed_slot(at) {
             "  re-run without a verdict: doesn't count"
         } else if let Some(branch) = &branch {
             branch
+        } else if let Some(interrupted) = &interrupted {
+            interrupted
+        } else if shown.row.is_family_slot(at) {
+            "  the recorded trace that the branch continues"
         } else if slot.by_human {
             &edited
         } else if nth >= shown.row.slots.len() && slot.repeat.is_some() {
@@ -175,38 +194,34 @@ pub(super) fn vote_blocks<'a>(cx: &ContentCx<'a>, shown: &ShownCell<'a>) -> Vec<
 /// Returns the positions of the cells with their depths in the tree of branches: each branch is after the trace that it
 /// continues, one level deeper.
 fn order_by_origin(app: &App, slots: &[(u16, &RowSlot)]) -> Vec<(usize, u16)> {
-    let runs = &app.session().cells.runs;
-    let is_in = |slot: &RowSlot, run: &RunId| {
-        let own = slot.run_cell.and_then(|at| runs.get(at.run as usize));
-        own == Some(run) || slot.cached_from.as_ref() == Some(run)
-    };
-    let parents: Vec<Option<usize>> = slots
-        .iter()
-        .enumerate()
-        .map(|(at, (_, slot))| {
-            let origin = slot.branch.as_ref()?;
-            // A branch is newer than its parent, so it has a later position.
-            slots[..at]
-                .iter()
-                .position(|&(_, one)| is_in(one, &origin.run))
+    let session = app.session();
+    let find_parent = |slot: &RowSlot| {
+        let (origin, row) = (slot.branch.as_ref()?, session.trace_panes.row?);
+        slots.iter().position(|(at, one)| {
+            !std::ptr::eq(*one, slot)
+                && shows_recorded_cell(session, (row, *at), &origin.run, origin.cell)
         })
-        .collect();
-    let mut out: Vec<(usize, u16)> = Vec::with_capacity(slots.len());
-    for (at, parent) in parents.iter().enumerate() {
-        let place = parent.and_then(|parent| out.iter().position(|(one, _)| *one == parent));
-        let Some(place) = place else {
+    };
+    let parents: Vec<Option<usize>> = slots.iter().map(|(_, slot)| find_parent(slot)).collect();
+    let mut out = Vec::with_capacity(slots.len());
+    for at in (0..slots.len()).filter(|at| parents[*at].is_none()) {
+        push_family(&parents, at, 0, &mut out);
+    }
+    // Branches that a changed recording names as the parents of each other.
+    for at in 0..slots.len() {
+        if !out.iter().any(|(listed, _)| *listed == at) {
             out.push((at, 0));
-            continue;
-        };
-        let depth = out[place].1 + 1;
-        // After the parent's other branches and all that continue those.
-        let end = out[place + 1..]
-            .iter()
-            .position(|(_, other)| *other < depth);
-        let end = end.map_or(out.len(), |end| place + 1 + end);
-        out.insert(end, (at, depth));
+        }
     }
     out
+}
+
+/// Adds a trace and its branches, each below the trace that it continues.
+fn push_family(parents: &[Option<usize>], at: usize, depth: u16, out: &mut Vec<(usize, u16)>) {
+    out.push((at, depth));
+    for branch in (0..parents.len()).filter(|branch| parents[*branch] == Some(at)) {
+        push_family(parents, branch, depth + 1, out);
+    }
 }
 
 /// Returns the spread of the repeats that `*` judged: `5 repeats: 4 pass, 1 fail, scores 0.20 to 0.80`.
@@ -216,7 +231,7 @@ fn summarize_repeats<'a>(shown: &ShownCell<'_>) -> Option<TextBlock<'a>> {
         .filter(|slot| slot.repeat.is_some() && !slot.by_human)
         .filter_map(|slot| match &slot.state {
             RowSlotState::Done { outcome, score, .. } => Some((*outcome, *score)),
-            RowSlotState::NeverRun | RowSlotState::Live => None,
+            RowSlotState::NeverRun | RowSlotState::Live | RowSlotState::Interrupted { .. } => None,
         })
         .collect();
     if ended.len() < 2 {

@@ -499,6 +499,13 @@ impl Runtime {
                 workspace,
                 dir,
             } => self.read_replay(run, workspace, dir),
+            Effect::ReadFamily {
+                ticket,
+                runs,
+                parent,
+                workspace,
+                dir,
+            } => self.read_family(ticket, runs, parent, workspace, &dir),
             Effect::ReadReplayPart {
                 ticket,
                 index,

@@ -1,19 +1,19 @@
 //! Reads a workspace as a whole: outline, newest verdicts, file changes. Also creates workspaces and finds judges.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
 use super::{Runtime, WatchedFolder, find_run, run_store_for};
-use crate::model::{Label, RunId};
-use crate::record::{LogIndex, LogIntegrity, NewestVerdicts, RecordedLog, RecordedRun};
-use crate::run;
+use crate::model::{CellIx, Label, RunId};
+use crate::record::{LogIndex, LogIntegrity, NewestVerdicts, RecordedLog, RecordedRun, RunStore};
+use crate::run::{self, find_record_key};
 use crate::tui::label_write::MovedLabels;
 use crate::tui::msg::{MadeWorkspace, Msg};
 use crate::tui::reads::LastIndex;
 use crate::tui::run_order::RunOrder;
-use crate::tui::state::cells::RowId;
+use crate::tui::state::cells::{RecordedFamily, RowId};
 use crate::tui::state::edit_report::EvalRename;
 use crate::tui::state::replay::{EventWindow, ReplayPart, ReplayRequest};
 use crate::tui::state::runs::RunTicket;
@@ -209,6 +209,42 @@ impl Runtime {
                 log: Err(why),
                 warnings: Vec::new(),
                 integrity: LogIntegrity::default(),
+            },
+        );
+    }
+
+    /// Reads the other runs of the family of an opened recording.
+    pub(super) fn read_family(
+        &self,
+        ticket: RunTicket,
+        runs: Vec<RunId>,
+        parent: Option<(RunId, CellIx)>,
+        workspace: Option<Arc<Workspace>>,
+        dir: &Path,
+    ) {
+        let env = self.deps.env.clone();
+        let store = match (workspace, dir.parent()) {
+            (Some(workspace), _) => Some(run_store_for(&workspace, &env)),
+            // Without a workspace, the family may be next to the recording.
+            (None, parent) => parent.map(|parent| RunStore {
+                dir: parent.to_owned(),
+                extra_dirs: Vec::new(),
+                key: find_record_key(&env),
+            }),
+        };
+        let Some(store) = store else { return };
+        self.spawn_blocking(
+            move || {
+                let related = store.related_runs(&runs);
+                // A run that cannot be read is missing in the tree, and its own opening tells why.
+                let (results, _unreadable) = NewestVerdicts::read(&related, |_| true);
+                let results = Arc::new(results);
+                let family = RecordedFamily { results, parent };
+                Msg::FamilyRead { ticket, family }
+            },
+            move |_why| Msg::FamilyRead {
+                ticket,
+                family: RecordedFamily::default(),
             },
         );
     }

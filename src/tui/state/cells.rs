@@ -9,6 +9,7 @@
 //! - [`run_cells`]: cells that start, end, or stay undecided in a cancelled run; flips. Of two runs with the same
 //!   cell, the newer one wins.
 //! - [`failed_reruns`]: attempts to judge a row again that ended without a verdict.
+//! - [`family`]: the other runs of the family of an opened recording.
 //! - [`votes`]: the decision of a row.
 //! - [`order`]: groups with their counts, sorted and filtered rows. Only changed groups are sorted again.
 //! - [`estimate`]: the size and duration of judging some rows again.
@@ -20,6 +21,7 @@ pub(crate) mod completion;
 mod cursor;
 mod estimate;
 mod failed_reruns;
+mod family;
 pub(crate) mod filter;
 mod labels;
 mod name_index;
@@ -38,7 +40,7 @@ pub(crate) mod tests;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use crate::event::RunHeader;
+use crate::event::{GatePoint, RunHeader};
 use crate::model::{
     CauseSet, CellIx, CellName, CellNameRef, Decision, Digest, Doubt, EvalWhole, LabelDrift,
     Labels, Millis, Outcome, Panel, RunId, ScoreBounds, TranscriptRef, UndecidedPanel, VoteParams,
@@ -48,6 +50,7 @@ use crate::record::NoiseRecords;
 use crate::tui::history_view::Shared;
 use crate::tui::widget::list::ListState;
 pub(crate) use failed_reruns::FailedRerun;
+pub(crate) use family::RecordedFamily;
 use filter::CellsFilter;
 pub(crate) use labels::{LabelValue, LabelledScore};
 pub(crate) use name_index::{VerdictInputs, hash_digest};
@@ -93,6 +96,8 @@ pub(crate) struct RunIndexMap {
 pub(crate) struct BranchOrigin {
     /// The run with the trace.
     pub(crate) run: RunId,
+    /// The number of the cell in that run, if the recording names it.
+    pub(crate) cell: Option<CellIx>,
     /// The step and the change: `1.response.1, answer changed`.
     pub(crate) point: String,
 }
@@ -184,6 +189,8 @@ pub(crate) enum RowSlotState {
     NeverRun,
     /// Planned, or being judged. The run's state contains the phase.
     Live,
+    /// Has no result: its run was interrupted, at this gate if the trace was paused.
+    Interrupted { paused_at: Option<GatePoint> },
     /// Has a result.
     Done {
         outcome: Outcome,
@@ -240,8 +247,10 @@ pub(crate) struct CellsRow {
     pub(crate) eval: u32,
     pub(crate) message: Option<u32>,
     pub(crate) slots: Vec<RowSlot>,
-    /// The second opinions (`J`). They are shown and don't decide.
+    /// The second opinions (`J`), the branches, and the traces that an interrupted run left. They are shown and don't decide.
     pub(crate) second_opinions: Vec<RowSlot>,
+    /// The traces of other runs of the family, in an opened recording: the recorded trace and its branches.
+    pub(crate) family: Vec<RowSlot>,
     /// The deciding cells before the eval, the judge or the transcript last changed, if this session judged the row since.
     pub(crate) before_edit: Vec<RowSlot>,
     /// The last attempt to judge the row again, if it ended without a verdict. The row keeps its earlier verdict.
@@ -562,12 +571,13 @@ impl CellsRow {
             .any(|slot| slot.state == RowSlotState::Live)
     }
 
-    /// Returns true if the row failed, flipped, has an error, or if its last re-run failed.
+    /// Returns true if the row failed, flipped, has an error, or if its last re-run failed or was interrupted.
     pub(crate) fn is_problem(&self) -> bool {
         let decided = self.visible_decision();
         // A hidden row is not a problem, because its place in the list would reveal the verdict.
         !self.hidden && self.flipped.is_some()
             || self.visible_failed_rerun().is_some()
+            || !self.hidden && self.interrupted_attempt().is_some()
             || decided.is_some_and(|d| d.outcome == Outcome::Fail || d.outcome.is_error())
     }
 

@@ -113,7 +113,8 @@ fn add_trace_panes(app: &App, shown: &ShownCell<'_>, mut filled: FilledPanes) ->
         TraceAvailability::NeverRun | TraceAvailability::Failed(_) => return filled,
         // The trace is being read; the row knows which panes it will fill.
         TraceAvailability::Loading => {
-            filled.prompt = matches!(shown.slot.state, RowSlotState::Done { .. });
+            let is_judged = matches!(shown.slot.state, RowSlotState::Done { .. });
+            filled.prompt = is_judged || shown.slot.is_interrupted();
             filled.function_call = shown.slot.used_tools;
             filled.fetched_content = shown.slot.used_tools;
             return filled;

@@ -7,8 +7,8 @@ use super::cells::{RowId, SlotId};
 use super::runs::{RunTicket, TracePause};
 use super::shown_cell::resolve_shown_cell;
 use super::step_list::StepList;
-use crate::event::{CallState, CellPhase, StepId, StepPart, find_call};
-use crate::judge::{Breakpoint, PausedAt};
+use crate::event::{CellPhase, StepId, StepPart, find_call};
+use crate::judge::Breakpoint;
 use crate::model::{CallIx, CellIx, RunId, SUBMIT_VERDICT};
 
 /// The breakpoints that the list always offers, with their meaning.
@@ -131,20 +131,6 @@ impl App {
         let phase = run.state.cells.get(at.cell.index())?.phase;
         // The recording of this stop may arrive after the message about it.
         (phase == CellPhase::Paused(pause.point)).then_some(pause)
-    }
-
-    /// Returns the tool response at which the shown trace is paused, if this call is the one that waits.
-    pub(crate) fn paused_response(&self, call: &CallState) -> Option<&str> {
-        let pause = self.find_pause(self.shown_pause()?)?;
-        let PausedAt::Answered(text) = &pause.at else {
-            return None;
-        };
-        let turn = resolve_shown_cell(self)?.turns().last()?;
-        let waits = |one: &&CallState| one.started && one.finished.is_none();
-        let mut waiting = turn.calls.iter().filter(waits);
-        let found = waiting.next()?;
-        // Of several calls that run at the same time, it is not known which one was answered.
-        (waiting.next().is_none() && std::ptr::eq(found, call)).then_some(text)
     }
 
     /// Returns the paused traces of live runs, in the order of the rows.

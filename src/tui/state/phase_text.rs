@@ -48,6 +48,14 @@ pub(crate) const fn describe_gate(at: GatePoint) -> &'static str {
     }
 }
 
+/// Describes the end of a trace that its run left without a result.
+pub(crate) fn describe_interruption(paused_at: Option<GatePoint>) -> String {
+    match paused_at {
+        Some(at) => format!("interrupted at a pause {}", describe_gate(at)),
+        None => "interrupted".to_owned(),
+    }
+}
+
 /// Describes the phase of a cell for narrow places: names the running tool, and begins with the reason for a wait.
 pub(crate) fn describe_cell_phase(cell: &CellState, now: Millis) -> String {
     if let CellPhase::Held { by, until } = cell.phase {

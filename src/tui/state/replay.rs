@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::cells::{CellsState, RowId, SlotId};
+use super::cells::{CellsState, RecordedFamily, RowId, SlotId};
 use super::replay_marks::ReplayMarks;
 use super::runs::{RunStage, RunTicket, TrackedRun};
 use super::session_view::SessionView;
@@ -214,6 +214,15 @@ impl ReplayState {
     pub(crate) fn take_tags(&mut self, live: &CellsState) {
         self.initial_cells.tags.clone_from(&live.tags);
         self.session.cells.tags.clone_from(&live.tags);
+    }
+
+    /// Adds the other traces of the recording's family, also to the session that is built in the background.
+    pub(crate) fn add_family(&mut self, family: &RecordedFamily) {
+        self.initial_cells.add_family(family);
+        self.session.cells.add_family(family);
+        if let Some(pending) = &mut self.pending_session {
+            pending.session.cells.add_family(family);
+        }
     }
 
     /// Creates a session without events.

@@ -8,6 +8,7 @@ use super::App;
 use super::cells::RunCellIx;
 use super::cells::{CellsRow, RowId, RowSlot, RowSlotState, SlotId};
 use super::judge_trace::{CellRef, NamedCell, RecordedCellRef, RecordedCellState};
+use super::phase_text::describe_interruption;
 use super::session_view::SessionView;
 use crate::event::{CellPhase, CellState, EvalSpec, JudgeSpec, RunHeader, TurnState};
 use crate::model::{CellIx, CellResult, Digest, Millis, RunId, TranscriptMode};
@@ -113,6 +114,30 @@ fn find_state_cell(session: &SessionView, row: RowId, slot: u16) -> Option<Recor
     })
 }
 
+/// Returns true if a slot shows the trace of this cell. The cell of an older recording is unknown.
+pub(crate) fn shows_recorded_cell(
+    session: &SessionView,
+    (row, at): (RowId, u16),
+    run: &RunId,
+    cell: Option<CellIx>,
+) -> bool {
+    let Some(slot) = find_slot(session, row, at) else {
+        return false;
+    };
+    // The cell has another number in the run that reused its verdict.
+    if slot.cached_from.as_ref() == Some(run) {
+        return true;
+    }
+    let is_at = |own: &RunId, number: CellIx| own == run && cell.is_none_or(|cell| cell == number);
+    match find_state_cell(session, row, at) {
+        Some(recorded) => match recorded.cell {
+            CellRef::Ix(number) => is_at(&recorded.run, number),
+            CellRef::Named(_) => recorded.run == *run,
+        },
+        None => find_slot_run(session, slot).is_some_and(|(own, number)| is_at(own, number)),
+    }
+}
+
 fn find_slot(session: &SessionView, row: RowId, slot: u16) -> Option<&RowSlot> {
     session.cells.row(row)?.slot(slot)
 }
@@ -163,9 +188,18 @@ impl<'a> ShownCell<'a> {
             && self.trace.is_some_and(|cell| cell.phase != CellPhase::Done)
     }
 
-    /// Returns true if the trace is complete, so that pending parts never arrive.
+    /// Returns true if the trace has ended, so that pending parts never arrive.
     pub(crate) fn has_ended(&self) -> bool {
-        self.trace.is_some_and(|cell| cell.phase == CellPhase::Done)
+        let is_done = |cell: &CellState| cell.phase == CellPhase::Done;
+        self.slot.is_interrupted() || self.trace.is_some_and(is_done)
+    }
+
+    /// Returns the end of a trace that its run left without a result, in words.
+    pub(crate) fn describe_interruption(&self) -> Option<String> {
+        match self.slot.state {
+            RowSlotState::Interrupted { paused_at } => Some(describe_interruption(paused_at)),
+            _ => None,
+        }
     }
 
     /// Returns true if the judge has no tools, not even for reading the transcript.

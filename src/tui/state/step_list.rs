@@ -26,6 +26,8 @@ pub(crate) enum StepRow {
     Claim(usize),
     /// The place at which the trace is paused.
     Pause(GatePoint),
+    /// The end of a trace that its run left without a result.
+    Interruption,
     /// The heading above the follow-up questions.
     FollowUpsHeading,
     /// A question, by position, and its answer.
@@ -78,6 +80,9 @@ impl StepList {
             && shown.is_live()
         {
             rows.push(StepRow::Pause(point));
+        }
+        if shown.slot.is_interrupted() && shown.trace.is_some() {
+            rows.push(StepRow::Interruption);
         }
         Self { steps, rows }
     }

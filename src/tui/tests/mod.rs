@@ -12,6 +12,7 @@ mod first_hour;
 mod first_judging;
 mod hostile;
 mod hurts;
+mod interruptions;
 mod judges;
 mod keys;
 mod labelling;

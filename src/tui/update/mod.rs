@@ -254,6 +254,7 @@ pub(crate) fn update(app: &mut App, msg: Msg) -> Vec<Effect> {
             warnings,
             integrity,
         } => replay::handle_replay_read(app, run, dir, log, warnings, integrity),
+        Msg::FamilyRead { ticket, family } => replay::handle_family_read(app, ticket, &family),
         Msg::ReplayPartRead { ticket, part } => replay::handle_part_read(app, ticket, part),
         Msg::HistoryRead { number, view } => progress::handle_history_read(app, number, view),
         Msg::HistoryCounted { number, facts } => progress::handle_counted(app, number, facts),

@@ -2,11 +2,13 @@
 //!
 //! It uses no network and starts no runs. Flips of a recording appear only in its own session.
 
+mod family;
 mod feed;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
+pub(super) use self::family::handle_family_read;
 use self::feed::{FeedFn, feed_indexed, feed_session};
 use super::runs;
 use crate::event::EventKind;
@@ -142,10 +144,13 @@ pub(super) fn handle_replay_read(
             replay.session.start_following();
         }
     }
+    let family = family::request_family(app, &replay);
     app.replay = Some(replay);
     // An open input belongs to the live session.
     reset_input(&mut app.ui);
-    advance(app, runs::feed_events)
+    let mut effects = advance(app, runs::feed_events);
+    effects.push(family);
+    effects
 }
 
 /// Shows the state of a revision: a replay at its end, without a time line.
@@ -187,9 +192,12 @@ pub(super) fn handle_state_read(
     if let Some(name) = &read.select {
         select_and_find_start(&mut replay, name);
     }
+    let family = family::request_family(app, &replay);
     app.replay = Some(replay);
     reset_input(&mut app.ui);
-    advance(app, runs::feed_events)
+    let mut effects = advance(app, runs::feed_events);
+    effects.push(family);
+    effects
 }
 
 /// Shows the events that are due.

@@ -186,6 +186,7 @@ pub(super) fn select_row(app: &mut App, below: u16) {
         Some(
             StepRow::ClaimsHeading
             | StepRow::Pause(_)
+            | StepRow::Interruption
             | StepRow::FollowUpsHeading
             | StepRow::FollowUp(_)
             | StepRow::Asking,
@@ -560,9 +561,8 @@ fn find_agent_call(app: &mut App) {
     let Some(call) = call.filter(|call| call.name != SUBMIT_VERDICT) else {
         return;
     };
-    // The search waits for the text of the response. A paused trace has it before its recording.
-    let loaded = loaded_response(app, call).and_then(Result::ok);
-    let Some(response) = loaded.or_else(|| app.paused_response(call)) else {
+    // The search waits for the text of the response.
+    let Some(Ok(response)) = loaded_response(app, call) else {
         return;
     };
     let arguments = call

@@ -458,6 +458,7 @@ impl CellsView<'_> {
         match &slot.state {
             RowSlotState::NeverRun => (self.glyphs.never, Role::Muted),
             RowSlotState::Live => (self.spinner_frame(), Role::Live),
+            RowSlotState::Interrupted { .. } => (content::pause_mark(self.glyphs), Role::Warning),
             RowSlotState::Done { outcome, .. } => outcome_style(*outcome, self.glyphs),
         }
     }

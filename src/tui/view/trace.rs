@@ -311,6 +311,7 @@ fn build_strip_items<'a>(shown: &ShownCell<'a>, app: &App, glyphs: &Glyphs) -> V
             let (mark, role) = match &slot.state {
                 RowSlotState::NeverRun => (glyphs.never, Role::Muted),
                 RowSlotState::Live => (glyphs.live[0], Role::Live),
+                RowSlotState::Interrupted { .. } => (content::pause_mark(glyphs), Role::Warning),
                 RowSlotState::Done { outcome, .. } => content::outcome_mark(*outcome, glyphs),
             };
             let open = if at == trace.slot { glyphs.cursor } else { "" };
@@ -377,6 +378,11 @@ fn build_strip_items<'a>(shown: &ShownCell<'a>, app: &App, glyphs: &Glyphs) -> V
                 (glyphs.live[at], Role::Live)
             };
             items.extend(phase.map(|phase| StripItem::note(format!("{frame} {phase}"), role)));
+        }
+        (false, _) if shown.slot.is_interrupted() => {
+            let what = shown.describe_interruption().unwrap_or_default();
+            let text = format!("{} {what}", content::pause_mark(glyphs));
+            items.push(StripItem::note(text, Role::Warning));
         }
         // A call to submit the verdict already shows the outcome as its step.
         (false, Some((text, role))) if !submitted => items.push(StripItem::note(text, role)),

@@ -73,6 +73,20 @@ fn killed_at_a_pause_everything_that_was_shown_is_recorded() {
         last.contains("paused") && last.contains("verdict"),
         "{last}"
     );
+    // After a restart, the screen shows the trace again.
+    let root = test_dir.path().to_str().expect("a path");
+    let mut pty = Pty::with(&["open", root], |command| {
+        command.env("DICTA_DATA_DIR", test_dir.path().join(".data"));
+    });
+    pty.until_shown("+‖");
+    pty.type_in("]").type_in("\r");
+    pty.until_shown("interrupted at a pause after the verdict");
+    assert!(
+        pty.contents().contains("It greets as rudely"),
+        "{}",
+        pty.contents()
+    );
+    pty.type_in("q").ended();
     // The run is interrupted, and its cell can be judged again.
     let resumed = test_dir.dicta(&["run", "--resume", "@", "--format", "jsonl"]);
     let code = resumed.status.code();

@@ -126,8 +126,10 @@ impl CellsState {
             measures_noise,
             is_branch: header.purpose == RunPurpose::Branch,
             branch: header.branch_point().and_then(|point| {
+                let parent = header.parent.as_ref()?;
                 Some(Arc::new(BranchOrigin {
-                    run: header.parent.as_ref()?.run.clone(),
+                    run: parent.run.clone(),
+                    cell: parent.cell,
                     point: point.describe(),
                 }))
             }),

@@ -14,7 +14,7 @@ use super::{
     VerdictInputs,
 };
 use crate::model::{CellName, CellVote, RunId};
-use crate::record::{NewestVerdicts, RecordedResult};
+use crate::record::{ExtraResult, NewestVerdicts, RecordedResult};
 
 /// An upper bound that exceeds the repeats of any eval.
 const MAX_REPEATS: u32 = 1000;
@@ -31,14 +31,21 @@ pub(super) struct PastVerdicts {
     pending_rows: std::ops::Range<u32>,
 }
 
+impl PastVerdicts {
+    /// Creates the verdicts for `rows` rows that are not filled yet.
+    pub(super) fn new(newest: &Arc<NewestVerdicts>, rows: u32) -> Self {
+        Self {
+            newest: Arc::clone(newest),
+            runs: HashMap::new(),
+            pending_rows: 0..rows,
+        }
+    }
+}
+
 impl CellsState {
     pub(super) fn set_newest_verdicts(&mut self, board: &Arc<NewestVerdicts>) {
         let rows = u32::try_from(self.rows.len()).expect("a session holds fewer than 2^32 rows");
-        self.past_verdicts = Some(PastVerdicts {
-            newest: Arc::clone(board),
-            runs: HashMap::new(),
-            pending_rows: 0..rows,
-        });
+        self.past_verdicts = Some(PastVerdicts::new(board, rows));
         self.fill_next_rows();
         self.mark_order_outdated();
     }
@@ -118,24 +125,38 @@ impl CellsState {
         self.write_cell_name(&mut name, id, None, None);
         // A branch comes after the trace that it continues.
         for extra in board.extra_results(&name).iter().rev() {
-            let digest = extra.result.judge.as_deref();
-            let judge = extra.judge.as_deref().zip(digest);
-            let judge = judge.map(|(name, digest)| self.find_or_add_judge(name, digest));
-            let slot = RowSlot {
-                by_human: extra.by_human,
-                branch: extra.branch.as_ref().map(|branch| {
-                    Arc::new(BranchOrigin {
-                        run: branch.parent.clone(),
-                        point: branch.point.describe(),
-                    })
-                }),
-                ..self.build_past_slot(past, judge, extra.repeat, Some(&extra.result))
-            };
+            let slot = self.build_extra_slot(past, extra);
             if self.is_extra_slot(id, &slot) {
                 let is_kept = !extra.is_second_opinion();
                 self.update_row(id, |row| row.put_second_opinion(slot, is_kept));
             }
         }
+    }
+
+    /// Returns the slot of a result that decides nothing.
+    pub(super) fn build_extra_slot(
+        &mut self,
+        past: &mut PastVerdicts,
+        extra: &ExtraResult,
+    ) -> RowSlot {
+        let digest = extra.result.judge.as_deref();
+        let judge = extra.judge.as_deref().zip(digest);
+        let judge = judge.map(|(name, digest)| self.find_or_add_judge(name, digest));
+        let mut slot = self.build_past_slot(past, judge, extra.repeat, Some(&extra.result));
+        slot.by_human = extra.by_human;
+        slot.branch = extra.branch.as_ref().map(|branch| {
+            Arc::new(BranchOrigin {
+                run: branch.parent.clone(),
+                cell: branch.parent_cell,
+                point: branch.point.describe(),
+            })
+        });
+        if let Some(interruption) = extra.interruption {
+            slot.state = RowSlotState::Interrupted {
+                paused_at: interruption.paused_at,
+            };
+        }
+        slot
     }
 
     /// Returns true if a row lacks an earlier result that is about its eval and transcript and that decides nothing.
@@ -291,7 +312,7 @@ impl CellsState {
         Some(slots)
     }
 
-    fn write_cell_name(
+    pub(super) fn write_cell_name(
         &self,
         into: &mut String,
         id: RowId,
@@ -307,7 +328,7 @@ impl CellsState {
         }
     }
 
-    fn build_past_slot(
+    pub(super) fn build_past_slot(
         &mut self,
         past: &mut PastVerdicts,
         judge: Option<u32>,

@@ -280,7 +280,7 @@ fn slot_verdicts(row: &CellsRow) -> impl Iterator<Item = (Option<u32>, Option<u3
         RowSlotState::Done { outcome, .. } => {
             Some((slot.judge, slot.repeat, Outcome::passed(*outcome)?))
         }
-        RowSlotState::NeverRun | RowSlotState::Live => None,
+        RowSlotState::NeverRun | RowSlotState::Live | RowSlotState::Interrupted { .. } => None,
     })
 }
 

@@ -16,6 +16,9 @@ pub(super) const FIRST_FAILED_SLOT: u16 = 1 << 14;
 /// The number of the first slot from before the last edit. It is below those of failed re-runs.
 const FIRST_SLOT_BEFORE_EDIT: u16 = 1 << 13;
 
+/// The number of the first slot of another run of the family. It is below those from before the last edit.
+const FIRST_FAMILY_SLOT: u16 = 1 << 12;
+
 /// Returns true if a slot number belongs to a cell from before the last edit.
 const fn is_slot_before_edit(at: u16) -> bool {
     at >= FIRST_SLOT_BEFORE_EDIT && at < FIRST_FAILED_SLOT
@@ -27,9 +30,14 @@ pub(super) const fn is_second_opinion_slot(at: u16) -> bool {
 }
 
 impl RowSlot {
-    /// Returns true for an unchanged verdict: neither a branch nor one that a person edited.
+    /// Returns true for an unchanged verdict: neither a branch, nor one that a person edited, nor an interrupted trace.
     pub(super) fn is_opinion(&self) -> bool {
-        self.branch.is_none() && !self.by_human
+        self.branch.is_none() && !self.by_human && !self.is_interrupted()
+    }
+
+    /// Returns true for a trace without a result, because its run was interrupted.
+    pub(crate) fn is_interrupted(&self) -> bool {
+        matches!(self.state, RowSlotState::Interrupted { .. })
     }
 }
 
@@ -66,6 +74,10 @@ impl CellsRow {
                 let index = at - FIRST_SLOT_BEFORE_EDIT;
                 self.before_edit.get(usize::from(index))
             }
+            None if at >= FIRST_FAMILY_SLOT => {
+                let index = at - FIRST_FAMILY_SLOT;
+                self.family.get(usize::from(index))
+            }
             None => self.slots.get(usize::from(at)),
         }
     }
@@ -75,9 +87,32 @@ impl CellsRow {
         is_second_opinion_slot(at) && self.slot(at).is_some()
     }
 
-    /// Returns the slot that a row shows when it gets the focus: its first cell, or the first second opinion if no other cell
-    /// was judged, as in the recording of a branch.
+    /// Returns true if a slot number belongs to another run of the family of an opened recording.
+    pub(crate) fn is_family_slot(&self, at: u16) -> bool {
+        (FIRST_FAMILY_SLOT..FIRST_SLOT_BEFORE_EDIT).contains(&at) && self.slot(at).is_some()
+    }
+
+    /// Returns the slot of the newest attempt of the eval's own judge that a run left without a result, if no run judged the
+    /// row since.
+    pub(crate) fn interrupted_attempt(&self) -> Option<u16> {
+        // A run of this session is newer than all recorded ones.
+        if self.bookkeeping.run_rank > 0 {
+            return None;
+        }
+        let is_own_attempt = |slot: &RowSlot| {
+            let is_own = !self.has_other_judge(slot.judge) && !self.is_extra_repeat(slot.repeat);
+            slot.is_interrupted() && slot.branch.is_none() && is_own
+        };
+        let at = self.second_opinions.iter().rposition(is_own_attempt)?;
+        FIRST_SECOND_OPINION.checked_add(u16::try_from(at).ok()?)
+    }
+
+    /// Returns the slot that a row shows when it gets the focus: the newest attempt, if it was interrupted; else its first
+    /// cell, or the first second opinion if no other cell was judged, as in the recording of a branch.
     pub(crate) fn first_shown_slot(&self) -> u16 {
+        if let Some(interrupted) = self.interrupted_attempt() {
+            return interrupted;
+        }
         let is_unjudged = |slot: &RowSlot| slot.state == RowSlotState::NeverRun;
         let others = self.slots.iter().all(is_unjudged) && self.failed_rerun.is_none();
         if others && !self.second_opinions.is_empty() {
@@ -94,10 +129,12 @@ impl CellsRow {
         }
     }
 
-    /// Returns the deciding cells, those of a failed re-run, then the second opinions, with their slot numbers.
+    /// Returns the deciding cells, those of other runs of the family, those of a failed re-run, then the second opinions,
+    /// with their slot numbers.
     pub(crate) fn all_slots(&self) -> impl Iterator<Item = (u16, &RowSlot)> {
-        let deciding = (0..FIRST_FAILED_SLOT).zip(&self.slots);
-        let first = deciding.chain(self.failed_slots());
+        let deciding = (0..FIRST_FAMILY_SLOT).zip(&self.slots);
+        let family = (FIRST_FAMILY_SLOT..FIRST_SLOT_BEFORE_EDIT).zip(&self.family);
+        let first = deciding.chain(family).chain(self.failed_slots());
         first.chain((FIRST_SECOND_OPINION..).zip(&self.second_opinions))
     }
 
@@ -208,13 +245,15 @@ impl CellsRow {
         }
     }
 
-    /// Removes second opinions about an older eval or transcript, when the row's own judge runs.
+    /// Removes second opinions about an older eval or transcript, and interrupted attempts, when the row's own judge runs.
     pub(super) fn drop_outdated_second_opinions(&mut self, now: VerdictInputs) {
         let live = |slot: &RowSlot| slot.state == RowSlotState::Live;
+        // An attempt is no longer the newest one. A branch stays next to the trace that it continues.
+        let is_replaced = |slot: &RowSlot| slot.is_interrupted() && slot.branch.is_none();
         // While a second opinion is being judged, its number must stay valid.
         if !self.second_opinions.iter().any(live) {
             self.second_opinions
-                .retain(|slot| slot.inputs.has_same_subject(now));
+                .retain(|slot| slot.inputs.has_same_subject(now) && !is_replaced(slot));
         }
     }
 }

@@ -31,7 +31,7 @@ fn collect_votes(row: &CellsRow) -> Vec<CellVote> {
                 doubt,
             }),
             // A missing ballot keeps the vote open.
-            RowSlotState::NeverRun | RowSlotState::Live => None,
+            RowSlotState::NeverRun | RowSlotState::Live | RowSlotState::Interrupted { .. } => None,
         },
     };
     row.slots.iter().map(cast).collect()

@@ -1,5 +1,7 @@
 //! Draws the entries of the history, newest first, and their runs. Reads only the visible rows.
 
+use std::fmt::Write as _;
+
 use ratatui::layout::Rect;
 
 use crate::model::{format_usd, make_visible, pluralize};
@@ -508,7 +510,7 @@ fn format_cost(entry: &HistoryEntry) -> String {
     }
 }
 
-/// Describes a run: `run kvqa  21:09  22 of 116 cells judged  $0.10  interrupted`.
+/// Describes a run: `run kvqa  21:09  22 of 116 cells judged  $0.10  interrupted, 1 trace unfinished`.
 fn describe_run(run: &EntryRun, glyphs: &Glyphs) -> String {
     let corner = if glyphs.ascii { "`" } else { "└" };
     // The id is a folder's name, which other programs can choose.
@@ -525,6 +527,10 @@ fn describe_run(run: &EntryRun, glyphs: &Glyphs) -> String {
     }
     if run.interrupted {
         text.push_str("  interrupted");
+    }
+    if run.unfinished > 0 {
+        let traces = pluralize(run.unfinished, "trace");
+        _ = write!(text, ", {traces} unfinished");
     }
     text
 }
