@@ -23,7 +23,7 @@ const MIN_ARGUMENT_LEN: usize = 3;
 /// A call of the agent next to a call of the judge.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct AgentComparison {
-    /// The message with the agent's call, from 0.
+    /// The message with the result that the agent got, from 0.
     pub(crate) message: u32,
     /// The piece of the call in the document.
     pub(crate) piece: usize,
@@ -85,9 +85,10 @@ pub(crate) fn compare_with_agent(
         .pieces
         .get(at + 1)
         .filter(|next| is_paired_result(next))?;
+    let message = result.message;
     let result = doc.text_of(result);
     Some(AgentComparison {
-        message: doc.pieces[at].message,
+        message,
         piece: at,
         call: doc.text_of(&doc.pieces[at]).to_owned(),
         result: result.to_owned(),
@@ -403,6 +404,15 @@ mod tests {
                 ("carrier", None, Some("An Post"), false),
             ]
         );
+    }
+
+    #[test]
+    fn difference_names_the_message_with_the_result_and_not_that_of_the_call() {
+        let mut doc = document(&[("find_order({\"order\": \"TF-4107\"})", "{\"total\": 1}")]);
+        doc.pieces[1].message = 1;
+        let arguments = "{\"order\": \"TF-4107\"}";
+        let found = compare_with_agent(&doc, "find_order", arguments, "{\"total\": 2}");
+        assert_eq!(found.expect("a similar call").message, 1);
     }
 
     #[test]
