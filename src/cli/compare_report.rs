@@ -18,7 +18,7 @@ use crate::model::{CellResult, Labels, Outcome, make_visible, pluralize};
 use crate::record::{Correspondence, RecordedCell, State, StateDecision};
 use crate::report::{
     JunitCaseText, JunitStatus, ReportDetail, TextStyle, describe_edited, format_as_code,
-    format_junit, mark_noisy_flip, wrap_line,
+    format_junit, mark_edited, mark_noisy_flip, wrap_line,
 };
 
 /// An eval with another name in the newer state.
@@ -382,11 +382,7 @@ fn write_side(out: &mut String, word: &str, decision: &StateDecision, why: &str,
 /// Returns the outcome of a decision, with a mark if a person edited it.
 fn describe_side_outcome(decision: &StateDecision) -> String {
     let outcome = decision.outcome().map_or("pending", Outcome::as_str);
-    let edited = if decision.edited {
-        " (edited by hand)"
-    } else {
-        ""
-    };
+    let edited = mark_edited(decision.edited);
     format!("{outcome}{edited}")
 }
 

@@ -3,12 +3,12 @@
 //! A workspace lists the files that it reads (`Workspace::input_files`), and a review lists its own (`ReviewFiles`).
 //! The files of a recorded run are recognized by their folder.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use crate::record::list_store_files;
 use crate::review::UNDO_FOLDER;
 use crate::run::robustness::ROBUSTNESS_FOLDER;
+use crate::storage::{has_name_form, list_entries};
 use crate::tui::editor::EDITED_FILE_NAME;
 use crate::tui::runtime::COPY_NAME;
 use crate::tui::screen_choices;
@@ -33,10 +33,7 @@ pub(super) fn list_data_files(env: &Env) -> Vec<PathBuf> {
     };
     let mut files: Vec<PathBuf> = DATA_FILES.iter().map(|name| data.join(name)).collect();
     for (name, path) in list_entries(&data) {
-        let is_data_file = DATA_NAMES
-            .iter()
-            .any(|(start, end)| name.starts_with(start) && name.ends_with(end));
-        if is_data_file {
+        if DATA_NAMES.iter().any(|form| has_name_form(&name, *form)) {
             files.push(path);
         } else if name.starts_with(demo::FOLDER_PREFIX) {
             files.push(path.join(demo::MARKER_FILE));
@@ -50,13 +47,4 @@ pub(super) fn list_data_files(env: &Env) -> Vec<PathBuf> {
         files.extend(list_store_files(&store));
     }
     files
-}
-
-/// Returns the names and paths in a folder. A folder that is missing or unreadable has none.
-fn list_entries(folder: &Path) -> impl Iterator<Item = (String, PathBuf)> + use<> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    entries.map(|entry| {
-        let name = entry.file_name().to_string_lossy().into_owned();
-        (name, entry.path())
-    })
 }

@@ -12,7 +12,7 @@ use super::{EVENTS_FILE, RecordError, RecordedRun, RunStore, lock};
 use crate::clock::Clock;
 use crate::diag::find_nearest;
 use crate::model::{RunId, WallTime};
-use crate::storage;
+use crate::storage::{self, has_name_form, list_entries};
 
 /// The number of candidates that the error about an ambiguous name lists.
 const MAX_CANDIDATES: usize = 8;
@@ -44,14 +44,8 @@ pub fn list_store_files(folder: &Path) -> Vec<PathBuf> {
         folder.join(BASELINES_FILE),
         folder.join(BASELINES_LOCK_FILE),
     ];
-    let (start, end) = INDEX_NAME;
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let indexes = entries.filter(|entry| {
-        let name = entry.file_name();
-        let name = name.to_string_lossy();
-        name.starts_with(start) && name.ends_with(end)
-    });
-    files.extend(indexes.map(|entry| entry.path()));
+    let indexes = list_entries(folder).filter(|(name, _)| has_name_form(name, INDEX_NAME));
+    files.extend(indexes.map(|(_, path)| path));
     files
 }
 
@@ -286,8 +280,7 @@ pub(super) fn sort_runs_of_one_second<T>(
     id_of: impl Fn(&T) -> &RunId,
     start_of: impl Fn(&T) -> StartTime,
 ) {
-    let second = |run: &T| parse_timestamp(id_of(run)).map(str::to_owned);
-    for group in runs.chunk_by_mut(|a, b| second(a) == second(b)) {
+    for group in runs.chunk_by_mut(|a, b| parse_timestamp(id_of(a)) == parse_timestamp(id_of(b))) {
         if group.len() > 1 {
             group.sort_by_cached_key(|run| Reverse(start_of(run)));
         }

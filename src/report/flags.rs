@@ -11,6 +11,11 @@ pub(super) const EDITED_MARK: &str = "edited by hand: it enters no history and n
 /// The short form of [`EDITED_MARK`] at the end of a line.
 pub(super) const EDITED_SUFFIX: &str = "  [edited by hand]";
 
+/// Returns the mark behind a name or an outcome whose verdict a person edited; empty for other verdicts.
+pub const fn mark_edited(is_edited: bool) -> &'static str {
+    if is_edited { " (edited by hand)" } else { "" }
+}
+
 /// Returns how many verdicts of a run a person edited: `2 verdicts edited by hand: they enter no history and no
 /// statistics`. `None` if there are none.
 pub fn describe_edited(count: u64) -> Option<String> {

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-use super::flags::{append_flags, describe_edited};
+use super::flags::{append_flags, describe_edited, mark_edited};
 use super::wording::describe_outcome;
 use super::{DecidedRow, ReportRow, ReportWriter, RunSummary, describe_panel_decision};
 use crate::event::RunHeader;
@@ -85,11 +85,7 @@ impl<'w> GithubReportWriter<'w> {
         let outcome = row.outcome().map_or("undecided", describe_outcome);
         let place = (row.name.rubric.to_owned(), row.name.eval.to_owned());
         let shot = if row.is_shot { " (shot)" } else { "" };
-        let edited = if row.is_edited() {
-            " (edited by hand)"
-        } else {
-            ""
-        };
+        let edited = mark_edited(row.is_edited());
         let line = format_annotation(
             level,
             self.places.get(&place),

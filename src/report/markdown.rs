@@ -4,7 +4,7 @@
 
 use std::io::{self, Write};
 
-use super::flags::{append_flags, describe_edited};
+use super::flags::{append_flags, describe_edited, mark_edited};
 use super::label_agreement::format_label_lines;
 use super::stats::format_stats;
 use super::wording::describe_outcome;
@@ -56,7 +56,7 @@ pub fn format_as_code(text: &str) -> String {
 /// it.
 fn format_name(name: &str, is_shot: bool, edited: bool) -> String {
     let shot = if is_shot { " (shot)" } else { "" };
-    let edited = if edited { " (edited by hand)" } else { "" };
+    let edited = mark_edited(edited);
     format!("{}{shot}{edited}", format_as_code(name))
 }
 

@@ -47,7 +47,7 @@ pub use cell_source::{CellSource, JudgedTrace};
 pub use csv::{CsvReportWriter, format_csv};
 pub use decision_csv::write_decision_csv;
 pub use edit_words::{describe_edit, describe_edit_briefly, describe_entry_edits};
-pub use flags::describe_edited;
+pub use flags::{describe_edited, mark_edited};
 pub use foreign_keys::{KeyFinder, describe_keys};
 pub use github::{AnnotationLevel, EvalPlaces, FilePlace, GithubReportWriter, format_annotation};
 pub use human::HumanReportWriter;

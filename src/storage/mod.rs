@@ -10,6 +10,7 @@ mod atomic_file;
 mod file_lock;
 mod input_files;
 mod links;
+mod list;
 mod private;
 
 pub use append::append_lines;
@@ -19,6 +20,7 @@ pub use atomic_file::{
 pub use file_lock::FileLock;
 pub use input_files::InputFiles;
 pub use links::{find_foreign_link, refuse_foreign_links};
+pub use list::{has_name_form, list_entries};
 pub use private::{
     create_own_folder, create_private_folder, read_private_file, remove_expired_files,
     remove_expired_folders,

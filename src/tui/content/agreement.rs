@@ -80,7 +80,7 @@ pub(crate) fn agreement_blocks(app: &App, eval: u32) -> Vec<TextBlock<'_>> {
     out
 }
 
-/// Returns the name of the whole whose figures stand for those of a part: `support/tone`.
+/// Returns the name of the whole whose figures the screen shows for a part: `support/tone`.
 fn name_measured_whole(app: &App, eval: u32) -> Option<String> {
     let cells = &app.live_session.cells;
     let whole = cells.measured_whole(eval)?;

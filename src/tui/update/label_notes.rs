@@ -2,7 +2,7 @@
 
 use super::label_queues::advance;
 use super::labels::annotate;
-use super::notices::push_info;
+use super::notices::{push_info, push_written};
 use crate::model::DisagreementCause;
 use crate::tui::effect::Effect;
 use crate::tui::state::cells::RowId;
@@ -42,7 +42,7 @@ pub(super) fn accept_note(app: &mut App, row: RowId, text: &str) -> Vec<Effect> 
         } else {
             "note removed (U takes it back)"
         };
-        push_info(app, notice);
+        push_written(app, notice);
         return effects;
     }
     let drafts = &mut app.labelling.draft_notes;
@@ -94,6 +94,6 @@ pub(super) fn accept_clause(
         cause.as_str(),
         moved.unwrap_or_default()
     );
-    push_info(app, notice);
+    push_written(app, notice);
     effects
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::notices::push_info;
+use super::notices::{push_info, push_written};
 use super::panes::{self, keep_selection_visible};
 use super::quit;
 use super::{label_moves, label_queues};
@@ -61,7 +61,7 @@ pub(super) fn set_label(app: &mut App, passed: Option<bool>) -> Vec<Effect> {
     };
     let effects = apply_edit(app, name, Some(label), before, change, None);
     if is_sealed {
-        push_info(app, format!("labelled {what}: sealed (U takes it back)"));
+        push_written(app, format!("labelled {what}: sealed (U takes it back)"));
         return effects;
     }
     let agrees = app
@@ -78,7 +78,7 @@ pub(super) fn set_label(app: &mut App, passed: Option<bool>) -> Vec<Effect> {
         None => "",
     };
     let moved = moved.unwrap_or_default();
-    push_info(
+    push_written(
         app,
         format!("labelled {what}: {word}{agrees}{moved} (U takes it back)"),
     );
@@ -130,7 +130,7 @@ pub(super) fn remove_label(app: &mut App) -> Vec<Effect> {
     );
     let change = LabelChange::Remove(name.clone());
     let effects = apply_edit(app, name, None, Some(before), change, None);
-    push_info(app, notice);
+    push_written(app, notice);
     effects
 }
 
@@ -168,7 +168,7 @@ pub(super) fn undo_label(app: &mut App) -> Vec<Effect> {
     let change = LabelChange::Undo(last.number);
     let (name, before, now) = (last.name.clone(), last.label.clone(), last.previous.clone());
     let effects = apply_edit(app, name, now, before, change, Some(last));
-    push_info(app, format!("{what} is {state}{more}"));
+    push_written(app, format!("{what} is {state}{more}"));
     effects
 }
 

@@ -16,6 +16,18 @@ pub(crate) struct QueueRows {
     pub(crate) rows: Vec<RowId>,
 }
 
+impl CellsRow {
+    /// Returns true if the verdict answers another question than the eval asks now.
+    pub(super) fn has_other_question(&self) -> bool {
+        !matches!(self.stale, None | Some(StaleReason::Origin))
+    }
+
+    /// Returns true if the verdict enters no figure: it answers another question, or a person edited it.
+    pub(super) fn is_left_out_of_figures(&self) -> bool {
+        self.has_other_question() || self.is_edited()
+    }
+}
+
 /// A decision, as the figures of an eval need it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct FigureDecision {
@@ -115,8 +127,7 @@ impl CellsState {
     ) -> Vec<FigureDecision> {
         let rows = self.labellable_rows(eval).into_iter();
         let decisions = rows.map(|(id, row)| {
-            let is_stale = !matches!(row.stale, None | Some(StaleReason::Origin));
-            let is_left_out = is_stale || row.is_edited();
+            let is_left_out = row.is_left_out_of_figures();
             let decision = row.decision.as_ref().filter(|_| !is_left_out);
             let named = slot_verdicts(row).map(|(judge, repeat, passed)| {
                 let judge = judge.and_then(|judge| self.judges.get(judge as usize));

@@ -5,9 +5,9 @@
 use indexmap::IndexMap;
 
 use super::queue::FigureDecision;
-use super::{CellsRow, CellsState, StaleReason};
+use super::{CellsRow, CellsState};
 use crate::compare::FigureLabel;
-use crate::model::{EvalWhole, LabelLookup, LabelQuery, PartVerdicts};
+use crate::model::{EvalWhole, LabelQuery, PartVerdicts};
 
 /// An eval that parts replace, with the decisions that the parts make together.
 #[derive(Debug, Clone, PartialEq)]
@@ -36,7 +36,7 @@ impl CellsState {
         parts.map(|((at, _), _)| at).collect()
     }
 
-    /// Returns the whole whose figures stand for those of an eval: it is a part without labels of its own.
+    /// Returns the whole whose figures the screen shows for an eval: it is a part without labels of its own.
     pub(crate) fn measured_whole(&self, eval: u32) -> Option<&EvalWhole> {
         let whole = self.evals.get(eval as usize)?.part_of.as_ref()?;
         let rows = self.labellable_rows(eval);
@@ -44,7 +44,7 @@ impl CellsState {
         (!rows.iter().any(|(_, row)| is_labelled(row))).then_some(whole)
     }
 
-    /// Returns the decisions of the whole whose figures stand for those of an eval, if there is one.
+    /// Returns the decisions of the whole whose figures the screen shows for an eval, if there is one.
     pub(crate) fn whole_rows(&self, eval: u32) -> Option<WholeRows> {
         let whole = self.measured_whole(eval)?;
         let parts = self.list_sibling_parts(eval);
@@ -57,10 +57,9 @@ impl CellsState {
                     verdicts: PartVerdicts::default(),
                     is_shot: false,
                 });
-                // A verdict of another question counts for nothing.
-                let is_stale = !matches!(row.stale, None | Some(StaleReason::Origin));
-                stale += u64::from(is_stale);
-                let decision = row.decision.as_ref().filter(|_| !is_stale);
+                stale += u64::from(row.has_other_question());
+                let decision = row.decision.as_ref();
+                let decision = decision.filter(|_| !row.is_left_out_of_figures());
                 one.verdicts
                     .add(decision.and_then(|decision| decision.outcome.passed()));
                 one.is_shot |= self.is_shot_of(row);
@@ -85,8 +84,7 @@ impl CellsState {
         parts: usize,
     ) -> FigureDecision {
         let found = self.look_up_file_label(query);
-        let counted = found.counted();
-        let people = match counted {
+        let people = match found.counted() {
             Some(_) => self.list_file_answers(query),
             None => Vec::new(),
         };
@@ -96,13 +94,8 @@ impl CellsState {
             // Scores of the parts are no score of the whole.
             score: None,
             label: FigureLabel {
-                answer: counted.map(|label| label.passed),
                 score: None,
-                is_to_confirm: found.is_to_confirm(),
-                cause: counted.and_then(|label| label.label.cause),
-                is_sealed: matches!(found, LabelLookup::Sealed { .. }),
-                is_shot: matches!(found, LabelLookup::Shot(_)),
-                is_hidden: self.is_sealed(query.transcript),
+                ..FigureLabel::from_lookup(found, self.is_sealed(query.transcript))
             },
             people,
             judges: Vec::new(),
@@ -128,6 +121,11 @@ mod tests {
 
     /// Returns two parts of `tone`, judged on three transcripts, with labels of the whole.
     fn judged_parts() -> CellsState {
+        judge_parts(None)
+    }
+
+    /// Returns the parts. A person edited the verdict of the first part on a transcript.
+    fn judge_parts(edited: Option<&str>) -> CellsState {
         let mut cells = CellsState::default();
         let evals = ["tone.1?", "tone.2?"];
         let run = RunId("20260101T000000Z-runn".into());
@@ -157,7 +155,10 @@ mod tests {
             let places = cells.start_cells(&run, &names, &transcript(id), first, &keys(&evals));
             for ((place, outcome), cell) in places.into_iter().zip(outcomes).zip(first.0..) {
                 let place = place.expect("a place");
-                let result = CellResult::new(outcome, "why");
+                let result = CellResult {
+                    by_human: edited == Some(id) && cell == first.0,
+                    ..CellResult::new(outcome, "why")
+                };
                 cells.finish_cell(place, &run, CellIx(cell), &result);
             }
         }
@@ -207,5 +208,14 @@ mod tests {
         let plain = super::super::tests::outlined(&["a"], &["tone?"]);
         assert_eq!(plain.whole_rows(0), None);
         assert!(plain.list_sibling_parts(0).is_empty());
+    }
+
+    #[test]
+    fn edited_verdict_of_a_part_decides_nothing_for_the_whole() {
+        let whole = judge_parts(Some("a")).whole_rows(0).expect("a part");
+        let verdicts: Vec<_> = whole.decisions.iter().map(|one| one.verdict).collect();
+        assert_eq!(verdicts, [None, Some(false), None]);
+        // The verdict is of this question, so it is not stale.
+        assert_eq!(whole.stale, 0);
     }
 }
