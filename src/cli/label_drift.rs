@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use indexmap::IndexMap;
 
@@ -74,7 +75,8 @@ pub(super) fn list_drift(place: &WorkspaceArgs, cx: &CommandCx) -> Result<u8, Co
             let is_about = |label: &&Label| {
                 label.eval == eval.id && label.rubric.as_ref().is_none_or(|id| *id == rubric.id)
             };
-            let versions = count_versions(workspace.labels.iter().filter(is_about));
+            let versions =
+                count_versions(workspace.labels.iter().map(Arc::as_ref).filter(is_about));
             if versions.is_empty() {
                 continue;
             }
@@ -145,7 +147,7 @@ impl<'w> LabelPlaces<'w> {
         let mut places: HashMap<_, Vec<_>> = HashMap::new();
         for (label, place) in workspace.labels.iter().zip(&workspace.label_places) {
             let key = (label.transcript.as_str(), label.eval.as_str());
-            places.entry(key).or_default().push((label, place));
+            places.entry(key).or_default().push((&**label, place));
         }
         Self(places)
     }

@@ -6,6 +6,7 @@ use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use indexmap::IndexMap;
 
@@ -243,7 +244,7 @@ pub(super) fn merge_labels(
     let visible = added
         .iter()
         .filter(|label| !workspace.is_sealed(&label.transcript));
-    let visible = workspace.labels.iter().chain(visible);
+    let visible = workspace.labels.iter().map(Arc::as_ref).chain(visible);
     let mut out = format!(
         "{}: added {}\n",
         show_path(&workspace, &file),
@@ -303,7 +304,7 @@ fn note_unrecorded_draws(added: &[Label], file: &Path, cx: &CommandCx) -> Result
 /// Lists the people who labelled, the agreement of each pair, the conflicts and the causes.
 pub(super) fn list_raters(place: &WorkspaceArgs, cx: &CommandCx) -> Result<u8, CommandError> {
     let workspace = load_workspace(place.workspace.as_deref(), cx)?.workspace;
-    let mut out = format_raters(&workspace.labels);
+    let mut out = format_raters(workspace.labels.iter().map(Arc::as_ref));
     let sealed = workspace.count_sealed() as u64;
     if sealed > 0 {
         let _infallible = writeln!(out, "{} in no count", pluralize(sealed, "sealed label"));
@@ -312,11 +313,11 @@ pub(super) fn list_raters(place: &WorkspaceArgs, cx: &CommandCx) -> Result<u8, C
     Ok(0)
 }
 
-fn format_raters(labels: &[Label]) -> String {
+fn format_raters<'l>(labels: impl Iterator<Item = &'l Label> + Clone) -> String {
     let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
     // The number of common questions, and of those with the same answer, by pair.
     let mut pairs: BTreeMap<(&str, &str), (u64, u64)> = BTreeMap::new();
-    for people in collect_answers(labels).values() {
+    for people in collect_answers(labels.clone()).values() {
         let people: Vec<(&str, bool)> = people
             .iter()
             .filter_map(|(by, passed)| {
@@ -343,11 +344,12 @@ fn format_raters(labels: &[Label]) -> String {
             pluralize(common, "common answer")
         );
     }
-    for conflict in list_conflicts(labels) {
+    for conflict in list_conflicts(labels.clone()) {
         let _infallible = writeln!(out, "conflict: {conflict}");
     }
     for cause in DisagreementCause::ALL {
-        let closed = labels.iter().filter(|label| label.cause == Some(cause));
+        let closed = labels.clone();
+        let closed = closed.filter(|label| label.cause == Some(cause));
         let count = closed.count() as u64;
         if count > 0 {
             let _infallible = writeln!(out, "closed with the cause {}: {count}", cause.as_str());
@@ -452,7 +454,7 @@ mod tests {
             label("d", "bo", Some(true)),
         ];
         assert_eq!(
-            format_raters(&labels),
+            format_raters(labels.iter()),
             "ann  3 labels\nbo  4 labels\nann and bo  1 of 2 common answers the same\n\
              conflict: b/*/e: ann pass, bo fail\nclosed with the cause unclear: 1\n"
         );

@@ -103,16 +103,16 @@ pub(super) fn label(args: &LabelArgs, cx: &CommandCx) -> Result<u8, CommandError
 /// Returns true if a person gave this answer, among the answers of all. If the person or the author of an only answer has
 /// no name, that answer counts as this person's, because a new label replaces it.
 fn has_own_answer(
-    answers: &[(String, Option<bool>)],
+    answers: &[(&str, Option<bool>)],
     author: Option<&str>,
     passed: Option<bool>,
 ) -> bool {
     let own = author.unwrap_or(UNKNOWN_RATER);
-    if answers.iter().any(|(by, _)| by == own) {
-        return answers.iter().any(|(by, one)| by == own && *one == passed);
+    if answers.iter().any(|(by, _)| *by == own) {
+        return answers.iter().any(|(by, one)| *by == own && *one == passed);
     }
     match answers {
-        [(by, one)] => (author.is_none() || by == UNKNOWN_RATER) && *one == passed,
+        [(by, one)] => (author.is_none() || *by == UNKNOWN_RATER) && *one == passed,
         _ => false,
     }
 }
@@ -418,12 +418,13 @@ mod tests {
 
     #[test]
     fn answers_of_other_people_are_not_own_answers() {
-        let answers = |all: &[(&str, bool)]| -> Vec<(String, Option<bool>)> {
-            let all = all.iter();
-            all.map(|(by, passed)| ((*by).to_owned(), Some(*passed)))
-                .collect()
+        let has = |all: &[(&str, bool)], author| {
+            let all: Vec<_> = all
+                .iter()
+                .map(|(by, passed)| (*by, Some(*passed)))
+                .collect();
+            has_own_answer(&all, author, Some(true))
         };
-        let has = |all: &[(&str, bool)], author| has_own_answer(&answers(all), author, Some(true));
         let majority = [("ann", true), ("bo", true)];
         assert!(!has(&majority, Some("cy")));
         assert!(has(&majority, Some("bo")));

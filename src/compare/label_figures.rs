@@ -4,8 +4,7 @@
 //! others are debug labels, which no figure of a population uses. Does not compute the figures; [`super::statistics`]
 //! does.
 
-use std::collections::{HashMap, HashSet};
-
+use super::eval_draws::{DrawRow, EvalDraws};
 use super::rater_figures::{RaterFigures, RaterTally};
 use super::statistics::{
     AgreementFigures, Bootstrap, BootstrapInterval, Confidence, ConfusionTable, DisagreementWeight,
@@ -192,9 +191,9 @@ pub struct LabelledDecision<'d> {
     /// The label.
     pub label: FigureLabel,
     /// The answers of all people who decided, by name.
-    pub people: &'d [(String, bool)],
+    pub people: &'d [(&'d str, bool)],
     /// The verdicts of the judges of a panel, or of repeats, by name.
-    pub judges: &'d [(String, bool)],
+    pub judges: &'d [(&'d str, bool)],
 }
 
 /// Returns the figures of every eval of a state. `includes` selects the decisions of the population. Decisions on single
@@ -264,7 +263,7 @@ pub fn compute_judge_figures(
                     Some((name_judge(judge, slot.repeat), verdict(cell)?))
                 });
                 let named: Vec<(String, bool)> = named.collect();
-                tally.add(named.iter().map(|(name, passed)| (name.as_str(), *passed)));
+                tally.add(&list_by_reference(&named));
             }
             tally.finish()
         })
@@ -276,7 +275,15 @@ pub fn name_judge(judge: &str, repeat: Option<u32>) -> String {
     repeat.map_or_else(|| judge.to_owned(), |repeat| format!("{judge}#{repeat}"))
 }
 
-fn decided_answers(answers: Vec<(String, Option<bool>)>) -> Vec<(String, bool)> {
+/// Returns named answers without owning the names.
+pub fn list_by_reference(answers: &[(String, bool)]) -> Vec<(&str, bool)> {
+    let answers = answers.iter();
+    answers
+        .map(|(name, passed)| (name.as_str(), *passed))
+        .collect()
+}
+
+fn decided_answers(answers: Vec<(&str, Option<bool>)>) -> Vec<(&str, bool)> {
     let decided = answers.into_iter();
     decided
         .filter_map(|(by, passed)| Some((by, passed?)))
@@ -296,35 +303,6 @@ pub fn compute_eval_figures(
     sorted.finish(rubric, eval, confidence)
 }
 
-/// A draw with its transcripts by id.
-pub(super) struct DrawIndex<'d> {
-    strata: HashMap<&'d str, u32>,
-    drawn: HashSet<&'d str>,
-}
-
-impl<'d> DrawIndex<'d> {
-    pub(super) fn new(draw: &'d RecordedDraw) -> Self {
-        let strata = (0..).zip(&draw.strata).flat_map(|(number, stratum)| {
-            let members = stratum.members.iter();
-            members.map(move |id| (id.as_str(), number))
-        });
-        Self {
-            strata: strata.collect(),
-            drawn: draw.drawn.iter().map(String::as_str).collect(),
-        }
-    }
-
-    /// Returns true if the draw chose the transcript.
-    pub(super) fn has_drawn(&self, transcript: &str) -> bool {
-        self.drawn.contains(transcript)
-    }
-
-    /// Returns the stratum of a transcript; `None` if the draw could not choose it.
-    pub(super) fn stratum(&self, transcript: &str) -> Option<u32> {
-        self.strata.get(transcript).copied()
-    }
-}
-
 /// Returns the use of a label in figures of a population. `passed` is the label that counts.
 pub(super) fn classify_label(is_drawn: bool, passed: Option<bool>) -> MeasuredLabel {
     match (is_drawn, passed) {
@@ -334,18 +312,16 @@ pub(super) fn classify_label(is_drawn: bool, passed: Option<bool>) -> MeasuredLa
     }
 }
 
-/// A decision with its place in each draw.
+/// A decision with its place in the draws.
 struct SortedItem {
-    arrival: u32,
-    strata: Vec<Option<u32>>,
+    row: DrawRow,
     verdict: Option<bool>,
     measured: MeasuredLabel,
 }
 
 /// The decisions of an eval, sorted by the purpose of their labels.
 struct SortedLabels<'d> {
-    draws: Vec<DrawIndex<'d>>,
-    arrivals: HashMap<&'d str, u32>,
+    draws: EvalDraws<'d>,
     items: Vec<SortedItem>,
     debug: ConfusionTable,
     debug_labels: u64,
@@ -365,12 +341,8 @@ struct SortedLabels<'d> {
 
 impl<'d> SortedLabels<'d> {
     fn new(draws: &'d [RecordedDraw], rubric: &str, eval: &str) -> Self {
-        let own = draws
-            .iter()
-            .filter(|draw| draw.rubric == rubric && draw.eval == eval);
         Self {
-            arrivals: RecordedDraw::number_arrivals(own.clone()),
-            draws: own.map(DrawIndex::new).collect(),
+            draws: EvalDraws::new(draws, rubric, eval),
             items: Vec::new(),
             debug: ConfusionTable::default(),
             debug_labels: 0,
@@ -422,12 +394,9 @@ impl<'d> SortedLabels<'d> {
         }
         self.decisions += 1;
         let (verdict, label) = (decision.verdict, decision.label);
-        let draws = &self.draws;
+        let row = self.draws.find(decision.transcript);
         // A split is one more random draw: it hides labels, and the sampling cells stay.
-        let is_drawn = !label.is_hidden
-            && draws
-                .iter()
-                .any(|draw| draw.drawn.contains(decision.transcript));
+        let is_drawn = !label.is_hidden && self.draws.has_drawn(row);
         self.to_confirm += u64::from(label.is_to_confirm);
         self.sealed += u64::from(label.is_sealed);
         let passed = label.answer.flatten();
@@ -455,33 +424,19 @@ impl<'d> SortedLabels<'d> {
             None if passed.zip(verdict).is_some_and(|(a, b)| a != b) => self.causes.open += 1,
             None => {}
         }
-        let named = |all: &'_ [(String, bool)], tally: &mut RaterTally| {
-            tally.add(all.iter().map(|(name, passed)| (name.as_str(), *passed)));
-        };
-        named(decision.people, &mut self.people);
-        named(decision.judges, &mut self.judges);
-        let strata = draws
-            .iter()
-            .map(|draw| draw.strata.get(decision.transcript).copied())
-            .collect();
-        let measured = match (is_drawn, passed) {
-            (false, _) => MeasuredLabel::NotDrawn,
-            (true, None) => MeasuredLabel::Missing,
-            (true, Some(passed)) => MeasuredLabel::Is(passed),
-        };
-        let arrival = self.arrivals.get(decision.transcript).copied();
+        self.people.add(decision.people);
+        self.judges.add(decision.judges);
         self.items.push(SortedItem {
-            arrival: arrival.unwrap_or_default(),
-            strata,
+            row,
             verdict,
-            measured,
+            measured: classify_label(is_drawn, passed),
         });
     }
 
     fn finish(self, rubric: &str, eval: &str, confidence: Confidence) -> EvalFigures {
         let items = self.items.iter().map(|item| PopulationItem {
-            arrival: item.arrival,
-            strata: &item.strata,
+            arrival: self.draws.arrival(item.row),
+            strata: self.draws.strata(item.row),
             verdict: item.verdict,
             label: item.measured,
         });

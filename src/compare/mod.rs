@@ -7,6 +7,7 @@
 mod changed_answers;
 mod clause_figures;
 mod earlier_verdicts;
+mod eval_draws;
 mod file_diffs;
 mod flips;
 mod judge_noise;
@@ -46,7 +47,7 @@ pub use judge_noise::{
 pub use label_figures::{
     CauseCounts, EvalFigures, FigureLabel, LabelledDecision, ScoreFigures, TableIntervals,
     compute_eval_figures, compute_judge_figures, compute_label_figures, compute_whole_figures,
-    name_judge,
+    list_by_reference, name_judge,
 };
 pub use label_queue::{
     DrawQuota, DrawRequest, LabelQueue, QueueEval, QueueItem, QueueLabel, StratumProperty,

@@ -7,7 +7,8 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use super::label_figures::{DrawIndex, classify_label};
+use super::eval_draws::EvalDraws;
+use super::label_figures::classify_label;
 use super::matched::MatchedStates;
 use super::statistics::{
     AgreementFigures, Confidence, Estimate, FigurePresentation, MeasuredLabel, NonInferiority,
@@ -201,7 +202,7 @@ impl<'s> OldWholes<'s> {
 struct LabelCollector<'l> {
     state: &'l State,
     labels: &'l Labels,
-    draws: Vec<DrawIndex<'l>>,
+    draws: EvalDraws<'l>,
     /// The number of the eval in its items.
     eval: u32,
     found: EvalLabels,
@@ -216,13 +217,10 @@ impl<'l> LabelCollector<'l> {
         number: usize,
         (rubric, eval): (&str, &str),
     ) -> Self {
-        let own = draws
-            .iter()
-            .filter(|draw| draw.rubric == rubric && draw.eval == eval);
         Self {
             state,
             labels,
-            draws: own.map(DrawIndex::new).collect(),
+            draws: EvalDraws::new(draws, rubric, eval),
             eval: u32::try_from(number).unwrap_or(u32::MAX),
             found: EvalLabels {
                 rubric: rubric.to_owned(),
@@ -246,14 +244,13 @@ impl<'l> LabelCollector<'l> {
             return;
         }
         // A split is one more random draw: it hides labels, and the sampling cells stay.
-        let is_drawn = !self.labels.is_sealed(transcript)
-            && self.draws.iter().any(|draw| draw.has_drawn(transcript));
+        let row = self.draws.find(transcript);
+        let is_drawn = !self.labels.is_sealed(transcript) && self.draws.has_drawn(row);
         let passed = label.counted().and_then(|label| label.passed);
         let found = &mut self.found.labels;
         found.to_confirm += u64::from(label.is_to_confirm());
         let first = found.strata.len();
-        let strata = self.draws.iter().map(|draw| draw.stratum(transcript));
-        found.strata.extend(strata);
+        found.strata.extend_from_slice(self.draws.strata(row));
         let is_outside = found.strata[first..].iter().all(Option::is_none);
         if is_outside && passed.is_none() {
             // Neither a figure nor a count uses the decision.

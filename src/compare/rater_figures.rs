@@ -85,9 +85,8 @@ pub struct RaterTally {
 
 impl RaterTally {
     /// Adds the answers to one decision. All decisions must have the names in the same order.
-    pub fn add<'n>(&mut self, answers: impl IntoIterator<Item = (&'n str, bool)>) {
-        let answers: Vec<(&str, bool)> = answers.into_iter().collect();
-        for (name, _) in &answers {
+    pub fn add(&mut self, answers: &[(&str, bool)]) {
+        for (name, _) in answers {
             match self.raters.get_mut(*name) {
                 Some(count) => *count += 1,
                 // Only the first answer of a rater copies the name.
@@ -196,11 +195,11 @@ mod tests {
             (15, false, false),
         ] {
             for _ in 0..count {
-                tally.add([("ann", ann), ("bo", bo)]);
+                tally.add(&[("ann", ann), ("bo", bo)]);
             }
         }
         // One answer has no other one to agree with.
-        tally.add([("ann", true)]);
+        tally.add(&[("ann", true)]);
         let found = tally.finish();
         assert_eq!((found.units, found.raters["ann"]), (50, 51));
         let pair = found.closest_pair().expect("a pair");
@@ -219,8 +218,8 @@ mod tests {
     #[test]
     fn unequal_numbers_of_answers_leave_alpha_and_no_fleiss() {
         let mut tally = RaterTally::default();
-        tally.add([("a", true), ("b", true), ("c", false)]);
-        tally.add([("a", false), ("c", false)]);
+        tally.add(&[("a", true), ("b", true), ("c", false)]);
+        tally.add(&[("a", false), ("c", false)]);
         let found = tally.finish();
         assert_eq!(found.fleiss, Err(Undefined::UnequalRaters));
         assert!(found.alpha.is_ok());
@@ -232,7 +231,7 @@ mod tests {
     fn kappa_of_few_common_answers_has_a_bootstrap_interval() {
         let mut tally = RaterTally::default();
         for (ann, bo) in [(true, true), (false, false), (true, true), (false, true)].repeat(5) {
-            tally.add([("ann", ann), ("bo", bo)]);
+            tally.add(&[("ann", ann), ("bo", bo)]);
         }
         let pair = tally.finish().pairs.remove(0);
         let interval = pair.kappa_interval.expect("an interval");

@@ -51,53 +51,52 @@ impl PartVerdicts {
 /// A person's verdict on one transcript and eval. dicta shows it to a judge only as a shot, which measures nothing.
 ///
 /// Files written before the fields of its origin existed lack them: the origin of such a label is unknown.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Label {
     /// The id of the transcript.
     pub transcript: String,
     /// The id of the rubric; `None` matches any rubric with that eval.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub rubric: Option<String>,
     /// The id of the eval.
     pub eval: String,
     /// The verdict; `null` if the person looked and could not decide. The key is required.
-    #[serde(deserialize_with = "stated")]
     pub passed: Option<bool>,
     /// The person's score, if given.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub score: Option<f64>,
     /// The name of the person.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
     /// The time of the label.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub at: Option<WallTime>,
     /// The person's note.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
     /// True if the screen hid the verdict while the person labelled.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub blind: Option<bool>,
     /// The verdicts that the person saw before the label.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub seen: Option<SeenVerdicts>,
     /// The digest of the transcript that the person read.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub transcript_digest: Option<Digest>,
     /// The digest of the question that the person answered: criteria, scoring guide and scale, without thresholds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub question_digest: Option<Digest>,
     /// The draw that chose the item; `None` for an item that a person picked.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub sample: Option<LabelSample>,
     /// The answers of the same person to earlier versions of the question, oldest first.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub earlier: Vec<EarlierAnswer>,
     /// The cause of a disagreement with the judge that the person closed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub cause: Option<DisagreementCause>,
     /// The clause of the criteria that settled the disagreement.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub clause: Option<String>,
     /// The fields that dicta does not know. They stay when dicta writes the label again.
     #[serde(flatten)]

@@ -2,9 +2,13 @@
 //!
 //! Every count, mark and flip direction uses this lookup, so that all of them exclude the same labels.
 
+use std::borrow::Borrow;
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashMap};
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
+
+use foldhash::fast::RandomState;
 
 use super::{Digest, Label, LabelSplit, SplitPart, WallTime};
 
@@ -96,21 +100,51 @@ pub struct Labels {
     seal: Option<Arc<LabelSeal>>,
 }
 
-/// The labels of one eval by the id of their transcript, each list in the order of the files.
-type LabelsByTranscript = HashMap<String, Vec<Label>>;
+/// The labels of one eval by transcript: the first label, and those that follow in the order of the files. Most
+/// transcripts have one label, and then the list is empty and costs no allocation.
+type LabelsByTranscript = HashMap<FirstLabel, Vec<Arc<Label>>, RandomState>;
+
+/// The first label of a transcript, which a map finds by the id of the transcript. So the map copies no ids.
+#[derive(Debug, Clone)]
+struct FirstLabel(Arc<Label>);
+
+impl Borrow<str> for FirstLabel {
+    fn borrow(&self) -> &str {
+        &self.0.transcript
+    }
+}
+
+impl PartialEq for FirstLabel {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.transcript == other.0.transcript
+    }
+}
+
+impl Eq for FirstLabel {}
+
+impl Hash for FirstLabel {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        // The hash must be that of the borrowed id.
+        self.0.transcript.as_str().hash(state);
+    }
+}
 
 impl Labels {
     /// Indexes labels. Of several labels of one decision the last one counts, because files of labels grow at their
     /// end.
-    pub fn new(labels: impl IntoIterator<Item = Label>) -> Self {
+    pub fn new<L: Into<Arc<Label>>>(labels: impl IntoIterator<Item = L>) -> Self {
         let mut by_eval: HashMap<String, LabelsByTranscript> = HashMap::new();
         for label in labels {
+            let label: Arc<Label> = label.into();
             if !by_eval.contains_key(&label.eval) {
-                by_eval.insert(label.eval.clone(), HashMap::new());
+                by_eval.insert(label.eval.clone(), HashMap::default());
             }
-            if let Some(of_eval) = by_eval.get_mut(&label.eval) {
-                let transcript = label.transcript.clone();
-                of_eval.entry(transcript).or_default().push(label);
+            let Some(of_eval) = by_eval.get_mut(&label.eval) else {
+                continue;
+            };
+            match of_eval.get_mut(label.transcript.as_str()) {
+                Some(later) => later.push(label),
+                None => drop(of_eval.insert(FirstLabel(label), Vec::new())),
             }
         }
         Self {
@@ -124,7 +158,7 @@ impl Labels {
     #[must_use]
     pub fn with_seal(mut self, seal: Arc<LabelSeal>) -> Self {
         for of_eval in self.by_eval.values_mut() {
-            of_eval.retain(|transcript, _| !seal.covers(transcript));
+            of_eval.retain(|first, _| !seal.covers(&first.0.transcript));
         }
         self.by_eval.retain(|_, of_eval| !of_eval.is_empty());
         self.seal = Some(seal);
@@ -155,22 +189,34 @@ impl Labels {
     ) -> impl Iterator<Item = &'l Label> + use<'l, 'q> {
         let rubric = query.rubric;
         let of_eval = self.by_eval.get(query.eval);
-        let found = of_eval.and_then(|labels| labels.get(query.transcript));
-        let found = found.map_or(&[][..], Vec::as_slice).iter();
+        let found = of_eval.and_then(|labels| labels.get_key_value(query.transcript));
+        let found = found.into_iter();
+        let found = found.flat_map(|(first, later)| std::iter::once(&first.0).chain(later));
+        let found = found.map(Arc::as_ref);
         found.filter(move |label| label.rubric.as_ref().is_none_or(|id| *id == rubric))
     }
 
     /// Returns the last answer of each person to the question of a query, by name. A label without an author has the
     /// name `unknown`.
-    pub fn list_answers(&self, query: &LabelQuery<'_>) -> Vec<(String, Option<bool>)> {
+    pub fn list_answers(&self, query: &LabelQuery<'_>) -> Vec<(&str, Option<bool>)> {
+        if let Some(label) = self.find_only_label(query) {
+            let answer = find_answer(label, query).ok();
+            let answer = answer.map(|counted| (name_rater(label), counted.passed));
+            return answer.into_iter().collect();
+        }
         let mut answers: BTreeMap<&str, Option<bool>> = BTreeMap::new();
         for counted in self.find_answers(query) {
             answers.insert(name_rater(counted.label), counted.passed);
         }
-        let answers = answers.into_iter();
-        answers
-            .map(|(by, passed)| (by.to_owned(), passed))
-            .collect()
+        answers.into_iter().collect()
+    }
+
+    /// Returns the label of a decision that has exactly one. Most decisions do, and then no other label can outvote it or
+    /// show that it is about an earlier question.
+    fn find_only_label(&self, query: &LabelQuery<'_>) -> Option<&Label> {
+        let mut all = self.list(query);
+        let first = all.next()?;
+        all.next().is_none().then_some(first)
     }
 
     /// Returns the answers to the question of a query, in the order of the files. A label without a digest answers any
@@ -221,6 +267,12 @@ impl Labels {
             && seal.covers(query.transcript)
         {
             return seal.look_up(query);
+        }
+        if let Some(label) = self.find_only_label(query) {
+            return match find_answer(label, query) {
+                Ok(counted) => LabelLookup::Counted(counted),
+                Err(drift) => LabelLookup::ToConfirm(label, drift),
+            };
         }
         let counted = self.find_answers(query);
         let names_rubric = counted.iter().any(|counted| counted.label.rubric.is_some());

@@ -15,6 +15,7 @@ mod installation_secret;
 mod judge;
 mod label;
 mod label_draw;
+mod label_fields;
 mod label_split;
 mod labels;
 mod normal_words;
@@ -54,6 +55,7 @@ pub use label::{
     SeenVerdicts, parse_pass_or_fail,
 };
 pub use label_draw::{DrawProbability, DrawStratum, RecordedDraw};
+pub use label_fields::LABEL_KEYS;
 pub use label_split::{LabelSplit, SplitPart, SplitRule};
 pub use labels::{
     CountedLabel, LabelDrift, LabelLookup, LabelQuery, LabelSeal, Labels, UNKNOWN_RATER,

@@ -6,7 +6,7 @@ use super::history_view::Shared;
 use super::state::cells::FigureDecision;
 use super::state::labelling::ScreenFigures;
 use crate::compare::statistics::{Confidence, RepeatedCell, self_flip_rate};
-use crate::compare::{LabelledDecision, ReferenceFigures, compute_eval_figures};
+use crate::compare::{LabelledDecision, ReferenceFigures, compute_eval_figures, list_by_reference};
 use crate::model::RecordedDraw;
 
 /// The decisions of an eval, and the draws of the workspace.
@@ -32,8 +32,8 @@ pub(crate) fn compute_screen_figures(input: &FiguresInput) -> ScreenFigures {
                 verdict: decision.verdict,
                 score: decision.score,
                 label: decision.label,
-                people: &decision.people,
-                judges: &decision.judges,
+                people: &list_by_reference(&decision.people),
+                judges: &list_by_reference(&decision.judges),
             });
         }
     });

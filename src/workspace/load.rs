@@ -649,7 +649,8 @@ fn check_labels(
         let found_file = files.find(|known| known.path == path);
         found_file.map(|found| Arc::clone(&found.text))
     };
-    let visible = found.labels.iter().zip(&found.places);
+    let visible = found.labels.iter().map(Arc::as_ref);
+    let visible = visible.zip(&found.places);
     let sealed = sealed
         .into_iter()
         .flat_map(SealedLabels::list_from_label_files);

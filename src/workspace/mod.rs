@@ -139,7 +139,7 @@ pub struct Workspace {
     /// The default judge.
     pub judge: Option<String>,
     /// People's labels, without the sealed ones.
-    pub labels: Vec<Label>,
+    pub labels: Vec<Arc<Label>>,
     /// The places of the labels, in the order of `labels`.
     pub label_places: Vec<LabelPlace>,
     /// The sealed labels; `None` if `labels:` has no split.
@@ -199,7 +199,8 @@ impl Workspace {
     /// Returns all labels with their places. Sealed ones have no answer.
     pub fn list_labels(&self) -> impl Iterator<Item = (&Label, &LabelPlace)> {
         let sealed = self.sealed.iter().flat_map(|sealed| sealed.list());
-        self.labels.iter().zip(&self.label_places).chain(sealed)
+        let labels = self.labels.iter().map(Arc::as_ref);
+        labels.zip(&self.label_places).chain(sealed)
     }
 
     /// Returns true if the labels of a transcript are sealed.

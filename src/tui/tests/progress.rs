@@ -149,7 +149,7 @@ fn label(app: &mut TestWorkbench, eval: &str, many: usize, name: &dyn Fn(usize) 
         note: None,
         ..Label::default()
     });
-    Arc::make_mut(workspace).labels = labels.collect();
+    Arc::make_mut(workspace).labels = labels.map(Arc::new).collect();
 }
 
 /// Opens the screen on a made history.

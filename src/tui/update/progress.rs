@@ -73,13 +73,13 @@ pub(super) fn count_again(app: &mut App) -> Vec<Effect> {
 
 /// Returns the labels of the files with the labels that were set here and are not in the files yet.
 fn current_labels(app: &App) -> Labels {
-    let mut all: Vec<Label> = app
+    let mut all: Vec<Arc<Label>> = app
         .workspace()
         .map_or_else(Vec::new, |workspace| workspace.labels.clone());
     for edit in &app.label_edits.pending {
         let name = &edit.name;
         match &edit.label {
-            Some(label) => all.push(label.clone()),
+            Some(label) => all.push(Arc::new(label.clone())),
             None => all.retain(|label| {
                 let same_rubric = label.rubric.as_ref().is_none_or(|id| *id == name.rubric);
                 label.transcript != name.transcript || label.eval != name.eval || !same_rubric

@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use super::LoadedLabels;
 use crate::transcript::default_id_prefix;
@@ -26,7 +27,7 @@ pub(in crate::workspace) fn upgrade_earlier_ids(found: &mut LoadedLabels, files:
     }
     for label in &mut found.labels {
         if let Some(id) = upgrade_id(&label.transcript, &by_stem) {
-            label.transcript = id;
+            Arc::make_mut(label).transcript = id;
         }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::label_file::LabelFileReader;
 use super::pairs;
 use crate::diag::{Diagnostic, SourceSpan, find_nearest};
-use crate::model::{Label, PairPreference, make_visible};
+use crate::model::{LABEL_KEYS, Label, PairPreference, make_visible};
 
 /// Reads every line and skips blank lines. Reports problems at their line. Returns the choices in pairs.
 pub(super) fn read(reader: &mut LabelFileReader<'_>) -> Vec<PairPreference> {
@@ -49,30 +49,10 @@ pub(super) fn read(reader: &mut LabelFileReader<'_>) -> Vec<PairPreference> {
     preferences
 }
 
-/// The keys of a label that dicta reads.
-const KNOWN_KEYS: [&str; 16] = [
-    "transcript",
-    "rubric",
-    "eval",
-    "passed",
-    "score",
-    "by",
-    "at",
-    "note",
-    "blind",
-    "seen",
-    "transcript_digest",
-    "question_digest",
-    "sample",
-    "earlier",
-    "cause",
-    "clause",
-];
-
 /// Warns about unknown keys that resemble a known one. Other unknown keys belong to another program and stay.
 fn warn_of_typos(reader: &mut LabelFileReader<'_>, label: &Label, span: &SourceSpan) {
     for key in label.other.keys() {
-        if let Some(near) = find_nearest(key, KNOWN_KEYS) {
+        if let Some(near) = find_nearest(key, LABEL_KEYS) {
             let key = make_visible(key, false);
             let message = format!("dicta does not read the key `{key}`; did you mean `{near}`?");
             reader.warning(span.clone(), message);

@@ -23,7 +23,7 @@ pub(super) struct LabelFileReader<'s> {
 
 /// A label of the file.
 pub(super) struct LocatedLabel {
-    pub(super) label: Label,
+    pub(super) label: Arc<Label>,
     /// The place of the label in the file.
     pub(super) span: SourceSpan,
 }
@@ -65,6 +65,7 @@ impl<'s> LabelFileReader<'s> {
         let entry = self.defaults;
         label.rubric = label.rubric.or_else(|| entry.rubric.clone());
         label.by = label.by.or_else(|| entry.by.clone());
+        let label = Arc::new(label);
         self.labels.push(LocatedLabel { label, span });
     }
 

@@ -53,7 +53,7 @@ pub(in crate::workspace) fn read_mapped_labels(
                 // A run renames a transcript whose id is taken, so its label would match another one.
                 if let Some(label) = label {
                     offsets.push(offset);
-                    found.labels.push(label);
+                    found.labels.push(Arc::new(label));
                 } else {
                     taken += 1;
                 }

@@ -68,7 +68,7 @@ pub struct LabelPlace {
 /// The labels of a workspace, with their places and problems.
 #[derive(Debug, Default)]
 pub(super) struct LoadedLabels {
-    pub(super) labels: Vec<Label>,
+    pub(super) labels: Vec<Arc<Label>>,
     /// The places of the labels, in the order of `labels`.
     pub(super) places: Vec<LabelPlace>,
     /// The positions of Inspect Scout's labels, whose transcript ids may be Inspect's.

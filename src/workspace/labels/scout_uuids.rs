@@ -3,6 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::{LoadedLabels, MAX_LABELS_BYTES};
 use crate::transcript::{FieldMappings, TranscriptError};
@@ -41,7 +42,7 @@ pub(in crate::workspace) fn resolve_scout_uuids(
         if let Some(label) = found.labels.get_mut(*at)
             && let Some(id) = named.ids_by_uuid.get(&label.transcript)
         {
-            label.transcript.clone_from(id);
+            Arc::make_mut(label).transcript.clone_from(id);
         }
     }
 }

@@ -18,7 +18,7 @@ use crate::model::{Digest, Label, LabelSeal, LabelSplit, Labels, WallTime};
 pub struct SealedLabels {
     seal: Arc<LabelSeal>,
     /// The labels with their answers. Only `dicta agree --unseal` reads them.
-    labels: Vec<Label>,
+    labels: Vec<Arc<Label>>,
     without_answers: Vec<Label>,
     places: Vec<LabelPlace>,
     /// The number of leading labels that come from transcript files.
@@ -103,7 +103,7 @@ pub(in crate::workspace) fn seal_labels(
         }
     }
     hide_snippets(found, &sealed_places);
-    let without_answers: Vec<Label> = sealed.iter().map(Label::without_answer).collect();
+    let without_answers: Vec<Label> = sealed.iter().map(|label| label.without_answer()).collect();
     let mut fingerprints = HashMap::new();
     let mut digests = HashMap::new();
     for file in &mut found.files {
@@ -136,7 +136,7 @@ pub(in crate::workspace) fn seal_labels(
         }
     }
     SealedLabels {
-        seal: Arc::new(LabelSeal::new(split, &sealed)),
+        seal: Arc::new(LabelSeal::new(split, sealed.iter().map(Arc::as_ref))),
         labels: sealed,
         without_answers,
         places: sealed_places,

@@ -93,7 +93,7 @@ async fn source_judge_returns_the_source_verdict() {
 async fn judges_see_neither_labels_nor_source_verdicts() {
     let home = home();
     let mut workspace = home.workspace();
-    workspace.labels = vec![Label {
+    let label = Label {
         transcript: "t0".to_owned(),
         rubric: None,
         eval: "greets".to_owned(),
@@ -103,7 +103,8 @@ async fn judges_see_neither_labels_nor_source_verdicts() {
         at: None,
         note: Some("HIDDEN note".to_owned()),
         ..Label::default()
-    }];
+    };
+    workspace.labels = vec![label.into()];
     let (env, clock) = (home.env(), home.clock());
     let registry = EvalTypeRegistry::builtin();
     let workspace = Arc::new(workspace);

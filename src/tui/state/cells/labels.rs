@@ -356,7 +356,7 @@ impl CellsState {
     pub(super) fn list_file_answers(&self, query: &LabelQuery<'_>) -> Vec<(String, bool)> {
         let answers = self.labels.from_files.list_answers(query).into_iter();
         answers
-            .filter_map(|(by, passed)| Some((by, passed?)))
+            .filter_map(|(by, passed)| Some((by.to_owned(), passed?)))
             .collect()
     }
 
@@ -387,7 +387,7 @@ impl CellsState {
         };
         let answers = self.labels.from_files.list_answers(&query).into_iter();
         let mut labels: BTreeMap<String, LabelValue> = answers
-            .map(|(by, passed)| (by, LabelValue::from_passed(passed)))
+            .map(|(by, passed)| (by.to_owned(), LabelValue::from_passed(passed)))
             .collect();
         // A label that was set here counts before the file has it.
         let subject = LabelSubject {
