@@ -437,10 +437,28 @@ fn eval_settings() -> Value {
         ("judge", "The name.", text()),
         ("digest", "The digest of its settings and tools.", text()),
     ]);
+    let whole = mapping(vec![
+        ("id", "The id of the eval, as the rubric writes it.", text()),
+        (
+            "question",
+            "The digest of the text that labels answer.",
+            text(),
+        ),
+    ]);
     mapping(vec![
         ("rubric", "The id of the rubric.", text()),
         ("eval", "The id of the eval.", text()),
         ("digest", "The digest of its question.", text()),
+        (
+            "question",
+            "The digest of the text that labels answer; null if the run did not record it.",
+            or_null("string"),
+        ),
+        (
+            "part_of",
+            "The eval that this one replaces together with others, which labels are about; else null.",
+            json!({"anyOf": [whole, {"type": "null"}]}),
+        ),
         (
             "min_score",
             "The lowest score that passes.",

@@ -5,7 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::event::{EvalSpec, JudgeSpec, RunHeader};
-use crate::model::{Digest, PanelRule, ScoreBounds};
+use crate::model::{Digest, EvalWhole, PanelRule, ScoreBounds};
 
 /// The digests that identify the question of a cell.
 #[derive(Debug, Clone, Copy)]
@@ -53,6 +53,10 @@ pub struct EvalSettings {
     pub eval: String,
     /// The digest of its question.
     pub digest: Digest,
+    /// The digest of the text that labels answer; `None` in files of earlier versions.
+    pub question: Option<Digest>,
+    /// The eval as the file writes it, if this eval is one of several that replace it: labels are about the whole.
+    pub part_of: Option<EvalWhole>,
     /// The lowest score that passes.
     pub min_score: Option<f64>,
     /// The highest score that passes.
@@ -102,6 +106,8 @@ impl EvalSettings {
             rubric: rubric.map_or_else(String::new, |rubric| rubric.id.clone()),
             eval: eval.id.clone(),
             digest: eval.digest.clone(),
+            question: eval.question.clone(),
+            part_of: eval.part_of.clone(),
             min_score: bounds.min,
             max_score: bounds.max,
             repeat: eval.repeat,

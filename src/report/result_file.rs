@@ -472,6 +472,8 @@ fn settings_from_lines(name: &EvalName, eval: &FileEval) -> EvalSettings {
             .digest
             .clone()
             .unwrap_or_else(|| name_digest(&["eval", &name.rubric, &name.eval])),
+        question: None,
+        part_of: None,
         min_score: None,
         max_score: None,
         repeat: eval.repeats.max(1),
@@ -532,6 +534,8 @@ fn add_eval(header: &mut RunHeader, settings: &EvalSettings, lines: Option<&File
             eval.decision_settings.insert(key.to_owned(), bound.into());
         }
     }
+    eval.question.clone_from(&settings.question);
+    eval.part_of.clone_from(&settings.part_of);
     // The file does not tell a shot from a copy of one, and neither measures.
     eval.shot_copies = lines.map_or_else(Vec::new, |eval| eval.shots.iter().cloned().collect());
     eval.repeat = settings.repeat.max(1);

@@ -288,6 +288,37 @@ fn result_files_are_compared_without_the_run_store() {
 }
 
 #[test]
+fn label_of_the_old_question_waits_in_result_files_as_in_states() {
+    let test_dir = TestDir::new();
+    test_dir.write("labels.jsonl", "");
+    test_dir.workspace("labels: labels.jsonl\n", NAMES_A_RELEASE);
+    let run = test_dir.dicta(&["run", "-q", "-o", "before.jsonl"]);
+    assert_eq!(run.status.code(), Some(1), "{}", text(&run.stderr));
+    let labelled = test_dir.dicta(&["label", "one/r/names", "pass"]);
+    assert_eq!(
+        labelled.status.code(),
+        Some(0),
+        "{}",
+        text(&labelled.stderr)
+    );
+    test_dir.workspace("labels: labels.jsonl\n", NAMES_A_DAY);
+    let run = test_dir.dicta(&["run", "-q", "-o", "after.jsonl"]);
+    assert_eq!(run.status.code(), Some(1), "{}", text(&run.stderr));
+    for pair in [
+        ["@2", "@"],
+        ["before.jsonl", "after.jsonl"],
+        ["@2", "after.jsonl"],
+        ["before.jsonl", "@"],
+    ] {
+        let args = [&["compare"][..], &pair, &["--fail-on", "regressions"]].concat();
+        let gate = test_dir.dicta(&args);
+        let shown = text(&gate.stdout);
+        assert_eq!(gate.status.code(), Some(0), "{pair:?}: {shown}");
+        assert!(shown.contains("1 label to confirm"), "{pair:?}: {shown}");
+    }
+}
+
+#[test]
 fn labels_of_a_renamed_eval_count_for_result_files_under_its_older_name() {
     let test_dir = edited_workspace();
     // The eval has another name now, and its label moved there.
