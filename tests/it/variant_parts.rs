@@ -68,6 +68,19 @@ fn criteria_as_evals_of_their_own_keep_the_labels_of_the_whole() {
         text(&run.stdout),
         text(&run.stderr)
     );
+    // A filter finds the parts by the label of the whole, and compares it with the verdict of all parts.
+    let planned = |filter: &str| -> u64 {
+        let output = test_dir.dicta(&["run", "--dry-run", "--where", filter]);
+        let text = text(&output.stdout);
+        let cells = text.split(' ').next().and_then(|count| count.parse().ok());
+        cells.unwrap_or_else(|| panic!("{filter}: {text}"))
+    };
+    let any = planned("label:any");
+    assert!(any > 0);
+    assert_eq!(planned("label:pass") + planned("label:fail"), any);
+    // The second part of a bluish answer fails, as its label says. The first part passes.
+    assert_eq!(planned("label:agrees"), any);
+    assert_eq!(planned("label:disagrees"), 0);
     // The summary of the run, the comparison and the history join the parts, too.
     let lines = |args: &[&str]| -> Vec<Value> {
         let output = test_dir.dicta(args);

@@ -1,7 +1,8 @@
 //! The values of `label:` in the `--where` language, and what they test.
 //!
 //! Responsible for matching a value with the label of a decision. Does not look labels up; the caller passes them. A
-//! sealed label counts as none here, so that no filter reveals its answer.
+//! sealed label counts as none here, so that no filter reveals its answer. A part of an eval has the label of the whole,
+//! unless it has one of its own.
 
 use crate::diag::find_nearest;
 use crate::model::{LabelLookup, Outcome};
@@ -34,6 +35,9 @@ pub struct CandidateLabel {
     pub passed: Option<Option<bool>>,
     /// True if a label waits for a confirmation, because the question or the transcript changed.
     pub is_to_confirm: bool,
+    /// The verdict that the label is about, which the parts of an eval have together; `Some(None)` while a part has none.
+    /// `None` if the label is about the decision itself.
+    pub whole_verdict: Option<Option<bool>>,
 }
 
 impl CandidateLabel {
@@ -42,6 +46,7 @@ impl CandidateLabel {
         Self {
             passed: found.counted().map(|label| label.passed),
             is_to_confirm: found.is_to_confirm(),
+            whole_verdict: None,
         }
     }
 }
@@ -103,8 +108,9 @@ impl LabelFilter {
     pub(super) fn matches(self, label: CandidateLabel, outcome: Option<Outcome>) -> bool {
         // Only a pass or a fail agrees or disagrees.
         let agrees = || {
-            let (labelled, judged) = (label.passed.flatten()?, outcome?.passed()?);
-            Some(labelled == judged)
+            let own_verdict = outcome.and_then(Outcome::passed);
+            let judged = label.whole_verdict.unwrap_or(own_verdict)?;
+            Some(label.passed.flatten()? == judged)
         };
         match self {
             Self::Unlabelled => label.passed.is_none(),

@@ -16,8 +16,9 @@ use self::label_filter::CandidateLabel;
 use crate::event::{CellKey, PlannedDecision};
 use crate::handlers::{CompiledEval, Finding, JudgeRequest, JudgedParams, Subject};
 use crate::model::{
-    CauseSet, CellIx, CellName, CellNameRef, CellResult, ComparedPair, Digest, LabelQuery, Labels,
-    MessageRole, Outcome, PairOrder, Panel, ScoreBounds, Transcript, VoteParams,
+    CauseSet, CellIx, CellName, CellNameRef, CellResult, ComparedPair, Digest, EvalWhole,
+    LabelLookup, LabelQuery, Labels, MessageRole, Outcome, PairOrder, Panel, PartVerdicts,
+    ScoreBounds, Transcript, VoteParams,
 };
 use crate::rubric::{CompiledSelector, Eval, Rubric, Selector, Trigger, is_sampled};
 use crate::run::shots::EvalShots;
@@ -300,7 +301,7 @@ impl RunPlan {
             name: &name.to_string(),
             outcome,
             causes,
-            label: self.find_label(transcript, task),
+            label: self.find_label(filter, transcript, task),
             explanation: "",
         })
     }
@@ -308,6 +309,7 @@ impl RunPlan {
     /// Returns the label of a decision, if the filter tests labels. A decision about one message has none.
     fn find_label(
         &self,
+        filter: &DecisionFilter,
         transcript: FilteredTranscript<'_>,
         task: &DecisionTask,
     ) -> CandidateLabel {
@@ -315,7 +317,8 @@ impl RunPlan {
         let (Some(digest), None) = (transcript.digest, task.message) else {
             return CandidateLabel::default();
         };
-        CandidateLabel::from_lookup(self.filter_facts.labels.look_up(&LabelQuery {
+        let labels = &self.filter_facts.labels;
+        let query = LabelQuery {
             transcript: transcript.id,
             transcript_digest: Some(digest),
             rubric: &rubric.id,
@@ -323,7 +326,56 @@ impl RunPlan {
             question: Some(&eval.question),
             later_name: None,
             is_shot: plan.taught.contains(transcript.id),
-        }))
+        };
+        match (labels.look_up(&query), &eval.part_of) {
+            (LabelLookup::Unlabelled, Some(whole)) => {
+                let parts = self.list_sibling_parts(task.eval, whole);
+                let is_taught = |part: &u32| self.eval(*part).0.taught.contains(transcript.id);
+                let query = whole.label_query(query, parts.iter().any(is_taught));
+                let found = labels.look_up(&query);
+                let verdict = if filter.needs_past_outcomes() {
+                    self.join_past_verdicts(transcript.id, &parts)
+                } else {
+                    None
+                };
+                CandidateLabel {
+                    whole_verdict: Some(verdict),
+                    ..CandidateLabel::from_lookup(found)
+                }
+            }
+            (found, _) => CandidateLabel::from_lookup(found),
+        }
+    }
+
+    /// Returns the evals that replace the same eval as this part, itself included.
+    fn list_sibling_parts(&self, part: u32, whole: &EvalWhole) -> Vec<u32> {
+        let rubric = self.evals[part as usize].rubric;
+        let evals = (0_u32..).zip(&self.evals);
+        let siblings = evals.filter(|(at, plan)| {
+            let other = &self.eval(*at).2.part_of;
+            plan.rubric == rubric && other.as_ref().is_some_and(|other| other.id == whole.id)
+        });
+        siblings.map(|(at, _)| at).collect()
+    }
+
+    /// Returns the recorded verdict that parts have together on a transcript; `None` if one of them has none.
+    fn join_past_verdicts(&self, transcript: &str, parts: &[u32]) -> Option<bool> {
+        let mut verdicts = PartVerdicts::default();
+        for part in parts {
+            let (plan, rubric, eval) = self.eval(*part);
+            let decision = CellName {
+                transcript: transcript.to_owned(),
+                rubric: rubric.id.clone(),
+                eval: eval.id.clone(),
+                message: None,
+                judge: None,
+                repeat: None,
+            };
+            let past = &self.filter_facts.past_outcomes;
+            let outcome = past.outcome(&decision, &self.judges, plan.terms());
+            verdicts.add(outcome.and_then(Outcome::passed));
+        }
+        verdicts.join(parts.len())
     }
 
     /// Reports whether a filter by names selects this decision. Needs the unique id of the transcript.

@@ -14,6 +14,7 @@ const CELL: FilterCandidate<'static> = FilterCandidate {
     label: CandidateLabel {
         passed: Some(Some(true)),
         is_to_confirm: false,
+        whole_verdict: None,
     },
     explanation: "names 2.60, the page says 2.69",
 };
@@ -205,10 +206,36 @@ fn only_outcome_terms_need_past_outcomes() {
 }
 
 #[test]
+fn label_of_a_whole_is_compared_with_the_verdict_of_all_parts() {
+    for (whole_verdict, expected) in [
+        (Some(true), "label:agrees"),
+        (Some(false), "label:disagrees"),
+        (None, "label:pass"),
+    ] {
+        let candidate = FilterCandidate {
+            // The part itself fails.
+            outcome: Some(Outcome::Fail),
+            label: CandidateLabel {
+                whole_verdict: Some(whole_verdict),
+                ..CELL.label
+            },
+            ..CELL
+        };
+        for text in ["label:agrees", "label:disagrees"] {
+            let filter = DecisionFilter::parse(text).expect(text);
+            assert_eq!(filter.matches(&candidate), text == expected, "{text}");
+        }
+        let filter = DecisionFilter::parse("label:pass").expect("parses");
+        assert!(filter.matches(&candidate));
+    }
+}
+
+#[test]
 fn label_terms_test_the_label_and_its_agreement() {
     let label = |passed, is_to_confirm| CandidateLabel {
         passed,
         is_to_confirm,
+        whole_verdict: None,
     };
     let labels = [
         label(None, false),

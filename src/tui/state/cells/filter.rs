@@ -8,11 +8,9 @@
 
 use std::fmt::Write as _;
 
-use super::{CellsRow, CellsState, LabelValue, RowId, RowSlot, RowSlotState};
+use super::{CellsRow, CellsState, RowId, RowSlot, RowSlotState};
 use crate::model::{Cause, CauseSet};
-use crate::run::{
-    CandidateLabel, DecisionFilter, FilterCandidate, FilterWord, KnownFilterIds, split_words,
-};
+use crate::run::{DecisionFilter, FilterCandidate, FilterWord, KnownFilterIds, split_words};
 
 /// A parsed filter.
 #[derive(Debug, Clone, Default)]
@@ -287,10 +285,7 @@ impl CellsState {
             outcome: row.visible_decision().map(|decision| decision.outcome),
             // The pane tests causes itself.
             causes: CauseSet::default(),
-            label: CandidateLabel {
-                passed: row.label.map(LabelValue::passed),
-                is_to_confirm: row.to_confirm.is_some(),
-            },
+            label: self.filter_label(row),
             explanation: row
                 .decision_explanation()
                 // The explanation would reveal a hidden verdict.

@@ -243,6 +243,10 @@ impl CellsState {
     pub(super) fn store_file_labels(&mut self, labels: Labels) {
         self.labels.from_files = labels;
         self.refresh_all_labels();
+        // The filter may test labels of wholes, which no row has.
+        if !self.query.is_empty() {
+            self.mark_order_outdated();
+        }
     }
 
     /// Sets a label that counts before those of the files, until [`Self::clear_local_label`].

@@ -169,6 +169,13 @@ impl CellsRow {
     }
 }
 
+impl EvalGroup {
+    /// Schedules sorting and filtering of the rows.
+    pub(super) fn request_sorting(&mut self) {
+        self.needs_sorting = true;
+    }
+}
+
 impl RowCounts {
     fn add(&mut self, inputs: OrderInputs, by: isize) {
         // A removed row is not in the pane, so it counts nowhere.
@@ -243,10 +250,10 @@ impl CellsState {
         let before = row.order_inputs();
         let out = change(row);
         let after = row.order_inputs();
-        let eval = row.eval as usize;
+        let eval = row.eval;
         // Most updates change a text only, so counts and order stay valid.
         if before != after
-            && let Some(group) = self.groups.get_mut(eval)
+            && let Some(group) = self.groups.get_mut(eval as usize)
         {
             for counts in [&mut group.counts, &mut self.total] {
                 counts.add(before, -1);
@@ -258,6 +265,9 @@ impl CellsState {
             // A filter may match the changed state, for example `is:live`.
             group.needs_sorting |= !self.query.is_empty();
             self.order.needs_update = true;
+            if !self.query.is_empty() {
+                self.refilter_sibling_parts(eval);
+            }
         }
         Some(out)
     }

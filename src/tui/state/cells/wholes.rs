@@ -5,9 +5,10 @@
 use indexmap::IndexMap;
 
 use super::queue::FigureDecision;
-use super::{CellsRow, CellsState};
+use super::{CellsRow, CellsState, LabelValue, RowKey};
 use crate::compare::FigureLabel;
 use crate::model::{EvalWhole, LabelQuery, PartVerdicts};
+use crate::run::CandidateLabel;
 
 /// An eval that parts replace, with the decisions that the parts make together.
 #[derive(Debug, Clone, PartialEq)]
@@ -77,6 +78,58 @@ impl CellsState {
         })
     }
 
+    /// Returns the label of a row as filters see it. A part without a label of its own has that of the whole.
+    pub(super) fn filter_label(&self, row: &CellsRow) -> CandidateLabel {
+        let own = CandidateLabel {
+            passed: row.label.map(LabelValue::passed),
+            is_to_confirm: row.to_confirm.is_some(),
+            whole_verdict: None,
+        };
+        let whole = self.evals.get(row.eval as usize);
+        let whole = whole.and_then(|eval| eval.part_of.as_ref());
+        let has_own = own.passed.is_some() || own.is_to_confirm || row.sealed || row.shot;
+        match whole.filter(|_| !has_own && row.message.is_none()) {
+            Some(whole) => self.whole_label(row, whole).unwrap_or(own),
+            None => own,
+        }
+    }
+
+    /// Returns the label of the whole that a row is a part of, with the verdict of all parts.
+    fn whole_label(&self, row: &CellsRow, whole: &EvalWhole) -> Option<CandidateLabel> {
+        let parts = self.list_sibling_parts(row.eval);
+        let mut verdicts = PartVerdicts::default();
+        let mut is_shot = false;
+        for part in &parts {
+            let key = RowKey {
+                transcript: row.transcript,
+                eval: *part,
+                message: None,
+            };
+            let part = self.row_index.get(&key).and_then(|id| self.row(*id));
+            let Some(part) = part.filter(|part| !part.bookkeeping.removed) else {
+                continue;
+            };
+            is_shot |= self.is_shot_of(part);
+            // A verdict that a person edited agrees with nothing.
+            let decision = part.visible_decision().filter(|_| !part.is_edited());
+            verdicts.add(decision.and_then(|decision| decision.outcome.passed()));
+        }
+        let query = whole.label_query(self.row_label_query(row)?, is_shot);
+        Some(CandidateLabel {
+            whole_verdict: Some(verdicts.join(parts.len())),
+            ..CandidateLabel::from_lookup(self.look_up_file_label(&query))
+        })
+    }
+
+    /// Filters the groups again that show parts of the same whole, because their filter may test all parts together.
+    pub(super) fn refilter_sibling_parts(&mut self, eval: u32) {
+        for part in self.list_sibling_parts(eval) {
+            if let Some(group) = self.groups.get_mut(part as usize) {
+                group.request_sorting();
+            }
+        }
+    }
+
     fn whole_decision(
         &self,
         row: &JoinedRow<'_>,
@@ -115,6 +168,7 @@ struct JoinedRow<'r> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::CellsEntry;
     use super::super::tests::{digest, header, keys, transcript};
     use super::*;
     use crate::model::{CellIx, CellResult, Label, Labels, Outcome, RunId};
@@ -194,6 +248,23 @@ mod tests {
             ]
         );
         assert_eq!(cells.list_sibling_parts(0), [0, 1]);
+        let mut cells = cells;
+        let mut matching = |text: &str| -> Vec<String> {
+            cells.set_filter(text).expect("a filter");
+            cells.finish_filtering();
+            let rows = cells.shown.iter().filter_map(|entry| match entry {
+                CellsEntry::Row(row) => cells.decision_name(*row),
+                CellsEntry::Group(_) => None,
+            });
+            let names: Vec<String> = rows.map(|name| name.to_string()).collect();
+            names
+                .iter()
+                .map(|name| name.replace("/r/tone", ""))
+                .collect()
+        };
+        assert_eq!(matching("label:agrees"), ["a.1", "a.2"]);
+        assert_eq!(matching("label:disagrees"), ["b.1", "b.2"]);
+        assert_eq!(matching("label:none"), ["c.1", "c.2"]);
         // A part with labels of its own has figures of its own.
         let own = Label {
             transcript: "a".into(),
