@@ -133,14 +133,38 @@ impl VariantFile {
             let error = doc.error_at_key(&at, "variants", why);
             return Err(VariantError::Problems(vec![error]));
         }
-        let name = file.get("eval").and_then(Value::as_str).unwrap_or_default();
+        let name = match file.get("eval") {
+            Some(Value::String(name)) if !name.trim().is_empty() => name,
+            Some(Value::String(_) | Value::Null) => {
+                return Err(refuse("/eval", describe_eval_key(workspace, registry)));
+            }
+            Some(other) => {
+                let why = format!(
+                    "eval is the name of a judged eval (got {})",
+                    describe_value(other)
+                );
+                return Err(refuse("/eval", why));
+            }
+            None => {
+                let why = describe_eval_key(workspace, registry);
+                return Err(refuse("", format!("the key `eval` is missing: {why}")));
+            }
+        };
         let (rubric, eval) =
             find_eval(name, workspace, registry).map_err(|why| refuse("/eval", why))?;
-        let Some(Value::Array(list)) = file.get("variants") else {
-            return Err(refuse(
-                "/variants",
-                "variants is a list of mappings, such as { name: strict, criteria: … }".to_owned(),
-            ));
+        let wanted = "variants is a list of mappings, such as { name: strict, criteria: … }";
+        let list = match file.get("variants") {
+            Some(Value::Array(list)) => list,
+            Some(other) => {
+                let why = format!("{wanted} (got {})", describe_value(other));
+                return Err(refuse("/variants", why));
+            }
+            None => {
+                return Err(refuse(
+                    "",
+                    format!("the key `variants` is missing: {wanted}"),
+                ));
+            }
         };
         if list.is_empty() || list.len() > MAX_VARIANTS {
             let why = format!(
@@ -345,6 +369,26 @@ impl Variant {
     }
 }
 
+/// Describes the value of the key `eval`, with the evals that it can name.
+fn describe_eval_key(workspace: &Workspace, registry: &EvalTypeRegistry) -> String {
+    let names = list_eval_names(workspace, registry);
+    let known = match names.len() {
+        0 => "the workspace has none".to_owned(),
+        _ => names.join(", "),
+    };
+    format!("eval names the judged eval that the variants change ({known})")
+}
+
+/// Returns the names of all judged evals: `rubric/eval`.
+fn list_eval_names(workspace: &Workspace, registry: &EvalTypeRegistry) -> Vec<String> {
+    let rubrics = workspace.rubrics.iter();
+    let names = rubrics.flat_map(|rubric| {
+        let evals = list_written_evals(rubric, registry).into_iter();
+        evals.map(move |id| format!("{}/{id}", rubric.id))
+    });
+    names.collect()
+}
+
 /// Finds the eval with a name: `rubric/eval`, or `eval` if only one rubric has it.
 fn find_eval(
     name: &str,
@@ -367,10 +411,7 @@ fn find_eval(
     match &found[..] {
         [(rubric, id)] => Ok((Arc::clone(rubric), id.clone())),
         [] => {
-            let names: Vec<String> = all
-                .iter()
-                .map(|(rubric, id)| format!("{}/{id}", rubric.id))
-                .collect();
+            let names = list_eval_names(workspace, registry);
             // A name without a rubric is near to the bare id of an eval.
             let bare = all.iter().map(|(_, id)| id.as_str());
             let near = find_nearest(name, names.iter().map(String::as_str)).or_else(|| {
