@@ -66,6 +66,10 @@ fn describe(edit: &EvalEdit, wording: EditWording) -> String {
                 EditWording::Full if !from.contains('/') => format!("{}/{from}", edit.rubric),
                 _ => from.clone(),
             };
+            // The old name has a rubric only if the eval moved to another one.
+            if from.contains('/') && wording == EditWording::Brief {
+                return format!("moved {from} to {}/{}", edit.rubric, edit.eval);
+            }
             return format!("renamed {from} to {name}");
         }
         EvalEditKind::Bounds { from, to } => {
@@ -115,6 +119,9 @@ mod tests {
         let renamed = EvalEditKind::Renamed {
             from: "grounded".to_owned(),
         };
+        let moved_from_other = EvalEditKind::Renamed {
+            from: "coding/facts".to_owned(),
+        };
         let moved = EvalEditKind::Bounds {
             from: bounds(Some(0.75)),
             to: bounds(None),
@@ -134,6 +141,11 @@ mod tests {
                 edit("facts", renamed),
                 "renamed support/grounded to support/facts",
                 "renamed grounded to facts",
+            ),
+            (
+                edit("facts", moved_from_other),
+                "renamed coding/facts to support/facts",
+                "moved coding/facts to support/facts",
             ),
             (
                 edit("facts", moved),

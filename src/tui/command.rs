@@ -11,7 +11,7 @@ use std::fmt::Write as _;
 
 use super::state::App;
 use enabled::always;
-pub(crate) use enabled::count_flips;
+pub(crate) use enabled::{count_flips, explain_no_search};
 
 /// An action of the user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -284,7 +284,7 @@ pub(crate) fn render_plain() -> String {
 #[rustfmt::skip]
 pub(crate) const COMMANDS: &[CommandSpec] = &[
     CommandSpec { command: UiCommand::Quit, id: "quit", title: "quit", scope: CommandScope::Global, keys: &["q"], group: "Program", footer_rank: 8, enabled: always,
-        help: "Closes the open overlay, or else quits dicta. Asks first while a run is active." },
+        help: "Closes the open overlay, or else quits dicta. Asks first while a run is active. Where you type, q is text: esc closes the overlay." },
     CommandSpec { command: UiCommand::Cancel, id: "cancel", title: "cancel", scope: CommandScope::Global, keys: &["ctrl-c"], group: "Program", footer_rank: 0, enabled: always,
         help: "Cancels the active run, or else quits dicta." },
     CommandSpec { command: UiCommand::Suspend, id: "suspend", title: "suspend", scope: CommandScope::Global, keys: &["ctrl-z"], group: "Program", footer_rank: 0, enabled: always,

@@ -18,6 +18,7 @@ type EnabledResult = Result<(), &'static str>;
 
 const NOT_HERE: &str = "not on the progress screen: esc goes back to the cells";
 const NO_CELL: &str = "select a cell first (j, k)";
+const NOT_LISTED: &str = "the filter matches no cell, so none is selected: / changes the filter";
 
 fn fail_if(hindered: bool, why: &'static str) -> EnabledResult {
     if hindered { Err(why) } else { Ok(()) }
@@ -124,6 +125,19 @@ pub(crate) fn check_screen(app: &App, spec: &CommandSpec) -> EnabledResult {
     fail_if(elsewhere && app.shows_progress(), NOT_HERE)
 }
 
+/// Returns the reason why the visible screen can't search, as the footer shows it.
+pub(crate) fn explain_no_search(app: &App) -> &'static str {
+    if !app.overlays.is_empty() {
+        "no search in this window"
+    } else if app.shows_progress() {
+        "no search on the progress screen"
+    } else if app.shows_review() {
+        "no search on the reading screen"
+    } else {
+        "no search here"
+    }
+}
+
 const fn works_without_panes(command: UiCommand) -> bool {
     matches!(
         command,
@@ -191,6 +205,20 @@ fn focused_row(app: &App) -> Result<&CellsRow, &'static str> {
         .ok_or(NO_CELL)
 }
 
+/// Returns the selected row for a command that changes it or judges it. Such a command needs a row that the list shows,
+/// because a filter can match nothing while the panes still show the last row.
+fn listed_row(app: &App) -> Result<&CellsRow, &'static str> {
+    let row = focused_row(app)?;
+    require_listed(app)?;
+    Ok(row)
+}
+
+fn require_listed(app: &App) -> EnabledResult {
+    // The trace screen has no list: it shows the cell alone.
+    let is_unlisted = app.session().cells.cursor_position().is_none();
+    fail_if(is_unlisted && !app.shows_trace_screen(), NOT_LISTED)
+}
+
 pub(super) fn prompt(app: &App) -> EnabledResult {
     app.check_filled(Pane::Prompt)
 }
@@ -227,7 +255,7 @@ pub(super) fn verdict_visible(app: &App) -> EnabledResult {
 /// Needs a decision that can have a label.
 pub(super) fn label(app: &App) -> EnabledResult {
     require_workspace(app)?;
-    let row = focused_row(app)?;
+    let row = listed_row(app)?;
     // A label's subject is a transcript and an eval; it has no message.
     fail_if(
         row.message.is_some(),
@@ -343,7 +371,8 @@ pub(super) fn blind(app: &App) -> EnabledResult {
 /// Needs a cell, or the row of an eval.
 pub(super) fn run(app: &App) -> EnabledResult {
     require_workspace(app)?;
-    fail_if(app.session().cells.list.selected.is_none(), NO_CELL)
+    fail_if(app.session().cells.list.selected.is_none(), NO_CELL)?;
+    require_listed(app)
 }
 
 pub(super) fn run_all(app: &App) -> EnabledResult {
@@ -364,7 +393,7 @@ pub(super) fn auto(app: &App) -> EnabledResult {
 
 pub(super) fn judges(app: &App) -> EnabledResult {
     require_workspace(app)?;
-    let row = focused_row(app)?;
+    let row = listed_row(app)?;
     let eval = app.session().cells.evals.get(row.eval as usize);
     // Code decides such an eval, so another judge could not be asked.
     fail_if(
@@ -376,7 +405,7 @@ pub(super) fn judges(app: &App) -> EnabledResult {
 /// Needs a label with pass or fail, which the example expects.
 pub(super) fn save_example(app: &App) -> EnabledResult {
     require_workspace(app)?;
-    let row = focused_row(app)?;
+    let row = listed_row(app)?;
     let passed = row.label.and_then(LabelValue::passed);
     fail_if(
         passed.is_none(),
@@ -390,6 +419,7 @@ pub(super) fn repeat(app: &App) -> EnabledResult {
     let cells = &app.session().cells;
     if let Some(CellsEntry::Group(eval)) = cells.list.selected {
         require_workspace(app)?;
+        require_listed(app)?;
         let eval = cells.evals.get(eval as usize);
         return fail_if(
             eval.is_none_or(|eval| !eval.judged),
@@ -467,7 +497,7 @@ pub(super) fn replay(app: &App) -> EnabledResult {
         app.live_session.cells.blind,
         "a replay would show the hidden verdicts: press B first to show them",
     )?;
-    let row = focused_row(app)?;
+    let row = listed_row(app)?;
     fail_if(
         !row.all_slots().any(|(_, slot)| slot.run_cell.is_some()),
         "no run to replay yet: press R to run everything",
@@ -535,10 +565,13 @@ pub(super) fn tour(app: &App) -> EnabledResult {
 
 pub(super) fn enter(app: &App) -> EnabledResult {
     match app.ui.focus {
-        Pane::Cells => fail_if(
-            app.session().cells.list.selected.is_none(),
-            "nothing is selected: press j or k to move",
-        ),
+        Pane::Cells => {
+            fail_if(
+                app.session().cells.list.selected.is_none(),
+                "nothing is selected: press j or k to move",
+            )?;
+            require_listed(app)
+        }
         Pane::Changes => fail_if(
             count_flips(app) == 0,
             "no verdict changed, so the list is empty",

@@ -16,8 +16,8 @@ use crate::record::{
 use crate::run;
 use crate::tui::state::cells::FlipSide;
 use crate::tui::state::edit_report::{
-    DecisionBefore, EditReport, EditedFile, EvalName, EvalRename, FileChange, RecordedEdit,
-    RecordedFlip, RemovedDecision,
+    DecisionBefore, EditReport, EditedFile, EvalName, EvalRename, FileChange, NOTHING_MOVED,
+    RecordedEdit, RecordedFlip, RemovedDecision,
 };
 use crate::workspace::{Env, Workspace};
 
@@ -145,7 +145,7 @@ fn describe_entry(
             },
             not_judged: match pending {
                 0 if compared.flips.is_empty() && renames.is_empty() => {
-                    Some("no verdict moved".to_owned())
+                    Some(NOTHING_MOVED.to_owned())
                 }
                 0 => None,
                 many => Some(format!("{} {wait} for R", pluralize(many as u64, "cell"))),

@@ -21,6 +21,9 @@ use crate::rubric::Rubric;
 use crate::theme::Glyphs;
 use crate::workspace::Workspace;
 
+/// The reason why a judged edit of an earlier session lists no flips.
+pub(crate) const NOTHING_MOVED: &str = "no verdict moved";
+
 /// An eval, by the ids of its rubric and itself.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct EvalName {
@@ -242,7 +245,11 @@ impl EditReport {
             .binary_search_by_key(&flip.row, |known| known.row)
         {
             Ok(at) => at,
-            Err(at) => return self.flips.insert(at, flip),
+            Err(at) => {
+                // The sentence of an earlier run is no longer true.
+                self.not_judged.take_if(|why| why == NOTHING_MOVED);
+                return self.flips.insert(at, flip);
+            }
         };
         let known = &mut self.flips[at];
         // The row has its old verdict again, so the two flips cancel out.
@@ -596,6 +603,23 @@ mod tests {
         }
         let rows: Vec<u32> = report.flips.iter().map(|flip| flip.row.0).collect();
         assert_eq!(rows, [1, 2, 3]);
+    }
+
+    #[test]
+    fn flip_replaces_the_sentence_that_nothing_moved() {
+        let mut report = EditReport {
+            not_judged: Some(NOTHING_MOVED.to_owned()),
+            ..EditReport::default()
+        };
+        report.add_flip(flip(Outcome::Pass, None));
+        assert_eq!(report.not_judged, None);
+        let waits = Some("2 cells wait for R".to_owned());
+        report.not_judged.clone_from(&waits);
+        report.add_flip(RowFlip {
+            row: RowId(7),
+            ..flip(Outcome::Pass, None)
+        });
+        assert_eq!(report.not_judged, waits);
     }
 
     #[test]

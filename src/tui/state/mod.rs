@@ -233,6 +233,12 @@ pub(crate) enum FooterInput {
         target: EditTarget,
         problem: Option<String>,
     },
+    /// A text after `/` where nothing can be searched, and the reason. Without this line, its letters would be keys, and
+    /// some keys write files.
+    Refused {
+        input: LineInput,
+        reason: &'static str,
+    },
 }
 
 impl FooterInput {
@@ -245,7 +251,8 @@ impl FooterInput {
             | Self::Review { input, .. }
             | Self::Clause { input, .. }
             | Self::FollowUp { input, .. }
-            | Self::StepEdit { input, .. } => input,
+            | Self::StepEdit { input, .. }
+            | Self::Refused { input, .. } => input,
         }
     }
 }

@@ -5,6 +5,7 @@
 
 mod edit_words;
 mod headline;
+mod label_sets;
 mod layout;
 
 use std::collections::{BTreeSet, HashMap};

@@ -95,6 +95,57 @@ fn closed_changes_open_with_the_next_edit() {
 }
 
 #[test]
+fn flips_of_long_names_stay_distinguishable_at_80_columns() {
+    let id = "customer-conversation-about-a-late-delivery-of-2026-11-23";
+    let eval = "every-number-of-the-answer-is-in-a-tool-result";
+    let transcript = |at: usize| {
+        format!(
+            "{{\"id\":\"{id}-{at}\",\"messages\":[{{\"role\":\"user\",\"content\":\"hi\"}},{{\"role\":\"assistant\",\"content\":\"hello\"}}]}}\n"
+        )
+    };
+    let transcripts: String = (0..2).map(transcript).collect();
+    let rubric = |pattern: &str| {
+        format!(
+            "evals:\n  - {{ id: {eval}-1, type: contains, params: {{ patterns: [{pattern}] }} }}\n  - {{ id: {eval}-2, type: contains, params: {{ patterns: [{pattern}] }} }}\n"
+        )
+    };
+    let labels = format!("{{\"transcript\":\"{id}-0\",\"eval\":\"{eval}-1\",\"passed\":true}}\n");
+    let mut app = workbench(
+        80,
+        24,
+        &[
+            (
+                "dicta.yaml",
+                "transcripts: [t.jsonl]\nrubrics: [r.yaml]\nlabels: labels.jsonl\n",
+            ),
+            ("t.jsonl", &transcripts),
+            ("r.yaml", &rubric("hello")),
+            ("labels.jsonl", &labels),
+        ],
+    );
+    app.settle().keys("R").settle();
+    app.save("r.yaml", &rubric("bye")).settle();
+    let find_rows = |screen: &str| -> Vec<String> {
+        let rows = screen.lines().filter(|row| row.contains("✓ → ✗"));
+        let names = rows.map(|row| row.replace(['▌', '│', '┃'], "").trim().to_owned());
+        names.collect()
+    };
+    for keys in ["7 +", "+ 1 H"] {
+        app.keys(keys).settle();
+        let screen = app.screen();
+        let mut rows = find_rows(&screen);
+        assert_eq!(rows.len(), 4, "{screen}");
+        rows.sort();
+        rows.dedup();
+        assert_eq!(rows.len(), 4, "{screen}");
+        for end in ["-0 · ", "-1 · ", "result-1", "result-2"] {
+            let found = rows.iter().filter(|row| row.contains(end)).count();
+            assert_eq!(found, 2, "{end}: {screen}");
+        }
+    }
+}
+
+#[test]
 fn removed_cells_are_counted_and_named() {
     let mut app = judged(120, 40);
     let (text, _) = rubric(&app);

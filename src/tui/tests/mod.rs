@@ -29,6 +29,7 @@ mod queue_end;
 mod replay;
 mod review;
 mod review_answers;
+mod safe_keys;
 mod saves;
 mod sealed;
 mod server;

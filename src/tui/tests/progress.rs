@@ -245,6 +245,49 @@ fn keys_of_the_panes_explain_that_they_are_not_here() {
 }
 
 #[test]
+fn line_and_rows_show_where_other_labels_count() {
+    let mut view = made_history(&[0.75, 0.5, 0.65, 0.75], "grounded", &transcript);
+    let question = |text: &str| Digest::hash_bytes(text.as_bytes());
+    for entry in &mut view.entries {
+        let changed = if entry.number > 2 { "new" } else { "old" };
+        let state = Arc::make_mut(&mut entry.state);
+        Arc::make_mut(&mut state.header).evals[0].question = Some(question(changed));
+    }
+    let mut app = progress_on(120, 40, view, "grounded");
+    assert!(!app.screen().contains('|'), "{}", app.screen());
+    let OpenedItem::Workspace(workspace) = &mut app.event_loop.app.opened else {
+        panic!("a workspace is open");
+    };
+    // Ten people answered the old question.
+    for label in &mut Arc::make_mut(workspace).labels[..10] {
+        label.question_digest = Some(question("old"));
+    }
+    app.keys("H H").settle();
+    let view = Ok(app.event_loop.app.progress.view.clone());
+    let number = app.event_loop.app.progress.number;
+    app.send_msg(Msg::HistoryRead { number, view }).settle();
+    let screen = app.screen();
+    let row = |number: &str| {
+        let found = screen.lines().find(|row| row.contains(number));
+        found.unwrap_or_default().to_owned()
+    };
+    assert!(row("21:07 ").contains("|5/5"), "{screen}");
+    assert!(!row("21:08 ").contains('|'), "{screen}");
+    assert!(screen.contains("| other labels than before"), "{screen}");
+    assert!(
+        screen.contains("a gap in the line: its sides count other labels"),
+        "{screen}"
+    );
+    app.keys("j").settle();
+    assert!(
+        app.screen()
+            .contains("other labels than revision 2: 10 labels to confirm"),
+        "{}",
+        app.screen()
+    );
+}
+
+#[test]
 fn blind_labelling_closes_the_way_to_the_verdicts() {
     let mut app = demo(80, 24);
     app.keys("B H").settle();
@@ -465,4 +508,10 @@ fn export_key_writes_the_selected_state_and_reports_a_failure() {
     app.type_in("none/state.csv").keys("enter").settle();
     let notice = last_notice(&app).to_owned();
     assert!(notice.starts_with("nothing was exported: "), "{notice}");
+    // The line is still open, so the next keys correct the name.
+    app.keys("ctrl-u").type_in("l.htmlx").keys("enter").settle();
+    assert!(last_notice(&app).starts_with("type the file"));
+    app.keys("backspace enter").settle();
+    assert!(app.root.join("l.html").exists());
+    assert!(app.event_loop.app.overlays.is_empty());
 }

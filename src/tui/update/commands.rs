@@ -19,6 +19,11 @@ pub(super) fn run_command(app: &mut App, command: UiCommand) -> Vec<Effect> {
     let usable = command::find_spec(command).map_or(Ok(()), |spec| spec.check_usable(app));
     match usable {
         Ok(()) => dispatch_command(app, command),
+        // People type a word after `/` without a look at the footer, and its letters are keys here.
+        Err(_) if command == UiCommand::Search => {
+            let reason = command::explain_no_search(app);
+            footer_input::open_refused(app, reason)
+        }
         Err(why) => push_info(app, why),
     }
 }

@@ -16,8 +16,8 @@ use crate::tui::state::cells::{
     DecisionChanges, FlipSide, RowFlip, RowId, compute_label_agreement,
 };
 use crate::tui::state::edit_report::{
-    EditReport, EditedFile, EvalName, EvalRename, FileChange, RecordedEdit, RemovedDecision,
-    outcome_glyph, summarize,
+    EditReport, EditedFile, EvalName, EvalRename, FileChange, NOTHING_MOVED, RecordedEdit,
+    RemovedDecision, outcome_glyph, summarize,
 };
 use crate::tui::state::notices::NoticeLevel;
 use crate::tui::state::pane::Pane;
@@ -384,7 +384,7 @@ pub(super) fn remove_from_report(app: &mut App, ticket: RunTicket) {
         let many = rows.filter(waits).count() as u64;
         let wait = if many == 1 { "waits" } else { "wait" };
         report.not_judged = match many {
-            0 if report.is_restored => Some("no verdict moved".to_owned()),
+            0 if report.is_restored && report.flips.is_empty() => Some(NOTHING_MOVED.to_owned()),
             0 => None,
             many => Some(format!("{} {wait} for R", pluralize(many, "cell"))),
         };

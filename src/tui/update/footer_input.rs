@@ -37,6 +37,15 @@ pub(super) fn open_input(app: &mut App) -> Vec<Effect> {
     Vec::new()
 }
 
+/// `/` where nothing can be searched: opens a line that takes the typed text and does nothing with it.
+pub(super) fn open_refused(app: &mut App, reason: &'static str) -> Vec<Effect> {
+    app.ui.footer_input = Some(FooterInput::Refused {
+        input: LineInput::default(),
+        reason,
+    });
+    Vec::new()
+}
+
 /// Handles a key.
 pub(super) fn handle_key(app: &mut App, chord: KeyChord) -> Vec<Effect> {
     let cancel = chord.to_string() == "ctrl-c";
@@ -165,7 +174,8 @@ fn apply_input(app: &mut App) {
         FooterInput::Note { .. }
         | FooterInput::Clause { .. }
         | FooterInput::Review { .. }
-        | FooterInput::FollowUp { .. } => {}
+        | FooterInput::FollowUp { .. }
+        | FooterInput::Refused { .. } => {}
         // The reason was about the text before.
         FooterInput::StepEdit { problem, .. } => *problem = None,
     }
@@ -251,7 +261,8 @@ fn cancel_input(app: &mut App) -> Vec<Effect> {
             FooterInput::Note { .. }
             | FooterInput::Clause { .. }
             | FooterInput::FollowUp { .. }
-            | FooterInput::StepEdit { .. },
+            | FooterInput::StepEdit { .. }
+            | FooterInput::Refused { .. },
         )
         | None => {}
     }

@@ -7,11 +7,12 @@ use ratatui::layout::Size;
 
 use super::notices::push_info;
 use super::{
-    branches, commands, cost_consent, follow_ups, label_notes, label_queues, pauses, progress,
-    quit, repeats, replay, review_suggest, runs, state_export, trust, variants,
+    branches, commands, cost_consent, follow_ups, footer_input, label_notes, label_queues, pauses,
+    progress, quit, repeats, replay, review_suggest, runs, state_export, trust, variants,
 };
 use crate::model::DisagreementCause;
 use crate::theme::{self, Theme};
+use crate::tui::command;
 use crate::tui::content;
 use crate::tui::effect::Effect;
 use crate::tui::key_chord::KeyChord;
@@ -68,6 +69,12 @@ pub(super) fn handle_key(app: &mut App, chord: KeyChord) -> Vec<Effect> {
         move_selection(app, &mut top, steps);
         app.overlays.push(top);
         return Vec::new();
+    }
+    if key == "/" && !takes_text {
+        app.overlays.push(top);
+        // The letters of a word would choose, accept or write.
+        let reason = command::explain_no_search(app);
+        return footer_input::open_refused(app, reason);
     }
     if chord.code == KeyCode::Enter {
         return accept_selection(app, top);
@@ -199,11 +206,6 @@ pub(super) fn handle_paste(app: &mut App, text: &str) -> bool {
         }
         _ => false,
     }
-}
-
-/// Returns true if the line for the file of an export is empty.
-fn typing_is_empty(overlay: &Overlay) -> bool {
-    matches!(overlay, Overlay::ExportFile { input, .. } if input.text.trim().is_empty())
 }
 
 /// Handles a click on a line: selects it. On the selected line, and on a command in the help, it acts as enter.
@@ -433,15 +435,12 @@ fn accept_selection(app: &mut App, top: Overlay) -> Vec<Effect> {
             order.judge = Some(judge);
             runs::start_or_ask(app, order, costs, &[row])
         }
-        // Without a path, there is nothing to write yet.
-        typing @ Overlay::ExportFile { .. } if typing_is_empty(&typing) => {
-            app.overlays.push(typing);
-            push_info(
-                app,
-                "type the file: a page ends with .html, a table with .csv",
-            )
+        // The line stays open until the file is written: after a failure, people correct the name.
+        Overlay::ExportFile { entry, input } => {
+            let text = input.text.clone();
+            app.overlays.push(Overlay::ExportFile { entry, input });
+            state_export::export_state(app, entry, &text)
         }
-        Overlay::ExportFile { entry, input } => state_export::export_state(app, entry, &input.text),
         Overlay::Breakpoints { input, selected } => {
             let toggled = pauses::toggle_breakpoint(app, &input.text, selected);
             match toggled {

@@ -28,8 +28,6 @@ use crate::tui::widget::styled_row::{self, StyledRow};
 const MAX_VOTE_MARKS: usize = 7;
 /// The narrowest row, in columns, that has room for the word "label".
 const MIN_LABEL_WORD_WIDTH: usize = 36;
-/// The number of bytes at each end of a name that are measured.
-const MAX_NAME_END_BYTES: usize = 400;
 
 /// Draws the pane.
 pub(super) fn draw(canvas: &mut Canvas<'_>, area: Rect, app: &App) {
@@ -286,7 +284,7 @@ impl CellsView<'_> {
         let mut left = StyledRow(vec![self.cursor_mark(selected)])
             .with(format!("{fold} "), Role::Muted)
             .with(
-                elide_middle(
+                styled_row::elide_middle(
                     &eval.id,
                     self.width.saturating_sub(right + 4),
                     glyphs.ellipsis,
@@ -357,7 +355,7 @@ impl CellsView<'_> {
             .width
             .saturating_sub(6 + message.len() + right.width())
             .max(4);
-        let text = elide_middle(name, room, glyphs.ellipsis);
+        let text = styled_row::elide_middle(name, room, glyphs.ellipsis);
         let text_role = if row.stale.is_some() {
             Role::Stale
         } else {
@@ -534,37 +532,6 @@ fn outcome_style(outcome: Outcome, glyphs: &Glyphs) -> (&'static str, Role) {
         // All other outcomes are errors.
         _ => (glyphs.error, Role::Error),
     }
-}
-
-/// Shortens a name to `room` columns in the middle, because names differ at their ends.
-fn elide_middle<'n>(name: &'n str, room: usize, ellipsis: &str) -> Cow<'n, str> {
-    // A name with more bytes is shortened without measuring it.
-    if name.len() <= MAX_NAME_END_BYTES && StyledRow::new(name, Role::Text).width() <= room {
-        return name.into();
-    }
-    let wide = |c: char| {
-        let mut buffer = [0; 4];
-        StyledRow::new(&*c.encode_utf8(&mut buffer), Role::Text).width()
-    };
-    // The ellipsis takes one column.
-    let half = room.saturating_sub(1);
-    let (head, tail) = (half.div_ceil(2), half / 2);
-    let take = |chars: &mut dyn Iterator<Item = char>, room: usize| -> Vec<char> {
-        let mut used = 0;
-        chars
-            .take_while(|c| {
-                used += wide(*c);
-                used <= room
-            })
-            .collect()
-    };
-    let front = take(&mut name.chars(), head);
-    let mut back = take(&mut name.chars().rev(), tail);
-    back.reverse();
-    let mut out: String = front.into_iter().collect();
-    out.push_str(ellipsis);
-    out.extend(back);
-    out.into()
 }
 
 #[cfg(test)]

@@ -2,8 +2,9 @@
 
 use ratatui::layout::Rect;
 
+use super::decision_name;
 use super::trace::draw_text_pane;
-use crate::model::{CellName, find_reason, make_visible, pluralize};
+use crate::model::{find_reason, pluralize};
 use crate::theme::{Glyphs, Role};
 use crate::tui::click_target::ClickTarget;
 use crate::tui::content;
@@ -341,17 +342,12 @@ fn draw_removed(
     let outcome = removed.outcome.filter(|_| !report.hides_outcomes);
     let mark = outcome.map_or(" ", |outcome| outcome_glyph(outcome, glyphs));
     let head = StyledRow::new(cursor, Role::Accent)
-        .with(format!("{mark} {}   ", glyphs.arrow), Role::Muted)
-        .with(format_name(&removed.name), Role::Muted);
+        .with(format!("{mark} {}   ", glyphs.arrow), Role::Muted);
     let end = StyledRow::new("no longer planned ", Role::Muted);
+    let room = room_for_name(area.width, [&head, &end]);
+    let name = decision_name::fit_name(&removed.name, true, room, glyphs);
+    let head = head.with(name, Role::Muted);
     styled_row::draw_ends(canvas, row_at(area, 0), &head, &end, over);
-}
-
-/// Formats the name of a decision for a row: `sup-03-address · grounded`.
-fn format_name(name: &CellName) -> String {
-    let message = name.message.map(|at| format!(" @{at}")).unwrap_or_default();
-    let text = format!("{}{message} · {}", name.transcript, name.eval);
-    make_visible(&text, false).into_owned()
 }
 
 /// Returns the row that offers to move the labels of renamed evals.
@@ -387,41 +383,60 @@ fn describe_labels_to_confirm(app: &App, report: &EditReport) -> Option<String> 
         .then(|| format!("{labels} of the old question: a confirms the focused one, Q lists them"))
 }
 
+/// Returns the columns of a row that its other parts leave for the name.
+fn room_for_name<const N: usize>(width: u16, others: [&StyledRow<'_>; N]) -> usize {
+    let taken: usize = others.iter().map(|row| row.width()).sum();
+    // One blank separates the name from the end of the row.
+    usize::from(width).saturating_sub(taken + 1)
+}
+
+fn describe_direction(flip: &RowFlip, full: bool) -> StyledRow<'static> {
+    match flip.agrees_with_label {
+        Some(true) if full => StyledRow::new("towards your label ", Role::Towards),
+        Some(true) => StyledRow::new("towards", Role::Towards),
+        Some(false) if full => StyledRow::new("away from your label ", Role::Away),
+        Some(false) => StyledRow::new("away", Role::Away),
+        None => StyledRow::default(),
+    }
+}
+
 fn draw_flip(canvas: &mut Canvas<'_>, area: Rect, app: &App, flip: &RowFlip, over: Option<Role>) {
     let glyphs = canvas.glyphs();
     let (mark_before, mark_after) = (
         outcome_glyph(flip.before.outcome, glyphs),
         outcome_glyph(flip.after.outcome, glyphs),
     );
-    let name = app
-        .live_session
-        .cells
-        .decision_name(flip.row)
-        .map_or_else(|| "?".to_owned(), |name| format_name(&name));
+    let name = app.live_session.cells.decision_name(flip.row);
     // The headline: the marks, the name, and the direction on the right.
     let cursor = if over.is_some() { glyphs.cursor } else { " " };
-    let head = StyledRow::new(cursor, Role::Accent)
-        .with(
-            format!("{mark_before} {} {mark_after} ", glyphs.arrow),
-            Role::Flipped,
-        )
-        .with(name, Role::Text);
-    let head = match app.live_session.cells.noisy_repeats(flip.row) {
+    let head = StyledRow::new(cursor, Role::Accent).with(
+        format!("{mark_before} {} {mark_after} ", glyphs.arrow),
+        Role::Flipped,
+    );
+    let noise = match app.live_session.cells.noisy_repeats(flip.row) {
         // The same words as on the progress screen.
-        Some(cell) => head.with(
+        Some(cell) => StyledRow::new(
             format!("  noise: {} of {} pass", cell.passes, cell.repeats),
             Role::Warning,
         ),
-        None => head,
-    };
-    let full = area.width >= MIN_FULL_FLIP_WIDTH;
-    let end = match flip.agrees_with_label {
-        Some(true) if full => StyledRow::new("towards your label ", Role::Towards),
-        Some(true) => StyledRow::new("towards", Role::Towards),
-        Some(false) if full => StyledRow::new("away from your label ", Role::Away),
-        Some(false) => StyledRow::new("away", Role::Away),
         None => StyledRow::default(),
     };
+    let mut end = describe_direction(flip, area.width >= MIN_FULL_FLIP_WIDTH);
+    let mut room = room_for_name(area.width, [&head, &noise, &end]);
+    // The name is more than a long word for the direction, which the color repeats.
+    let wanted = name
+        .as_ref()
+        .map_or(1, |name| decision_name::measure_name(name, true));
+    if wanted > room {
+        end = describe_direction(flip, false);
+        room = room_for_name(area.width, [&head, &noise, &end]);
+    }
+    let name = name.map_or_else(
+        || "?".to_owned(),
+        |name| decision_name::fit_name(&name, true, room, glyphs),
+    );
+    let mut head = head.with(name, Role::Text);
+    head.0.extend(noise.0);
     styled_row::draw_ends(canvas, row_at(area, 0), &head, &end, over);
     // A reason has one row.
     let reason = |mark: &str, why: &str| format!("     {mark} {}", find_reason(why));

@@ -179,6 +179,7 @@ fn draw_typing(canvas: &mut Canvas<'_>, area: Rect, app: &App, typing: &FooterIn
             let label = purpose.label(app.review.message);
             (label.into_owned(), input, None)
         }
+        FooterInput::Refused { input, reason } => (format!(" {reason}: "), input, None),
         FooterInput::Clause { input, cause, .. } => {
             let label = format!(" cause {}; clause, if any: ", cause.as_str());
             (label, input, None)
@@ -195,6 +196,9 @@ fn draw_typing(canvas: &mut Canvas<'_>, area: Rect, app: &App, typing: &FooterIn
             } else {
                 StyledRow::new(" invalid, see the cells ", Role::Error)
             }
+        }
+        None if matches!(typing, FooterInput::Refused { .. }) => {
+            StyledRow::new(" esc", Role::Key).with(" closes this line ", Role::Muted)
         }
         None => StyledRow::new(" enter", Role::Key)
             .with(format!(" {}  ", enter_verb(typing)), Role::Muted)

@@ -3,6 +3,7 @@
 mod cells;
 mod changes;
 mod completion;
+mod decision_name;
 mod footer;
 mod header;
 mod overlay;

@@ -17,6 +17,8 @@ pub(crate) struct PlotPoint {
     pub(crate) height: f64,
     /// The role of the point's mark.
     pub(crate) role: Role,
+    /// True if the line joins the point with the one before.
+    pub(crate) is_joined: bool,
 }
 
 /// The dots of an area, several per cell.
@@ -103,7 +105,10 @@ pub(crate) fn draw_line_plot<T>(canvas: &mut Canvas<'_, T>, area: Rect, points: 
         .map(|(at, p)| place(at, p))
         .collect();
     let dots = grid.dots;
-    for pair in places.windows(2) {
+    for (pair, point) in places.windows(2).zip(&points[1..]) {
+        if !point.is_joined {
+            continue;
+        }
         let dot = |(column, y): (usize, usize)| (column * dots.0, y);
         grid.connect(dot(pair[0]), dot(pair[1]));
     }

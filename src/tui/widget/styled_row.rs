@@ -13,6 +13,8 @@ use crate::theme::Role;
 
 /// The number of bytes of a piece that are read.
 const MAX_PIECE_BYTES: usize = 4096;
+/// The number of bytes at each end of a name that are measured.
+const MAX_NAME_END_BYTES: usize = 400;
 
 /// A row of text.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -223,6 +225,37 @@ pub(crate) fn break_into_rows(
         });
     }
     out
+}
+
+/// Shortens a name to `room` columns in the middle, because names differ at their ends.
+pub(crate) fn elide_middle<'n>(name: &'n str, room: usize, ellipsis: &str) -> Cow<'n, str> {
+    // A name with more bytes is shortened without measuring it.
+    if name.len() <= MAX_NAME_END_BYTES && StyledRow::new(name, Role::Text).width() <= room {
+        return name.into();
+    }
+    let wide = |c: char| {
+        let mut buffer = [0; 4];
+        StyledRow::new(&*c.encode_utf8(&mut buffer), Role::Text).width()
+    };
+    // The ellipsis takes one column.
+    let half = room.saturating_sub(1);
+    let (head, tail) = (half.div_ceil(2), half / 2);
+    let take = |chars: &mut dyn Iterator<Item = char>, room: usize| -> Vec<char> {
+        let mut used = 0;
+        chars
+            .take_while(|c| {
+                used += wide(*c);
+                used <= room
+            })
+            .collect()
+    };
+    let front = take(&mut name.chars(), head);
+    let mut back = take(&mut name.chars().rev(), tail);
+    back.reverse();
+    let mut out: String = front.into_iter().collect();
+    out.push_str(ellipsis);
+    out.extend(back);
+    out.into()
 }
 
 #[cfg(test)]

@@ -12,6 +12,8 @@ use crate::tui::widget::styled_row::{self, StyledRow};
 
 /// The columns of the scale at the left.
 const SCALE_WIDTH: u16 = 6;
+/// The smallest height, in rows, with a row about a gap in the line.
+const MIN_GAP_HEIGHT: u16 = 6;
 
 /// Draws the line, with the share of agreeing verdicts at the left and the entries below.
 pub(super) fn draw(canvas: &mut Canvas<'_>, area: Rect, screen: &ProgressScreen) {
@@ -25,10 +27,13 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, area: Rect, screen: &ProgressScreen)
     if area.height < 3 || area.width <= SCALE_WIDTH {
         return;
     }
+    let gaps = explain_gaps(screen, &all);
+    let has_gaps = gaps.iter().any(Option::is_some);
+    let has_gap_row = has_gaps && area.height >= MIN_GAP_HEIGHT;
     let plot = Rect {
         x: area.x + SCALE_WIDTH,
         width: area.width - SCALE_WIDTH,
-        height: area.height - 2,
+        height: area.height - if has_gap_row { 3 } else { 2 },
         ..area
     };
     // One column per entry at most, so a longer history shows its newest part.
@@ -43,7 +48,9 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, area: Rect, screen: &ProgressScreen)
     let selected = screen.list.selected.map(ProgressItem::entry);
     let points: Vec<PlotPoint> = shown
         .iter()
-        .map(|(number, agreement)| PlotPoint {
+        .zip(&gaps[hidden..])
+        .map(|((number, agreement), gap)| PlotPoint {
+            is_joined: gap.is_none(),
             height: (share(agreement) - bottom) / (1.0 - bottom),
             role: if selected == Some(*number) {
                 Role::Flipped
@@ -59,20 +66,38 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, area: Rect, screen: &ProgressScreen)
         styled_row::draw_row(canvas, row, &StyledRow::new(text, Role::Muted), None);
     }
     draw_entry_numbers(canvas, plot, shown, selected);
-    let focused = shown
+    let focused = all
         .iter()
-        .find(|(number, _)| selected == Some(*number))
-        .or(shown.last());
-    if let Some((number, agreement)) = focused {
-        let text = format!(
-            " revision {number}: {} agree, {} false pass, {} false fail",
-            format_agreement(agreement),
-            agreement.false_pass,
-            agreement.false_fail
-        );
+        .position(|(number, _)| selected == Some(*number))
+        .unwrap_or(all.len() - 1);
+    let (number, agreement) = &all[focused];
+    let text = format!(
+        " revision {number}: {} agree, {} false pass, {} false fail",
+        format_agreement(agreement),
+        agreement.false_pass,
+        agreement.false_fail
+    );
+    let rows = if has_gap_row { 2 } else { 1 };
+    let row = Rect::new(area.x, area.bottom() - rows, area.width, 1);
+    styled_row::draw_row(canvas, row, &StyledRow::new(text, Role::Text), None);
+    if has_gap_row {
+        let text = match (&gaps[focused], focused.checked_sub(1)) {
+            (Some(why), Some(before)) => {
+                format!(" other labels than revision {}: {why}", all[before].0)
+            }
+            _ => " a gap in the line: its sides count other labels".to_owned(),
+        };
         let row = Rect::new(area.x, area.bottom() - 1, area.width, 1);
-        styled_row::draw_row(canvas, row, &StyledRow::new(text, Role::Text), None);
+        styled_row::draw_row(canvas, row, &StyledRow::new(text, Role::Warning), None);
     }
+}
+
+/// Returns for each point the reason why it does not continue the line: it counts other labels than the point before.
+fn explain_gaps(screen: &ProgressScreen, all: &[(usize, LabelAgreement)]) -> Vec<Option<String>> {
+    let before = std::iter::once(None).chain(all.iter().map(|(number, _)| Some(*number)));
+    let pairs = all.iter().zip(before);
+    let gaps = pairs.map(|((number, _), before)| screen.explain_other_labels(before?, *number));
+    gaps.collect()
 }
 
 fn share(agreement: &LabelAgreement) -> f64 {

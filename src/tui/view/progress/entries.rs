@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use ratatui::layout::Rect;
 
-use crate::model::{format_usd, make_visible, pluralize};
+use crate::model::{Cost, format_usd, make_visible, pluralize};
 use crate::record::{EntryRun, HistoryEntry};
 use crate::report::{format_p_value, format_points};
 use crate::theme::{Glyphs, Role};
@@ -28,6 +28,8 @@ const MEDIUM: u16 = 64;
 const WIDEST: u16 = 150;
 /// The columns of the bar.
 const BAR_WIDTH: u64 = 6;
+/// The mark of an agreement that counts other labels than the entry before.
+const OTHER_LABELS_MARK: &str = "|";
 
 /// The columns of the list, from left to right.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,8 +69,8 @@ const WIDEST_COLUMNS: &[ColumnSpec] = &[
     column(ListColumn::Judged, "judged", 7),
     column(ListColumn::Cost, "cost", 8),
     column(ListColumn::Labels, "n", 4),
-    column(ListColumn::Agree, "agree", 7),
-    column(ListColumn::Interval, "95%", 9),
+    column(ListColumn::Agree, "agree", 8),
+    column(ListColumn::Interval, "95%", 8),
     column(ListColumn::Bar, "", 7),
     column(ListColumn::FalsePass, "f.pass", 7),
     column(ListColumn::FalseFail, "f.fail", 7),
@@ -289,10 +291,17 @@ fn draw_note(canvas: &mut Canvas<'_>, frame: Rect, screen: &ProgressScreen) {
     if runs == 0 {
         return;
     }
-    let legend = if frame.width >= WIDE {
-        "flips: + now agree with the label, - no longer agree, ? have no label · "
-    } else {
-        "+ now agree, - no longer, ? no label · "
+    let mut numbers = 1..=screen.view.entries.len();
+    let legend = match (
+        frame.width >= WIDE,
+        numbers.any(|number| screen.counts_other_labels(number)),
+    ) {
+        (true, false) => "flips: + now agree with the label, - no longer agree, ? have no label · ",
+        (true, true) => {
+            "flips: + now agree, - no longer agree, ? no label · | other labels than before · "
+        }
+        (false, false) => "+ now agree, - no longer, ? no label · ",
+        (false, true) => "+ now agree, - no longer, ? no label, | other labels · ",
     };
     let test = if frame.width >= WIDEST && has_drawn_labels(screen) {
         "p: McNemar's test · "
@@ -428,9 +437,13 @@ fn draw_number(
     let (text, role) = match column {
         ListColumn::Judged => (counts.judged.to_string(), Role::Text),
         ListColumn::Cost if screen.eval.is_some() => (String::new(), Role::Muted),
-        ListColumn::Cost => (format_cost(entry), Role::Text),
+        ListColumn::Cost => (format_cost(&entry.cost, canvas.glyphs()), Role::Text),
         ListColumn::Labels => (total.to_string(), Role::Text),
         ListColumn::Agree if total == 0 => (String::new(), Role::Muted),
+        ListColumn::Agree if screen.counts_other_labels(entry.number) => (
+            format!("{OTHER_LABELS_MARK}{}", format_agreement(&counts.agreement)),
+            Role::Label,
+        ),
         ListColumn::Agree => (format_agreement(&counts.agreement), Role::Label),
         ListColumn::Interval => (format_interval(counts), Role::Label),
         ListColumn::Effect => (format_effect(counts), Role::Text),
@@ -499,14 +512,25 @@ fn draw_bar(canvas: &mut Canvas<'_>, area: Rect, counts: &EntryCounts) {
     styled_row::draw_row(canvas, area, &bar, None);
 }
 
-/// Formats the cost of an entry: `$0.11`, or `?` with an unknown part.
-fn format_cost(entry: &HistoryEntry) -> String {
-    match (entry.cost.usd > 0.0, entry.cost.unknown > 0) {
-        (false, false) => "0".to_owned(),
-        (false, true) => "?".to_owned(),
-        (true, false) if entry.cost.usd < 0.01 => "<$0.01".to_owned(),
-        (true, false) => format!("${:.2}", entry.cost.usd),
-        (true, true) => format!("${:.2}+?", entry.cost.usd),
+/// Formats the cost of an entry in at most 6 columns: `$0.11`, or `≥$0.11` with an unknown part.
+fn format_cost(cost: &Cost, glyphs: &Glyphs) -> String {
+    let usd = cost.usd;
+    let known = match usd {
+        _ if usd <= 0.0 => String::new(),
+        _ if usd < 0.01 => "<$0.01".to_owned(),
+        // The column has no room for cents of larger sums.
+        _ if usd < 10.0 => format!("${usd:.2}"),
+        _ if usd < 100.0 => format!("${usd:.1}"),
+        _ => format!("${usd:.0}"),
+    };
+    let at_least = if glyphs.ascii { ">" } else { "≥" };
+    match (known.is_empty(), cost.unknown > 0) {
+        (true, false) => "0".to_owned(),
+        (true, true) => "?".to_owned(),
+        (false, false) => known,
+        // Less than a cent is next to nothing, and the rest is unknown.
+        (false, true) if usd < 0.01 => "?".to_owned(),
+        (false, true) => format!("{at_least}{known}"),
     }
 }
 
@@ -553,5 +577,27 @@ fn format_time(time: &str, width: u16, newest_day: Option<&str>) -> String {
         clock(time).to_owned()
     } else {
         day(time).to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cost_fits_its_column_and_marks_an_unknown_part() {
+        for (usd, unknown, expected) in [
+            (0.0, 0, "0"),
+            (0.0, 2, "?"),
+            (0.004, 0, "<$0.01"),
+            (0.004, 2, "?"),
+            (0.134, 0, "$0.13"),
+            (0.134, 2, "≥$0.13"),
+            (12.34, 2, "≥$12.3"),
+            (123.4, 2, "≥$123"),
+        ] {
+            let cost = Cost { usd, unknown };
+            assert_eq!(format_cost(&cost, &Glyphs::UNICODE), expected);
+        }
     }
 }

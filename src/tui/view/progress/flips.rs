@@ -2,11 +2,12 @@
 
 use ratatui::layout::Rect;
 
+use super::super::decision_name;
 use super::entries;
 use crate::compare::{
     BoundKind, FlipCause, FlipCounts, FlipDirection, NoiseBasis, StateChange, ThresholdPreview,
 };
-use crate::model::{Outcome, ScoreBounds, find_reason, pluralize};
+use crate::model::{CellName, Outcome, ScoreBounds, find_reason, pluralize};
 use crate::record::StateDecision;
 use crate::report::format_threshold;
 use crate::theme::{Glyphs, Role};
@@ -187,6 +188,20 @@ fn direction(agrees: Option<bool>, full: bool) -> StyledRow<'static> {
     }
 }
 
+/// Returns the name in the columns that the other parts of the row leave, but at least in half of them: the cause may be
+/// long, and rows without names would be the same.
+fn fit_flip_name(
+    name: &CellName,
+    shows_eval: bool,
+    (width, head, rest, end): (u16, &StyledRow<'_>, &StyledRow<'_>, &StyledRow<'_>),
+    glyphs: &Glyphs,
+) -> String {
+    // One blank separates both ends of the row.
+    let room = usize::from(width).saturating_sub(head.width() + end.width() + 1);
+    let left = room.saturating_sub(rest.width()).max(room / 2);
+    decision_name::fit_name(name, shows_eval, left, glyphs)
+}
+
 fn draw_flip(
     canvas: &mut Canvas<'_>,
     area: Rect,
@@ -200,41 +215,32 @@ fn draw_flip(
     } else {
         Role::SelectedUnfocused
     });
-    let message = flip
-        .name
-        .message
-        .map(|at| format!(" @{at}"))
-        .unwrap_or_default();
     // The name of the eval says nothing if only one is shown.
     let newest = screen.view.newest();
     let single = newest.is_some_and(|newest| newest.header().evals.len() == 1);
-    let eval = if single || screen.eval.is_some() {
-        String::new()
-    } else {
-        format!(" · {}", flip.name.eval)
-    };
+    let shows_eval = !single && screen.eval.is_none();
     let cause = fit_glyphs(flip.cause.describe(), glyphs);
     let cursor = if selected { glyphs.cursor } else { " " };
-    let head = StyledRow::new(cursor, Role::Accent)
-        .with(
-            marks(glyphs, flip.before.outcome(), flip.after.outcome()),
-            Role::Flipped,
-        )
-        .with(
-            format!("{}{message}{eval}  ", flip.name.transcript),
-            Role::Text,
-        )
-        .with(cause, Role::Muted);
-    let head = match screen.noisy_flip(at) {
+    let head = StyledRow::new(cursor, Role::Accent).with(
+        marks(glyphs, flip.before.outcome(), flip.after.outcome()),
+        Role::Flipped,
+    );
+    let mut rest = StyledRow::new("  ", Role::Text).with(cause, Role::Muted);
+    if let Some(cell) = screen.noisy_flip(at) {
         // The same words as in reports, shortened for a row.
-        Some(cell) => head.with(
-            format!("  noise: {} of {} pass", cell.passes, cell.repeats),
-            Role::Warning,
-        ),
-        None => head,
-    };
+        let noise = format!("  noise: {} of {} pass", cell.passes, cell.repeats);
+        rest = rest.with(noise, Role::Warning);
+    }
     let full = area.width >= MIN_FULL_WIDTH;
     let end = direction(flip.agrees_with_label(&screen.labels), full);
+    let name = fit_flip_name(
+        &flip.name,
+        shows_eval,
+        (area.width, &head, &rest, &end),
+        glyphs,
+    );
+    let mut head = head.with(name, Role::Text);
+    head.0.extend(rest.0);
     styled_row::draw_ends(canvas, row_at(area, 0), &head, &end, over);
     for (at, side) in (1_u16..).zip([&flip.before, &flip.after]) {
         let mark = side
@@ -314,15 +320,17 @@ fn draw_preview(
         let arithmetic = fit_glyphs(arithmetic, glyphs);
         let passed = preview.passes_at(flip, Some(threshold));
         let outcome = |passed| Some(Outcome::from_passed(passed));
-        let head = StyledRow::new(" ", Role::Text)
-            .with(
-                marks(glyphs, outcome(flip.passed), outcome(passed)),
-                Role::Flipped,
-            )
-            .with(format!("{}  ", state.transcript(decision).id), Role::Text)
-            .with(arithmetic, Role::Muted);
+        let head = StyledRow::new(" ", Role::Text).with(
+            marks(glyphs, outcome(flip.passed), outcome(passed)),
+            Role::Flipped,
+        );
+        let rest = StyledRow::new("  ", Role::Text).with(arithmetic, Role::Muted);
         let agrees = flip.label.map(|label| label == passed);
         let end = direction(agrees, area.width >= MIN_FULL_WIDTH);
+        let name = state.name(decision);
+        let name = fit_flip_name(&name, false, (area.width, &head, &rest, &end), glyphs);
+        let mut head = head.with(name, Role::Text);
+        head.0.extend(rest.0);
         let row = Rect {
             y,
             height: 1,
