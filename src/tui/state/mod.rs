@@ -482,6 +482,13 @@ impl App {
         self.overlays.iter().any(Overlay::asks_about_reload)
     }
 
+    /// Returns true if `q` only goes one step back: it leaves the zoom or the replay.
+    pub(crate) fn steps_back_on_quit(&self) -> bool {
+        let leaves_replay = self.replay.as_ref();
+        let leaves_replay = leaves_replay.is_some_and(|replay| !replay.quits_on_leave);
+        self.ui.zoomed || leaves_replay
+    }
+
     /// Returns true if keys or values that can continue the typed filter are listed.
     pub(crate) fn offers_completion(&self) -> bool {
         match &self.ui.footer_input {

@@ -439,7 +439,7 @@ fn draw_hints(canvas: &mut Canvas<'_>, area: Rect, app: &App) {
     };
     // `?` is always visible, so reserve its columns.
     let help = COMMANDS.iter().find(|spec| spec.id == "help");
-    let help_width = help.map_or(0, |spec| hint_row(spec).width());
+    let help_width = help.map_or(0, |spec| hint_row(app, spec).width());
     let mut room = usize::from(area.width);
     let mut free_area = area;
     for (place, spec) in specs.into_iter().chain(help).enumerate() {
@@ -452,7 +452,7 @@ fn draw_hints(canvas: &mut Canvas<'_>, area: Rect, app: &App) {
             };
             room -= usize::from(used);
         }
-        let row = hint_row(spec);
+        let row = hint_row(app, spec);
         let last = spec.id == "help";
         // A narrower hint further on may still fit, so continue.
         if row.width() + if last { 0 } else { help_width } > room {
@@ -523,11 +523,15 @@ fn draw_label_keys(canvas: &mut Canvas<'_>, area: Rect, room: usize) -> u16 {
     used
 }
 
-fn hint_row(spec: &CommandSpec) -> StyledRow<'static> {
+fn hint_row(app: &App, spec: &CommandSpec) -> StyledRow<'static> {
+    let title = match spec.command {
+        UiCommand::Quit if app.steps_back_on_quit() => "back",
+        _ => spec.title,
+    };
     StyledRow::new(" ", Role::Text)
         .with(spec.keys.first().copied().unwrap_or_default(), Role::Key)
         .with(" ", Role::Text)
-        .with(spec.title, Role::Muted)
+        .with(title, Role::Muted)
         .with(" ", Role::Text)
 }
 

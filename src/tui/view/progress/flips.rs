@@ -188,18 +188,38 @@ fn direction(agrees: Option<bool>, full: bool) -> StyledRow<'static> {
     }
 }
 
-/// Returns the name in the columns that the other parts of the row leave, but at least in half of them: the cause may be
-/// long, and rows without names would be the same.
-fn fit_flip_name(
-    name: &CellName,
+/// The parts of the row of a flip.
+struct FlipRow<'r> {
+    /// The marks.
+    head: StyledRow<'r>,
+    name: &'r CellName,
     shows_eval: bool,
-    (width, head, rest, end): (u16, &StyledRow<'_>, &StyledRow<'_>, &StyledRow<'_>),
-    glyphs: &Glyphs,
-) -> String {
-    // One blank separates both ends of the row.
-    let room = usize::from(width).saturating_sub(head.width() + end.width() + 1);
-    let left = room.saturating_sub(rest.width()).max(room / 2);
-    decision_name::fit_name(name, shows_eval, left, glyphs)
+    /// The cause.
+    rest: StyledRow<'r>,
+    /// True if the new verdict agrees with the label; `None` without a label.
+    agrees: Option<bool>,
+}
+
+/// Draws the row of a flip. If not all fits, the direction is one word. Then the cause is cut, but the name has at most three
+/// quarters of the rest: rows without names would be the same, and a cause of two words tells little.
+fn draw_flip_row(canvas: &mut Canvas<'_>, row: Rect, flip: FlipRow<'_>, over: Option<Role>) {
+    let glyphs = canvas.glyphs();
+    let name = decision_name::measure_name(flip.name, flip.shows_eval);
+    let room_with = |end: &StyledRow<'_>| {
+        // One blank separates both ends of the row.
+        usize::from(row.width).saturating_sub(flip.head.width() + end.width() + 1)
+    };
+    let mut end = direction(flip.agrees, true);
+    let mut room = room_with(&end);
+    if row.width < MIN_FULL_WIDTH || name + flip.rest.width() > room {
+        end = direction(flip.agrees, false);
+        room = room_with(&end);
+    }
+    let left = room.saturating_sub(flip.rest.width()).max(room * 3 / 4);
+    let name = decision_name::fit_name(flip.name, flip.shows_eval, left, glyphs);
+    let mut head = flip.head.with(name, Role::Text);
+    head.0.extend(flip.rest.0);
+    styled_row::draw_ends(canvas, row, &head, &end, over);
 }
 
 fn draw_flip(
@@ -231,17 +251,14 @@ fn draw_flip(
         let noise = format!("  noise: {} of {} pass", cell.passes, cell.repeats);
         rest = rest.with(noise, Role::Warning);
     }
-    let full = area.width >= MIN_FULL_WIDTH;
-    let end = direction(flip.agrees_with_label(&screen.labels), full);
-    let name = fit_flip_name(
-        &flip.name,
+    let row = FlipRow {
+        head,
+        name: &flip.name,
         shows_eval,
-        (area.width, &head, &rest, &end),
-        glyphs,
-    );
-    let mut head = head.with(name, Role::Text);
-    head.0.extend(rest.0);
-    styled_row::draw_ends(canvas, row_at(area, 0), &head, &end, over);
+        rest,
+        agrees: flip.agrees_with_label(&screen.labels),
+    };
+    draw_flip_row(canvas, row_at(area, 0), row, over);
     for (at, side) in (1_u16..).zip([&flip.before, &flip.after]) {
         let mark = side
             .outcome()
@@ -325,18 +342,20 @@ fn draw_preview(
             Role::Flipped,
         );
         let rest = StyledRow::new("  ", Role::Text).with(arithmetic, Role::Muted);
-        let agrees = flip.label.map(|label| label == passed);
-        let end = direction(agrees, area.width >= MIN_FULL_WIDTH);
         let name = state.name(decision);
-        let name = fit_flip_name(&name, false, (area.width, &head, &rest, &end), glyphs);
-        let mut head = head.with(name, Role::Text);
-        head.0.extend(rest.0);
+        let flip = FlipRow {
+            head,
+            name: &name,
+            shows_eval: false,
+            rest,
+            agrees: flip.label.map(|label| label == passed),
+        };
         let row = Rect {
             y,
             height: 1,
             ..area
         };
-        styled_row::draw_ends(canvas, row, &head, &end, None);
+        draw_flip_row(canvas, row, flip, None);
     }
 }
 
