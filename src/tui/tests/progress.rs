@@ -260,7 +260,7 @@ fn line_and_rows_show_where_other_labels_count() {
     };
     // Ten people answered the old question.
     for label in &mut Arc::make_mut(workspace).labels[..10] {
-        label.question_digest = Some(question("old"));
+        Arc::make_mut(label).question_digest = Some(question("old"));
     }
     app.keys("H H").settle();
     let view = Ok(app.event_loop.app.progress.view.clone());
