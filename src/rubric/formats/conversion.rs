@@ -140,6 +140,8 @@ pub(super) struct EvalConverter<'m> {
     pub(super) problems: Vec<Diagnostic>,
     /// The judges that are named by files.
     pub(super) judges: IndexMap<String, PathBuf>,
+    /// True if the file has no check at all, and every file of tests that it names was read.
+    pub(super) has_no_checks: bool,
 }
 
 /// A converted eval with its unique id.
@@ -178,7 +180,13 @@ impl<'m> EvalConverter<'m> {
             errors: IndexMap::new(),
             problems: Vec::new(),
             judges: IndexMap::new(),
+            has_no_checks: false,
         }
+    }
+
+    /// Returns the number of different parts that do not carry over so far.
+    pub(super) fn error_count(&self) -> usize {
+        self.errors.len()
     }
 
     /// Adds an eval with this id, or with a similar one if the id is taken or contains other characters.

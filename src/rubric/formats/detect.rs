@@ -71,6 +71,9 @@ pub fn detect_rubric_format(value: &Value) -> Option<DetectedFile> {
     let has_source = has_key("prompts") && (has_key("providers") || has_key("targets"));
     if list("assert")
         || has_key("defaultTest")
+        // A config can consist of its prompts, or generate its tests.
+        || list("prompts")
+        || (has_key("redteam") && (has_key("targets") || has_key("providers")))
         || (has_source && !map("prompts"))
         || (has_key("tests") && (has_key("prompts") || has_key("providers") || has_key("targets")))
     {

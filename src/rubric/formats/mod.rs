@@ -26,8 +26,9 @@ use std::rc::Rc;
 pub use detect::{DetectedFile, detect_rubric_format};
 
 use super::eval::EvalReader;
-use super::{NO_EVALS, NOT_CARRIED, Rubric, RubricCx};
+use super::{NO_EVALS, Rubric, RubricCx};
 use crate::diag::yaml::YamlDoc;
+use crate::diag::{Diagnostic, Severity};
 use conversion::EvalConverter;
 
 /// The format of a rubric file.
@@ -112,12 +113,9 @@ pub(super) fn read_foreign(
         RubricFormat::OpenaiEval => openai::read(doc, rubric, &mut converter),
     }
     // Read the converted evals with dicta's loader.
+    let has_no_checks = converter.has_no_checks;
     let result = converter.finish();
     let broken = crate::diag::has_errors(&result.problems);
-    let has_reported_parts = result
-        .problems
-        .iter()
-        .any(|problem| problem.code == NOT_CARRIED);
     for problem in result.problems {
         problems.push(problem);
     }
@@ -125,25 +123,33 @@ pub(super) fn read_foreign(
     rubric.judges = result.judges;
     // If there are errors, they explain the missing evals.
     if rubric.evals.is_empty() && !broken {
-        // promptfoo also runs configs whose outputs only people read.
-        let is_unasserted = format == RubricFormat::Promptfoo && !has_reported_parts;
-        let (message, help) = if is_unasserted && doc.value.get("redteam").is_some() {
-            (
-                "this promptfoo config only generates tests (`redteam:`)".to_owned(),
-                "name the file that `promptfoo redteam generate` writes, or `dicta init --from` with its results",
-            )
-        } else if is_unasserted {
-            (
-                "this promptfoo config has no assertions, so it judges nothing".to_owned(),
-                "`dicta init --from CONFIG RESULTS` makes a workspace with its outputs and a first rubric",
-            )
+        problems.push(if has_no_checks {
+            warn_of_missing_assertions(doc)
         } else {
-            (
-                format!("this is {format}, and no eval came of it"),
-                "a rubric without evals checks nothing; `evals:` of a rubric file hold them",
-            )
-        };
-        problems.push(doc.error("", NO_EVALS, message).help(help));
+            let message = format!("this is {format}, and no eval came of it");
+            doc.error("", NO_EVALS, message)
+                .help("a rubric without evals checks nothing; `evals:` of a rubric file hold them")
+        });
+    }
+}
+
+/// Returns the warning about a promptfoo config without assertions. promptfoo also runs configs whose outputs only people
+/// read, so such a config is no error.
+fn warn_of_missing_assertions(doc: &YamlDoc) -> Diagnostic {
+    let (message, help) = if doc.value.get("redteam").is_some() {
+        (
+            "this promptfoo config only generates tests (`redteam:`), so it judges nothing",
+            "name the file that `promptfoo redteam generate` writes, or `dicta init --from` with its results",
+        )
+    } else {
+        (
+            "this promptfoo config has no assertions, so it judges nothing",
+            "`dicta init --from CONFIG RESULTS` makes a workspace with its outputs and a first rubric",
+        )
+    };
+    Diagnostic {
+        severity: Severity::Warning,
+        ..doc.error("", NO_EVALS, message).help(help)
     }
 }
 

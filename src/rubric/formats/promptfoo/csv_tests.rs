@@ -120,6 +120,7 @@ fn build_test(names: &csv::StringRecord, row: &csv::StringRecord) -> Result<Valu
     let mut metadata = Map::new();
     let mut asserts: Vec<Value> = Vec::new();
     let mut metric = None;
+    let mut thresholds: Vec<(usize, f64)> = Vec::new();
     let mut test = Map::new();
     for (name, cell) in names.iter().zip(row) {
         let (name, cell) = (name.trim(), cell.trim());
@@ -150,6 +151,9 @@ fn build_test(names: &csv::StringRecord, row: &csv::StringRecord) -> Result<Valu
                     asserts.push(parse_short_assertion(cell));
                 }
             }
+            _ if name.starts_with("__config:") && !cell.is_empty() => {
+                thresholds.push(parse_threshold_column(name, cell)?);
+            }
             _ if name.starts_with("__") => {
                 if !cell.is_empty() {
                     return Err(format!("its column `{name}` has no equivalent in dicta"));
@@ -158,6 +162,11 @@ fn build_test(names: &csv::StringRecord, row: &csv::StringRecord) -> Result<Valu
             _ => {
                 vars.insert(name.to_owned(), cell.into());
             }
+        }
+    }
+    for (index, threshold) in thresholds {
+        if let Some(assertion) = asserts.get_mut(index) {
+            assertion["threshold"] = json!(threshold);
         }
     }
     if let Some(metric) = metric {
@@ -171,6 +180,27 @@ fn build_test(names: &csv::StringRecord, row: &csv::StringRecord) -> Result<Valu
     }
     test.insert("assert".to_owned(), asserts.into());
     Ok(Value::Object(test))
+}
+
+/// Reads a column such as `__config:__expected2:threshold`: the index of the assertion, and its threshold. As in promptfoo,
+/// the index counts the assertions of the row.
+fn parse_threshold_column(name: &str, cell: &str) -> Result<(usize, f64), String> {
+    let number = name
+        .strip_prefix("__config:__expected")
+        .and_then(|rest| rest.strip_suffix(":threshold"));
+    let index = match number {
+        Some("") => Some(0),
+        Some(number) => number
+            .parse::<usize>()
+            .ok()
+            .and_then(|number| number.checked_sub(1)),
+        None => None,
+    };
+    let index = index.ok_or_else(|| format!("its column `{name}` has no equivalent in dicta"))?;
+    match cell.parse::<f64>() {
+        Ok(threshold) if threshold.is_finite() => Ok((index, threshold)),
+        _ => Err(format!("`{name}` must be a number (got `{cell}`)")),
+    }
 }
 
 /// Returns the assertion that promptfoo's short form means.
@@ -333,6 +363,16 @@ mod tests {
         assert_eq!(
             (doc.span("/0/vars").line, doc.span("/1/assert").line),
             (2, 4)
+        );
+        let text = "a,__expected1,__expected2,__config:__expected:threshold,__config:__expected2:threshold\n\
+                    x,contains: y,llm-rubric: z,0.9,0.8\n";
+        let doc = read_csv_tests(&Arc::from(text), Path::new("t.csv")).expect("read");
+        assert_eq!(
+            doc.value[0]["assert"],
+            json!([
+                {"type": "contains", "value": "y", "threshold": 0.9},
+                {"type": "llm-rubric", "value": "z", "threshold": 0.8},
+            ])
         );
         let error = read_csv_tests(&Arc::from("a,__threshold\nx,high\n"), Path::new("t.csv"));
         assert_eq!(

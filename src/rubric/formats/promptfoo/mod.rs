@@ -119,8 +119,21 @@ pub(super) fn read(
         let error = ConversionError::new("it calculates a metric from others", "");
         converter.report_error(&place, "derivedMetrics", error);
     }
+    let reported = converter.error_count();
     let all = collect_config_tests(files, &root, converter);
+    converter.has_no_checks =
+        converter.error_count() == reported && !has_assertions(&root, &default, &all);
     convert_tests(&cx, &all, &default, rubric, converter);
+}
+
+/// Returns true if a config, its `defaultTest` or a test has assertions.
+fn has_assertions(root: &DocLocation, default: &DocLocation, all: &[TestSource]) -> bool {
+    let is_filled = |at: Option<DocLocation>| at.is_some_and(|at| !at.items().is_empty());
+    // What is in another file is unknown.
+    default.value().is_string()
+        || is_filled(root.get("assert"))
+        || is_filled(default.get("assert"))
+        || all.iter().any(|test| is_filled(test.get("assert")))
 }
 
 fn convert_tests(
@@ -345,6 +358,9 @@ fn convert_assertions(
     }
 }
 
+/// The criteria of an assertion that has a prompt of its own and no value.
+const GUIDE_AS_CRITERIA: &str = "The output meets the scoring guide.";
+
 /// The maximum depth of references between templates.
 const MAX_REFS: u32 = 8;
 
@@ -455,6 +471,17 @@ fn convert_eval(
         let eval = code::convert_transformed(at, base, inverse, &value, &around)?;
         return Ok(with_shared_fields(eval, at, test));
     }
+    let prompt = at
+        .get("rubricPrompt")
+        .or_else(|| test.rubric_prompt.clone());
+    // Without a value, promptfoo's grader reads the author's prompt alone.
+    let is_prompt_alone =
+        base == "llm-rubric" && prompt.is_some() && filled == FilledValue::Plain(Value::Null);
+    let filled = if is_prompt_alone {
+        FilledValue::Plain(GUIDE_AS_CRITERIA.into())
+    } else {
+        filled
+    };
     let mut eval = convert_by_type(
         at,
         base,
@@ -470,9 +497,6 @@ fn convert_eval(
     if let (true, Some(place)) = (judged, at.get("provider")) {
         report_grader(&place, "provider", converter);
     }
-    let prompt = at
-        .get("rubricPrompt")
-        .or_else(|| test.rubric_prompt.clone());
     if let (true, Some(place)) = (judged, prompt) {
         let read = match &*eval.eval_type {
             "llm_judge" => grading_prompt::to_scoring_guide(cx.files, &place, test.vars.as_ref()),
@@ -483,6 +507,7 @@ fn convert_eval(
         };
         match read {
             Ok(guide) => eval = eval.with_param("scoring_guide", guide, &place),
+            Err(error) if is_prompt_alone => return Err(error),
             Err(error) => converter.report_error(&place, "rubricPrompt", error),
         }
     }
