@@ -23,7 +23,8 @@ use super::{
 };
 use crate::event::{EvalSpec, RunHeader};
 use crate::model::{
-    Ballot, CellVote, Cost, Digest, Outcome, RunId, ScoreBounds, VoteParams, compares_pairs,
+    Ballot, CellVote, Cost, Digest, Outcome, RunId, ScoreBounds, TranscriptRef, VoteParams,
+    compares_pairs,
 };
 use crate::record::store::{sort_runs_of_one_second, start_time};
 use crate::record::{RecordedRun, RunStore};
@@ -31,11 +32,11 @@ use crate::record::{RecordedRun, RunStore};
 /// Reads the history of a workspace.
 pub(super) fn read_history(store: &RunStore, root: &Path) -> History {
     let mut fold = HistoryFold::default();
-    let mut index = HistoryIndex::open(store, root);
+    let (mut index, listed) = open_index_and_list_runs(store, root);
     let mut outside = Vec::new();
     let mut runs = Vec::new();
     // The store lists the newest run first.
-    for run in store.list_runs().into_iter().rev() {
+    for run in listed.into_iter().rev() {
         match index.facts(&run, |header| is_part_of_history(header, root)) {
             Ok(Some(facts)) => runs.push((run, facts)),
             Ok(None) => outside.push(run),
@@ -56,6 +57,18 @@ pub(super) fn read_history(store: &RunStore, root: &Path) -> History {
     history.outside_runs = outside;
     resolve::read_baseline(&mut history, store, root);
     history
+}
+
+/// Reads the index on another thread while this one lists the runs, because both wait for the disk.
+fn open_index_and_list_runs(store: &RunStore, root: &Path) -> (HistoryIndex, Vec<RecordedRun>) {
+    std::thread::scope(|scope| {
+        let index = scope.spawn(|| HistoryIndex::open(store, root));
+        let runs = store.list_runs();
+        let index = index
+            .join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        (index, runs)
+    })
 }
 
 /// The question of a cell, with interned digests. A cell with the same question has the same verdict.
@@ -108,6 +121,8 @@ pub(super) struct HistoryFold {
     last_plan: Option<EntryPlan>,
     /// The terms of the last run's header. Most runs share the header of the run before.
     header_terms: Option<(Arc<RunHeader>, Rc<HeaderTerms>)>,
+    /// The transcripts of the last run, with their digests and ids, interned. Most runs share these, too.
+    named_transcripts: (Vec<Arc<TranscriptRef>>, Rc<[(u32, u32)]>),
     plans: SharedPlans,
     identities: EvalIdentities,
     /// The number of the newest entry of each revision.
@@ -154,7 +169,6 @@ impl HistoryFold {
         let RunFacts {
             header,
             started,
-            transcripts,
             cells,
             judged,
             cost,
@@ -163,14 +177,6 @@ impl HistoryFold {
             is_whole,
             ..
         } = facts;
-        for transcript in transcripts {
-            let records = &mut self.history.records;
-            if let Some(known) = records.get_mut(&transcript.digest) {
-                *known = transcript;
-            } else {
-                records.insert(transcript.digest.clone(), transcript);
-            }
-        }
         let entry_run = EntryRun {
             id: run.id.clone(),
             started,
@@ -249,17 +255,15 @@ impl HistoryFold {
 
     fn add_results(&mut self, run: u32, facts: &RunFacts) {
         let terms = self.header_terms(&facts.header);
-        let transcripts: Vec<(u32, u32)> = facts
-            .transcripts
-            .iter()
-            .map(|one| (self.texts.id(&one.digest.0), self.texts.id(&*one.id)))
-            .collect();
+        let transcripts = self.name_transcripts(&facts.transcripts);
+        let mut has_results = vec![false; terms.evals.len()];
         for result in &facts.results {
-            let Some(eval) = terms.evals.get(result.key.eval as usize) else {
+            let at = result.key.eval as usize;
+            let Some(eval) = terms.evals.get(at) else {
                 continue;
             };
             let (transcript, transcript_name) = transcripts[result.transcript as usize];
-            self.changed_evals.insert(eval.digest);
+            has_results[at] = true;
             let question = CellQuestion {
                 transcript,
                 eval: eval.digest,
@@ -291,6 +295,36 @@ impl HistoryFold {
                 result.is_cached,
             );
         }
+        let evals = terms.evals.iter().zip(has_results);
+        let changed = evals.filter(|(_, has_results)| *has_results);
+        self.changed_evals
+            .extend(changed.map(|(eval, _)| eval.digest));
+    }
+
+    /// Returns the interned digests and ids of a run's transcripts, and remembers where their records are.
+    fn name_transcripts(&mut self, transcripts: &[Arc<TranscriptRef>]) -> Rc<[(u32, u32)]> {
+        let (known, names) = &self.named_transcripts;
+        let is_same = known.len() == transcripts.len()
+            && known
+                .iter()
+                .zip(transcripts)
+                .all(|(old, new)| Arc::ptr_eq(old, new));
+        if is_same {
+            return Rc::clone(names);
+        }
+        for transcript in transcripts {
+            let records = &mut self.history.records;
+            if let Some(known) = records.get_mut(&transcript.digest) {
+                *known = Arc::clone(transcript);
+            } else {
+                records.insert(transcript.digest.clone(), Arc::clone(transcript));
+            }
+        }
+        let names = transcripts.iter();
+        let names = names.map(|one| (self.texts.id(&one.digest.0), self.texts.id(&*one.id)));
+        let names: Rc<[(u32, u32)]> = names.collect();
+        self.named_transcripts = (transcripts.to_vec(), Rc::clone(&names));
+        names
     }
 
     fn terms(&mut self, header: &RunHeader, spec: &EvalSpec) -> EvalTerms {

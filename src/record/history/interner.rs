@@ -2,15 +2,17 @@
 
 use std::collections::HashMap;
 
+use foldhash::fast::RandomState;
+
 /// Numbers values, each once.
 pub(super) struct Interner<T> {
-    ids: HashMap<T, u32>,
+    ids: HashMap<T, u32, RandomState>,
 }
 
 impl<T> Default for Interner<T> {
     fn default() -> Self {
         Self {
-            ids: HashMap::new(),
+            ids: HashMap::default(),
         }
     }
 }

@@ -66,7 +66,7 @@ pub struct History {
     /// The runs of the store that are not part of the history, oldest first.
     outside_runs: Vec<RecordedRun>,
     /// The position of each transcript's record, by digest, as the newest run that read it states it.
-    records: HashMap<Digest, Arc<TranscriptRef>>,
+    records: HashMap<Digest, Arc<TranscriptRef>, foldhash::fast::RandomState>,
 }
 
 /// A revision with the consecutive runs under it.
