@@ -52,7 +52,7 @@ impl ProgressScreen {
     }
 }
 
-/// Describes the edits of an entry: `grounded: min_score 0.65 → 0.75, as revision 2`. `eval` limits them to one eval.
+/// Describes the edits of an entry: `as revision 2, grounded: min_score 0.65 → 0.75`. `eval` limits them to one eval.
 pub(crate) fn describe_edits(entry: &HistoryEntry, eval: Option<&EvalName>) -> String {
     if entry.number == 1 {
         return "first revision".to_owned();
@@ -64,7 +64,9 @@ pub(crate) fn describe_edits(entry: &HistoryEntry, eval: Option<&EvalName>) -> S
     });
     let returned = entry.same_as.map(|number| format!("as revision {number}"));
     let returned = returned.filter(|_| eval.is_none());
-    let words: Vec<String> = edits.map(describe_edit_briefly).chain(returned).collect();
+    // The return comes first, because a narrow row cuts the rest.
+    let returned = returned.into_iter();
+    let words: Vec<String> = returned.chain(edits.map(describe_edit_briefly)).collect();
     if words.is_empty() {
         return match eval {
             Some(_) => "other evals".to_owned(),
