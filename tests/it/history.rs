@@ -289,9 +289,15 @@ fn result_files_are_compared_without_the_run_store() {
 
 #[test]
 fn label_of_the_old_question_waits_in_result_files_as_in_states() {
+    const CONFIG: &str = "labels: labels.jsonl\njudge: rules\n";
+    let asks_for = |word: &str| {
+        format!(
+            "  - {{ id: names, type: llm_judge, params: {{ criteria: 'The answer mentions \"{word}\".' }} }}\n"
+        )
+    };
     let test_dir = TestDir::new();
     test_dir.write("labels.jsonl", "");
-    test_dir.workspace("labels: labels.jsonl\n", NAMES_A_RELEASE);
+    test_dir.workspace(CONFIG, &asks_for("2.69"));
     let run = test_dir.dicta(&["run", "-q", "-o", "before.jsonl"]);
     assert_eq!(run.status.code(), Some(1), "{}", text(&run.stderr));
     let labelled = test_dir.dicta(&["label", "one/r/names", "pass"]);
@@ -301,7 +307,7 @@ fn label_of_the_old_question_waits_in_result_files_as_in_states() {
         "{}",
         text(&labelled.stderr)
     );
-    test_dir.workspace("labels: labels.jsonl\n", NAMES_A_DAY);
+    test_dir.workspace(CONFIG, &asks_for("day"));
     let run = test_dir.dicta(&["run", "-q", "-o", "after.jsonl"]);
     assert_eq!(run.status.code(), Some(1), "{}", text(&run.stderr));
     for pair in [

@@ -253,6 +253,7 @@ fn line_and_rows_show_where_other_labels_count() {
         let state = Arc::make_mut(&mut entry.state);
         Arc::make_mut(&mut state.header).evals[0].question = Some(question(changed));
     }
+    let again = view.clone();
     let mut app = progress_on(120, 40, view, "grounded");
     assert!(!app.screen().contains('|'), "{}", app.screen());
     let OpenedItem::Workspace(workspace) = &mut app.event_loop.app.opened else {
@@ -263,7 +264,7 @@ fn line_and_rows_show_where_other_labels_count() {
         Arc::make_mut(label).question_digest = Some(question("old"));
     }
     app.keys("H H").settle();
-    let view = Ok(app.event_loop.app.progress.view.clone());
+    let view = Ok(again.into());
     let number = app.event_loop.app.progress.number;
     app.send_msg(Msg::HistoryRead { number, view }).settle();
     let screen = app.screen();

@@ -5,7 +5,7 @@
 use indexmap::IndexMap;
 
 use super::queue::FigureDecision;
-use super::{CellsRow, CellsState, LabelValue, RowKey};
+use super::{CellsRow, CellsState, EvalInfo, LabelValue, RowKey};
 use crate::compare::FigureLabel;
 use crate::model::{EvalWhole, LabelQuery, PartVerdicts};
 use crate::run::CandidateLabel;
@@ -96,19 +96,28 @@ impl CellsState {
 
     /// Returns the label of the whole that a row is a part of, with the verdict of all parts.
     fn whole_label(&self, row: &CellsRow, whole: &EvalWhole) -> Option<CandidateLabel> {
-        let parts = self.list_sibling_parts(row.eval);
+        let rubric = &self.evals.get(row.eval as usize)?.rubric;
+        // The counts of the groups are no help here: a group that is being filtered has none.
+        let is_part = |eval: &EvalInfo| {
+            let other = eval.part_of.as_ref();
+            eval.rubric == *rubric && other.is_some_and(|other| other.id == whole.id)
+        };
+        let evals = (0_u32..).zip(&self.evals);
+        let parts = evals.filter(|(_, eval)| is_part(eval));
         let mut verdicts = PartVerdicts::default();
-        let mut is_shot = false;
-        for part in &parts {
+        let (mut count, mut is_shot) = (0, false);
+        for (eval, _) in parts {
             let key = RowKey {
                 transcript: row.transcript,
-                eval: *part,
+                eval,
                 message: None,
             };
             let part = self.row_index.get(&key).and_then(|id| self.row(*id));
+            // A part that the rubric no longer has has no row.
             let Some(part) = part.filter(|part| !part.bookkeeping.removed) else {
                 continue;
             };
+            count += 1;
             is_shot |= self.is_shot_of(part);
             // A verdict that a person edited agrees with nothing.
             let decision = part.visible_decision().filter(|_| !part.is_edited());
@@ -116,7 +125,7 @@ impl CellsState {
         }
         let query = whole.label_query(self.row_label_query(row)?, is_shot);
         Some(CandidateLabel {
-            whole_verdict: Some(verdicts.join(parts.len())),
+            whole_verdict: Some(verdicts.join(count)),
             ..CandidateLabel::from_lookup(self.look_up_file_label(&query))
         })
     }
