@@ -130,6 +130,12 @@ fn flips_of_long_names_stay_distinguishable_at_80_columns() {
         let names = rows.map(|row| row.replace(['▌', '│', '┃'], "").trim().to_owned());
         names.collect()
     };
+    // The rows of the evals in the cells are cut in the middle, too.
+    let screen = app.keys("1").screen();
+    for end in ["-1  ✗ 2", "-2  ✗ 2"] {
+        let found = screen.lines().filter(|row| row.contains(end)).count();
+        assert_eq!(found, 1, "{end}: {screen}");
+    }
     for keys in ["7 +", "+ 1 H"] {
         app.keys(keys).settle();
         let screen = app.screen();

@@ -286,7 +286,8 @@ impl CellsView<'_> {
             .with(
                 styled_row::elide_middle(
                     &eval.id,
-                    self.width.saturating_sub(right + 4),
+                    // The same 5 columns.
+                    self.width.saturating_sub(right + 5),
                     glyphs.ellipsis,
                 ),
                 Role::Title,
