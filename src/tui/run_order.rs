@@ -40,3 +40,16 @@ pub(crate) struct RunOrder {
     /// True if a save caused the run, and no key.
     pub(crate) is_of_save: bool,
 }
+
+impl RunOrder {
+    /// Adds a judge to the order's copy of the workspace, unless the workspace has it. The list of judges also has judges that
+    /// dicta found elsewhere.
+    pub(crate) fn add_judge(&mut self, judge: &JudgeConfig) {
+        if self.workspace.judges.get(&judge.name) == Some(judge) {
+            return;
+        }
+        let mut with = Workspace::clone(&self.workspace);
+        with.judges.insert(judge.name.clone(), judge.clone());
+        self.workspace = Arc::new(with);
+    }
+}

@@ -4,8 +4,8 @@
 use super::step_line::describe_step;
 use super::{ContentCx, empty_row, heading, styled_line};
 use crate::event::{
-    AlignedSteps, CellState, JudgeSpec, RunHeader, StepPart, TraceStep, align_traces, find_call,
-    reply_texts,
+    AlignedSteps, CellState, JudgeSpec, RunHeader, StepId, StepPart, TraceStep, align_traces,
+    find_call, reply_texts,
 };
 use crate::model::RawJson;
 use crate::theme::{Role, StyledSpan};
@@ -49,6 +49,14 @@ pub(crate) fn find_selected_pair(app: &App, pairs: &[AlignedSteps]) -> Option<us
     chosen
         .or_else(|| pairs.iter().position(|pair| !pair.same))
         .or_else(|| pairs.len().checked_sub(1))
+}
+
+/// Returns the selected step of two compared traces; `None` without a comparison.
+pub(crate) fn find_selected_step(app: &App, shown: &ShownCell<'_>) -> Option<StepId> {
+    let other = resolve_other_cell(app)?;
+    let pairs = list_aligned_steps(shown, &other);
+    let pair = pairs.get(find_selected_pair(app, &pairs)?)?;
+    Some(pair.left.or(pair.right)?.id)
 }
 
 /// Returns the list.

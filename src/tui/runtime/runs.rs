@@ -12,7 +12,6 @@ use super::{
 };
 use crate::event::{ParentCause, RunEvent, RunPurpose};
 use crate::judge::{EvidenceMissPolicy, Gate};
-use crate::model::JudgeConfig;
 use crate::run::{self, DecisionFilter, RunError, RunHandle, RunOptions, WithdrawnEvals};
 use crate::tui::msg::Msg;
 use crate::tui::run_order::RunOrder;
@@ -298,13 +297,11 @@ fn build_run_options(
     deps: &RuntimeDeps,
     order: &RunOrder,
 ) -> Result<(Arc<Workspace>, RunOptions), String> {
-    let workspace = match &order.judge {
-        // A judge of the overlay is not in the workspace, so it is added to a copy.
-        Some(judge) if order.workspace.judges.get(&judge.name) != Some(judge) => {
-            add_judge(&order.workspace, judge)
-        }
-        _ => Arc::clone(&order.workspace),
-    };
+    let mut order = order.clone();
+    if let Some(judge) = order.judge.clone() {
+        order.add_judge(&judge);
+    }
+    let workspace = Arc::clone(&order.workspace);
     // A list of names takes precedence, then a filter, then an exception: see [`RunOrder`].
     let filter = match (&order.only, &order.filter) {
         (Some(names), _) => Some(DecisionFilter::from_names(names.iter().cloned())),
@@ -337,11 +334,4 @@ fn build_run_options(
         ..RunOptions::default()
     };
     Ok((workspace, options))
-}
-
-/// Returns the workspace with one more judge.
-fn add_judge(workspace: &Arc<Workspace>, judge: &JudgeConfig) -> Arc<Workspace> {
-    let mut with = Workspace::clone(workspace);
-    with.judges.insert(judge.name.clone(), judge.clone());
-    Arc::new(with)
 }

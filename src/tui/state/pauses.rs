@@ -9,7 +9,7 @@ use super::shown_cell::resolve_shown_cell;
 use super::step_list::StepList;
 use crate::event::{CellPhase, StepId, StepPart, find_call};
 use crate::judge::Breakpoint;
-use crate::model::{CallIx, CellIx, RunId, SUBMIT_VERDICT};
+use crate::model::{CallIx, CellIx, JudgeConfig, RunId, SUBMIT_VERDICT};
 
 /// The breakpoints that the list always offers, with their meaning.
 const OFFERED: &[&str] = &[
@@ -68,7 +68,7 @@ pub(crate) struct BranchEdit {
     /// The recorded text.
     pub(crate) before: String,
     /// The judge that continues the trace; `None` for that of the recording.
-    pub(crate) judge: Option<String>,
+    pub(crate) judge: Option<JudgeConfig>,
     /// True if the judge may cost money.
     pub(crate) costs: bool,
 }

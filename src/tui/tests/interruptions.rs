@@ -181,7 +181,12 @@ fn opened_recording_lists_its_later_branches_as_a_tree() {
     assert!(at("#3 wire") > at("#2 wire"), "{screen}");
     // Both traces, side by side.
     app.keys("d").settle();
-    assert!(app.screen().contains(", branch from"), "{}", app.screen());
+    let screen = app.screen();
+    assert!(screen.contains(", branch from"), "{screen}");
+    // The title of the details names the selected pair.
+    app.keys("g").settle();
+    let screen = app.screen();
+    assert!(screen.contains("step  1.prompt"), "{screen}");
     app.keys("esc esc esc").settle();
 
     // The recording of a branch lists the trace that it continues, and its sibling or branch.

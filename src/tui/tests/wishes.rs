@@ -7,8 +7,10 @@ use super::server::{Server, ServerReply};
 use super::{last_notice, outcome, point, workbench};
 use crate::event::{GatePoint, RunHeader};
 use crate::model::Outcome;
+use crate::tui::msg::Msg;
 use crate::tui::state::App;
 use crate::tui::state::cells::CellsRow;
+use crate::tui::state::overlay::AvailableJudge;
 use crate::tui::testing::TestWorkbench;
 
 const CELL: &str = "t/r/tone";
@@ -325,6 +327,33 @@ fn branch_continues_with_another_judge_or_model() {
 }
 
 #[test]
+fn branch_continues_with_a_found_judge_that_the_workspace_lacks() {
+    let mut app = opened(|n| n == 0);
+    app.keys("J").settle();
+    let state = &app.event_loop.app;
+    let mut judge = state.workspace().expect("a workspace").judges["second"].clone();
+    judge.name = "found".to_owned();
+    let row = state.session().trace_panes.row.expect("a row");
+    let found = AvailableJudge {
+        title: "found".to_owned(),
+        judge: Some(judge),
+        note: String::new(),
+    };
+    app.send_msg(Msg::JudgesFound {
+        row,
+        judges: Ok(vec![found]),
+    });
+    app.keys("b").settle();
+    let header = newest_header(&app.event_loop.app).expect("a branch");
+    assert_eq!(
+        header.judges[0].config.name,
+        "found",
+        "{}",
+        last_notice(&app)
+    );
+}
+
+#[test]
 fn whole_prompt_is_edited_for_a_branch() {
     let mut app = opened(|n| n == 0);
     app.keys("g W");
@@ -334,7 +363,7 @@ fn whole_prompt_is_edited_for_a_branch() {
     };
     assert!(text.contains("go away") && text.contains("kind"), "{text}");
     let edited = text.replace("go away", "welcome");
-    app.send_msg(crate::tui::msg::Msg::TextEdited {
+    app.send_msg(Msg::TextEdited {
         target: Box::new(target),
         edited: Ok(Some(edited)),
     });
@@ -365,7 +394,7 @@ fn edited_verdict_of_a_new_run_does_not_replace_the_verdict() {
     let passed = text
         .replace("\"passed\": false", "\"passed\": true")
         .replace("\"score\": 0.0", "\"score\": 1.0");
-    app.send_msg(crate::tui::msg::Msg::TextEdited {
+    app.send_msg(Msg::TextEdited {
         target: Box::new(target),
         edited: Ok(Some(passed)),
     });

@@ -58,7 +58,7 @@ pub(super) fn ask_model(app: &mut App, judge: &JudgeConfig) -> Vec<Effect> {
         row,
         part: MODEL_PART,
         before: judge.model.clone(),
-        judge: Some(judge.name.clone()),
+        judge: Some(judge.clone()),
         costs: !judge.is_free(),
     };
     app.ui.footer_input = Some(FooterInput::StepEdit {
@@ -95,6 +95,9 @@ fn branch(
         judge: judge.map(|judge| judge.name.clone()),
         model: None,
     }));
+    if let Some(judge) = judge {
+        order.add_judge(judge);
+    }
     runs::start_or_ask(app, order, costs, &[row])
 }
 

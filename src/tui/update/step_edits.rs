@@ -225,8 +225,11 @@ fn branch_with(app: &mut App, edit: &BranchEdit, text: &str) -> Result<Vec<Effec
         cell: edit.cell,
         at: edit.step,
         change,
-        judge: edit.judge.clone(),
+        judge: edit.judge.as_ref().map(|judge| judge.name.clone()),
         model,
     }));
+    if let Some(judge) = &edit.judge {
+        order.add_judge(judge);
+    }
     Ok(runs::start_or_ask(app, order, edit.costs, &[edit.row]))
 }

@@ -124,10 +124,13 @@ fn pane_subtitle(pane: Pane, app: &App) -> String {
         }
         Pane::Steps => describe_judge(&shown).unwrap_or_default(),
         Pane::Details => {
-            let list = shown.trace.map(list_trace_steps).unwrap_or_default();
-            let at = app.session().trace_screen.find_selected(&list);
             let raw = if trace.shows_raw { " · raw" } else { "" };
-            at.map_or(String::new(), |at| format!("{}{raw}", list[at].id))
+            let step = content::trace_pair::find_selected_step(app, &shown).or_else(|| {
+                let list = shown.trace.map(list_trace_steps).unwrap_or_default();
+                let at = app.session().trace_screen.find_selected(&list)?;
+                Some(list[at].id)
+            });
+            step.map_or(String::new(), |step| format!("{step}{raw}"))
         }
         Pane::Cells | Pane::Transcript | Pane::Changes => String::new(),
     }
