@@ -396,10 +396,9 @@ impl CellsView<'_> {
             }
         }
         let edited = content::edited_mark(self.glyphs);
-        // The edited verdicts of second opinions have their marks below.
-        let mut own = row
-            .all_slots()
-            .filter(|(at, _)| !row.is_second_opinion(*at));
+        // The edited verdicts of second opinions have their marks below. Other runs of the family don't decide the row.
+        let is_own = |at: u16| !row.is_second_opinion(at) && !row.is_family_slot(at);
+        let mut own = row.all_slots().filter(|(at, _)| is_own(*at));
         if own.any(|(_, slot)| slot.by_human) {
             out = out.with(format!(" {edited}"), Role::Warning);
         }
