@@ -33,6 +33,19 @@ use crate::transcript::FieldMapping;
 use crate::workspace::Workspace;
 use crate::workspace::trust::SendPermission;
 
+/// An order to read the other runs of the family of an opened recording.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct FamilyOrder {
+    pub(crate) ticket: RunTicket,
+    /// The opened run, and those whose verdicts it reused.
+    pub(crate) runs: Vec<RunId>,
+    /// The cell that the opened run continues, if it is a branch.
+    pub(crate) parent: Option<(RunId, CellIx)>,
+    pub(crate) workspace: Option<Arc<Workspace>>,
+    /// The folder of the opened recording.
+    pub(crate) dir: PathBuf,
+}
+
 /// An order to write notes and modes.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ReviewWriteOrder {
@@ -226,15 +239,8 @@ pub(crate) enum Effect {
         workspace: Option<Arc<Workspace>>,
         dir: Option<PathBuf>,
     },
-    /// Read the results of the other runs of the families of `runs`. `dir` is the folder of the opened recording.
-    ReadFamily {
-        ticket: RunTicket,
-        runs: Vec<RunId>,
-        /// The cell that the opened run continues, if it is a branch.
-        parent: Option<(RunId, CellIx)>,
-        workspace: Option<Arc<Workspace>>,
-        dir: PathBuf,
-    },
+    /// Read the other runs of the family of an opened recording.
+    ReadFamily(FamilyOrder),
     /// Read a part of the indexed log of a replay.
     ReadReplayPart {
         ticket: RunTicket,

@@ -428,10 +428,10 @@ impl TestWorkbench {
         let size = self.buffer().area.as_size();
         let workspace = workspace::load(&self.root, &env, &EvalTypeRegistry::builtin());
         let workspace = Arc::new(workspace.expect("it loads"));
-        // Dropping the app ends its runs, which a killed process can't do. So the recordings are set aside before.
+        // Dropping the app ends its runs, which a killed process can't do. So the recordings are copied before.
         let runs = workspace.runs.clone();
-        let aside = tempfile::tempdir().expect("a folder");
-        copy_folder(&runs, aside.path());
+        let copy = tempfile::tempdir().expect("a folder");
+        copy_folder(&runs, copy.path());
         let Self {
             event_loop,
             tokio,
@@ -441,7 +441,7 @@ impl TestWorkbench {
         } = self;
         drop((event_loop, tokio));
         std::fs::remove_dir_all(&runs).expect("removed");
-        copy_folder(aside.path(), &runs);
+        copy_folder(copy.path(), &runs);
         let place = OpenedItem::Workspace(workspace);
         let mut next = Self::on(place, size, None, (env, data, root), Vec::new());
         next.settle();

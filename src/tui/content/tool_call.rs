@@ -372,6 +372,9 @@ fn describe_end<'a>(
             let mark = cx.glyphs().error;
             styled_line([(format!("{mark} rejected: it never ran"), Role::Error)])
         }
+        (None, _) if call.pending.is_some() => {
+            TextBlock::new("paused before the judge got the response", Role::Warning)
+        }
         (None, _) if shown.has_ended() => {
             TextBlock::new("the cell ended before the tool responded", Role::Muted)
         }

@@ -104,6 +104,10 @@ pub(super) fn vote_blocks<'a>(cx: &ContentCx<'a>, shown: &ShownCell<'a>) -> Vec<
     let slots: Vec<(u16, &RowSlot)> = shown.row.all_slots().collect();
     for (nth, depth) in order_by_origin(cx.app, &slots) {
         let (at, slot) = slots[nth];
+        // The recording of a branch plans the cell that its origin judged.
+        if slot.state == RowSlotState::NeverRun && !shown.row.family.is_empty() {
+            continue;
+        }
         let judge = slot
             .judge
             .and_then(|judge| session.cells.judges.get(judge as usize));

@@ -499,13 +499,7 @@ impl Runtime {
                 workspace,
                 dir,
             } => self.read_replay(run, workspace, dir),
-            Effect::ReadFamily {
-                ticket,
-                runs,
-                parent,
-                workspace,
-                dir,
-            } => self.read_family(ticket, runs, parent, workspace, &dir),
+            Effect::ReadFamily(order) => self.read_family(order),
             Effect::ReadReplayPart {
                 ticket,
                 index,

@@ -1,14 +1,15 @@
 //! Reads a workspace as a whole: outline, newest verdicts, file changes. Also creates workspaces and finds judges.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
 use super::{Runtime, WatchedFolder, find_run, run_store_for};
-use crate::model::{CellIx, Label, RunId};
+use crate::model::{Label, RunId};
 use crate::record::{LogIndex, LogIntegrity, NewestVerdicts, RecordedLog, RecordedRun, RunStore};
 use crate::run::{self, find_record_key};
+use crate::tui::effect::FamilyOrder;
 use crate::tui::label_write::MovedLabels;
 use crate::tui::msg::{MadeWorkspace, Msg};
 use crate::tui::reads::LastIndex;
@@ -214,14 +215,14 @@ impl Runtime {
     }
 
     /// Reads the other runs of the family of an opened recording.
-    pub(super) fn read_family(
-        &self,
-        ticket: RunTicket,
-        runs: Vec<RunId>,
-        parent: Option<(RunId, CellIx)>,
-        workspace: Option<Arc<Workspace>>,
-        dir: &Path,
-    ) {
+    pub(super) fn read_family(&self, order: FamilyOrder) {
+        let FamilyOrder {
+            ticket,
+            runs,
+            parent,
+            workspace,
+            dir,
+        } = order;
         let env = self.deps.env.clone();
         let store = match (workspace, dir.parent()) {
             (Some(workspace), _) => Some(run_store_for(&workspace, &env)),
@@ -236,7 +237,7 @@ impl Runtime {
         self.spawn_blocking(
             move || {
                 let related = store.related_runs(&runs);
-                // A run that cannot be read is missing in the tree, and its own opening tells why.
+                // A run that cannot be read is missing in the tree, and opening it states the reason.
                 let (results, _unreadable) = NewestVerdicts::read(&related, |_| true);
                 let results = Arc::new(results);
                 let family = RecordedFamily { results, parent };

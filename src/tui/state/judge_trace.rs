@@ -57,6 +57,8 @@ pub(crate) struct TracePanes {
     pub(crate) row: Option<RowId>,
     /// The slot of the row: a judge and repeat.
     pub(crate) slot: u16,
+    /// The slot that the row showed when it got the focus.
+    pub(crate) first_slot: u16,
     /// The recorded trace, for a cell whose run is not in memory.
     pub(crate) recorded: RecordedCellState,
     /// The selected step of the turn strip.

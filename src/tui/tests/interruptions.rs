@@ -5,7 +5,7 @@ use serde_json::json;
 use super::keys::asking;
 use super::server::{Server, ServerReply};
 use super::{last_notice, outcome, point};
-use crate::model::Outcome;
+use crate::model::{Millis, Outcome};
 use crate::tui::state::App;
 use crate::tui::state::cells::CellsRow;
 use crate::tui::testing::TestWorkbench;
@@ -54,6 +54,8 @@ fn killed_at_a_pause_the_steps_are_on_the_screen_after_a_restart() {
     let mut app = opened();
     app.keys("r").settle();
     assert_eq!(outcome(&app, CELL), Some(Outcome::Fail));
+    // The times of both runs differ.
+    app.pass(Millis(2000));
     app.keys("!").type_in("answer").keys("enter r");
     app.settle_until(is_paused);
 
@@ -92,7 +94,7 @@ fn killed_at_a_pause_the_steps_are_on_the_screen_after_a_restart() {
 
     // The run says it in the list of runs.
     next.keys("esc H").settle();
-    next.keys("enter").settle();
+    next.keys("space").settle();
     let screen = next.screen();
     assert!(
         screen.contains("interrupted, 1 trace unfinished"),

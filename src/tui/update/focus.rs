@@ -64,13 +64,18 @@ fn update_focused_row(session: &mut SessionView) {
         .is_some_and(|row| row.slot(session.trace_panes.slot).is_some());
     let shown = row.and_then(|row| session.cells.row(row));
     let first = shown.map_or(0, CellsRow::first_shown_slot);
+    let attempt = shown.and_then(CellsRow::interrupted_attempt);
     let trace = &mut session.trace_panes;
+    // The recordings are read after the first frame. Then the row still shows its first cell, unless the user chose another.
+    let is_left_behind = attempt == Some(first) && trace.slot == 0 && trace.first_slot == 0;
     if trace.row != row {
         trace.row = row;
         trace.slot = first;
+        trace.first_slot = first;
         clear_positions(session);
-    } else if !held && trace.slot > 0 {
+    } else if !held && trace.slot > 0 || is_left_behind {
         trace.slot = first;
+        trace.first_slot = first;
         clear_positions(session);
     }
 }

@@ -1,7 +1,6 @@
 //! The family of an opened recording: the traces that it continues, and the branches of its traces.
 //!
-//! Their slots are numbered apart from those of the recording, so that a replay from the beginning, which knows no result yet,
-//! shows its own trace first.
+//! Their slots have numbers of their own. So a replay that knows no result yet shows its own trace first.
 
 use std::collections::HashSet;
 use std::sync::Arc;

@@ -92,8 +92,8 @@ impl CellsRow {
         (FIRST_FAMILY_SLOT..FIRST_SLOT_BEFORE_EDIT).contains(&at) && self.slot(at).is_some()
     }
 
-    /// Returns the slot of the newest attempt of the eval's own judge that a run left without a result, if no run judged the
-    /// row since.
+    /// Returns the slot of the newest attempt of the eval's own judge, if its run left it without a result. `None` if a run
+    /// judged the row since.
     pub(crate) fn interrupted_attempt(&self) -> Option<u16> {
         // A run of this session is newer than all recorded ones.
         if self.bookkeeping.run_rank > 0 {

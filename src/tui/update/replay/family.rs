@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::event::{EventKind, RunHeader};
 use crate::model::RunId;
-use crate::tui::effect::Effect;
+use crate::tui::effect::{Effect, FamilyOrder};
 use crate::tui::state::App;
 use crate::tui::state::cells::RecordedFamily;
 use crate::tui::state::replay::ReplayState;
@@ -32,13 +32,13 @@ pub(super) fn request_family(app: &App, replay: &ReplayState) -> Effect {
         .flat_map(|cells| cells.values());
     runs.extend(state_cells.flatten().map(|cell| &cell.run));
     let parent = log.header().and_then(RunHeader::forked_cell);
-    Effect::ReadFamily {
+    Effect::ReadFamily(FamilyOrder {
         ticket: replay.ticket,
         runs: runs.into_iter().cloned().collect::<Vec<RunId>>(),
         parent,
         workspace: app.workspace().cloned(),
         dir: replay.dir.clone(),
-    }
+    })
 }
 
 /// Shows the other traces of the family, if the recording is still open.

@@ -485,7 +485,8 @@ fn standalone_replay_quits_when_left() {
             vec!["line 3".to_owned()],
             OWN,
         );
-        assert!(effects.is_empty());
+        // Its branches are younger than the recording, so they are read apart.
+        assert!(matches!(effects[..], [Effect::ReadFamily(_)]));
         app
     };
     let mut app = read_as(ReplayStart::from_speed(Some(1.0)));

@@ -74,7 +74,10 @@ fn replay_of_an_indexed_log_equals_that_of_the_events() {
     };
     let (mut all, _) = open(events.into());
     let (mut indexed, effects) = open(RecordedLog::Indexed(Arc::clone(&index)));
-    assert_eq!(effects.len(), 1, "the state at the end is read");
+    let reads = effects
+        .iter()
+        .filter(|effect| matches!(effect, Effect::ReadReplayPart { .. }));
+    assert_eq!(reads.count(), 1, "the state at the end is read");
     // The first read was ordered on opening.
     replay_mut(&mut indexed).is_reading = false;
     let moves = [0, 13, 9, 3, 6, 12, 5, 7, 8, 1, 10];
