@@ -1,5 +1,7 @@
 //! `dicta branch` through the built program: what a judge gets again, what a branch costs, and what it leaves alone.
 
+mod stops;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 

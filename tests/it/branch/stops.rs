@@ -1,0 +1,145 @@
+//! A judge trace that stops at breakpoints, is edited there, and continues: on every dialect, streamed and whole.
+
+use std::sync::Arc;
+
+use dicta::clock::{Clock, SystemClock};
+use dicta::event::RunEvent;
+use dicta::handlers::EvalTypeRegistry;
+use dicta::judge::{Breakpoint, BreakpointGate, PauseDecision, PausedAt, PausedTrace};
+use dicta::model::Outcome;
+use dicta::run::{self, DecisionFilter, RunOptions};
+use dicta::workspace::{self, Env};
+
+use super::{Dialect, Shop, bodies, branch, dicta, judging, recorded_items, workspace};
+use crate::cli::TestDir;
+
+/// Judges the transcript `one` with these breakpoints, and lets `decide` release each pause. Returns the run's name and its
+/// events.
+async fn run_with_stops(
+    test_dir: &TestDir,
+    breakpoints: &[&str],
+    mut decide: impl FnMut(PausedTrace),
+) -> (String, Vec<RunEvent>) {
+    let data = test_dir.path().join(".data").display().to_string();
+    let env = Env([
+        ("DICTA_DATA_DIR".to_owned(), data),
+        ("KEY".to_owned(), "k-4711-test".to_owned()),
+    ]
+    .into());
+    let registry = EvalTypeRegistry::builtin();
+    let workspace = workspace::load(test_dir.path(), &env, &registry).expect("a workspace");
+    let breakpoints = breakpoints.iter().map(|text| text.parse().expect("valid"));
+    let (gate, mut pauses) = BreakpointGate::new(breakpoints.collect::<Vec<Breakpoint>>());
+    let options = RunOptions {
+        gate: Arc::new(gate),
+        filter: Some(DecisionFilter::parse("transcript:one").expect("a filter")),
+        ..RunOptions::default()
+    };
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+    let started = run::start_run(Arc::new(workspace), &registry, &env, clock, options);
+    let mut handle = started.await.expect("a run");
+    let mut events = Vec::new();
+    loop {
+        tokio::select! {
+            Some(trace) = pauses.recv() => decide(trace),
+            batch = handle.events.recv() => {
+                let Some(batch) = batch else { break };
+                events.extend(batch.iter().cloned());
+            }
+        }
+    }
+    handle.join.await.expect("no panic").expect("a recording");
+    (handle.run.0, events)
+}
+
+/// Stops before the call and at its response, edits both, and continues. Then branches twice and replays.
+async fn check_stopped_trace(dialect: Dialect, provider: &str) {
+    for stream in [true, false] {
+        let (server, shop) = (judging(dialect), Shop::failing_first(0));
+        let settings = format!("provider: {provider}, stream: {stream}");
+        let test_dir = workspace(&[("m", &server, &settings)], &shop);
+        let mut stops = Vec::new();
+        let (run, events) = run_with_stops(&test_dir, &["call", "answer"], |trace| {
+            let edited = match &trace.at {
+                PausedAt::Call { .. } => r#"{"number": "TF-4108"}"#.to_owned(),
+                PausedAt::Answered(text) => text.replace("190.25", "195.25"),
+                other => panic!("{other:?}"),
+            };
+            stops.push(trace.point);
+            let action = trace.at.edit(&edited).expect("a valid edit");
+            trace.decide(PauseDecision::Edit(action));
+        })
+        .await;
+        assert_eq!(stops.len(), 2, "{provider} {stream}: {stops:?}");
+        let mut state = dicta::event::RunState::default();
+        for event in &events {
+            state.apply(event);
+        }
+        let result = state.cells[0].result.as_deref().expect("a result");
+        assert_eq!(
+            result.outcome,
+            Outcome::Pass,
+            "{provider} {:?}",
+            result.error
+        );
+        assert!(result.by_human, "{provider}");
+        // The edited call was made, and the judge got its own items again with the edited response.
+        let asked = shop.server.requests();
+        assert_eq!(asked.len(), 1, "{provider}");
+        assert!(asked[0].path.contains("TF-4108"), "{}", asked[0].path);
+        let requests = server.requests();
+        let sent = bodies(&requests);
+        assert_eq!(sent.len(), 2, "{provider} {stream}");
+        for item in recorded_items(&test_dir, &run) {
+            assert!(sent[1].contains(&item), "{provider} {stream}: {item}");
+        }
+        assert!(
+            sent[1].contains("195.25") && !sent[1].contains("190.25"),
+            "{provider}"
+        );
+
+        // Branches without a change send the same bytes, also a branch of a branch.
+        let first = branch(&test_dir, &[&run, "one/r/grounded", "--at", "2.prompt"]);
+        let of_branch = first["run"].as_str().expect("a run");
+        branch(
+            &test_dir,
+            &[of_branch, "one/r/grounded", "--at", "2.prompt"],
+        );
+        let requests = server.requests();
+        let sent = bodies(&requests);
+        assert_eq!(sent.len(), 4, "{provider} {stream}");
+        assert!(sent[2] == sent[1], "{provider} {stream}: {}", sent[2]);
+        assert!(sent[3] == sent[1], "{provider} {stream}: {}", sent[3]);
+        assert_eq!(first["edited"], true, "{provider}");
+
+        // A replay shows the pauses and calls nothing.
+        let (code, out, err) = dicta(&test_dir, &["replay", &run, "--print"]);
+        assert_eq!(code, Some(0), "{out}{err}");
+        assert_eq!(out.matches("paused").count(), 2, "{provider}: {out}");
+        assert_eq!(
+            (server.requests().len(), shop.asked()),
+            (4, 1),
+            "{provider}"
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn stopped_and_edited_trace_continues_with_the_models_own_items_of_openai() {
+    check_stopped_trace(Dialect::Openai, "openai").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn stopped_and_edited_trace_continues_with_the_models_own_items_of_gemini() {
+    check_stopped_trace(Dialect::Gemini, "gemini").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn stopped_and_edited_trace_continues_with_the_models_own_items_of_anthropic() {
+    check_stopped_trace(Dialect::Anthropic, "anthropic").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn stopped_and_edited_trace_continues_with_the_models_own_items_of_openai_responses() {
+    check_stopped_trace(Dialect::Responses, "openai-responses").await;
+}
