@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use zip::write::SimpleFileOptions;
 
 use crate::text::text;
-use crate::{Case, Work, otlp};
+use crate::{Case, Work, made_files, otlp};
 
 /// A function that returns a file with `n` elements.
 type MakeFile = fn(usize) -> Vec<u8>;
@@ -156,6 +156,7 @@ pub(crate) fn cases() -> Vec<Case> {
             otlp::session_named_late,
         ),
         ("otlp, a moving window", 1500, otlp::moving_window),
+        ("streamed replies, many", 1000, made_files::streamed_replies),
     ];
     let mut cases: Vec<Case> = readers
         .iter()
@@ -172,6 +173,7 @@ pub(crate) fn cases() -> Vec<Case> {
             })
         }),
     });
+    cases.extend(made_files::cases());
     cases
 }
 

@@ -1,7 +1,7 @@
 //! Measures how the time of each reader, fold, report and screen grows with the size of its input.
 //!
 //! ```text
-//! cargo bench --bench scaling               all cases, under three minutes
+//! cargo bench --bench scaling               all cases, in a few minutes
 //! cargo bench --bench scaling -- otlp       the cases whose names contain a word
 //! ```
 //!
@@ -15,11 +15,13 @@
 
 mod folds;
 mod formats;
+mod made_files;
 mod measure;
 mod otlp;
 #[path = "../screen/pty.rs"]
 #[expect(dead_code, reason = "shared with the other bench, which uses the rest")]
 mod pty;
+mod readers;
 mod screens;
 mod text;
 
@@ -51,7 +53,22 @@ fn main() -> ExitCode {
     let is_wanted = |case: &Case| {
         wanted.is_empty() || wanted.iter().any(|word| case.name.contains(word.as_str()))
     };
+    let growing = readers::growing_files();
+    let missing = readers::list_missing_formats(&growing);
+    if !missing.is_empty() {
+        println!("add a sample to tests/fixtures, or a case, for the readers of {missing:?}");
+        return ExitCode::from(2);
+    }
     let mut cases = formats::cases();
+    for (format, word) in readers::OWN_CASES {
+        // A build without SQLite reads no database.
+        let is_in_build = cfg!(feature = "sqlite") || word != "sqlite";
+        if is_in_build && !cases.iter().any(|case| case.name.contains(word)) {
+            println!("the case `{word}` of {format} is gone");
+            return ExitCode::from(2);
+        }
+    }
+    cases.extend(growing.into_iter().map(made_files::growing_case));
     cases.extend(folds::cases());
     cases.extend(screens::cases());
     println!(

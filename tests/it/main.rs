@@ -21,6 +21,7 @@ mod export;
 mod export_run;
 mod fetch;
 mod files;
+mod growth;
 mod history;
 mod imported_openai;
 mod improve;

@@ -125,8 +125,8 @@ pub(crate) const DESCRIPTIONS: &[FormatDescription] = &[
     },
     FormatDescription {
         name: "an OpenCode session",
-        known_by: "`info` and `messages` with `parts`",
-        transcript: "a session",
+        known_by: "`info` and `messages` with `parts`; a session's file of the storage folder, `id` and `projectID`",
+        transcript: "a session, with the files of its messages and parts",
         id: "the session's",
         version: "OpenCode 1.0",
         origin: SampleOrigin::Memory,

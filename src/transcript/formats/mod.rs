@@ -55,6 +55,7 @@ mod openai;
 mod openai_agents;
 mod openai_evals;
 mod opencode;
+mod opencode_storage;
 mod openhands;
 mod otlp;
 mod preference;
@@ -209,7 +210,7 @@ pub(super) const TEXT_FORMATS: &[TranscriptFormat] = &[
     TranscriptFormat {
         name: "an OpenCode session",
         matches: opencode::is_session,
-        create_reader: Some(|_, preview| Ok(opencode::open(preview))),
+        create_reader: Some(opencode::open),
     },
     TranscriptFormat {
         name: "a Braintrust log",

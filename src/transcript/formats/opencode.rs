@@ -1,15 +1,18 @@
 //! OpenCode's exported sessions (`opencode export`): `{info, messages: [{info, parts}]}`.
 //!
 //! Responsible for one session per record, or a list of messages of the API (`GET /session/ID/message`). A tool part is
-//! a call with its result. Does not read the storage folder, in which each part is a file.
+//! a call with its result; a command with an exit code other than 0 is an error. [`opencode_storage`] joins the files of the storage folder to such a session.
 
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::super::TranscriptError;
 use super::super::detect::FilePreview;
 use super::super::fields::{RawFields, list_items};
 use super::super::metadata::SourceUsage;
 use super::super::reader::{RecordCx, TranscriptReader, TranscriptSink};
+use super::super::source::SourceFile;
+use super::opencode_storage;
 use super::record_readers::{open_lists, open_records};
 use super::transcript_builder::{
     TranscriptBuilder, call_arguments, call_part, owned_text, owned_unknown_part, reasoning_part,
@@ -30,18 +33,40 @@ pub(super) fn is_session(preview: &FilePreview<'_>) -> bool {
             all.iter().any(is_message) || all.is_empty() && record["info"]["projectID"].is_string()
         });
     has_session
+        || opencode_storage::is_session_file(preview)
+        || opencode_storage::is_file_of_session(preview)
         || is_message(record)
         || record
             .as_array()
             .is_some_and(|all| all.iter().any(is_message))
 }
 
-pub(super) fn open(preview: &FilePreview<'_>) -> Box<dyn TranscriptReader> {
-    if preview.first_outline()["messages"].is_array() {
+pub(super) fn open(
+    source: &SourceFile,
+    preview: &FilePreview<'_>,
+) -> Result<Box<dyn TranscriptReader>, TranscriptError> {
+    if opencode_storage::is_file_of_session(preview) {
+        return Err(source.unknown_error(
+            "this is a message or a part of an OpenCode session; open the session's file, `session/PROJECT/SESSION.json`, which then has all of them",
+        ));
+    }
+    Ok(if opencode_storage::is_session_file(preview) {
+        open_records(preview, parse_stored_session)
+    } else if preview.first_outline()["messages"].is_array() {
         open_records(preview, parse_session)
     } else {
         open_lists(preview, parse_session)
-    }
+    })
+}
+
+/// Reads a session's file of the storage folder, with the files of its messages.
+fn parse_stored_session(
+    record: &str,
+    cx: RecordCx<'_>,
+    out: &mut TranscriptSink,
+) -> Result<(), String> {
+    let joined = opencode_storage::join_session(record, cx.source.path(), out)?;
+    parse_session(&joined, cx, out)
 }
 
 fn parse_session(record: &str, _: RecordCx<'_>, out: &mut TranscriptSink) -> Result<(), String> {
@@ -178,9 +203,12 @@ fn add_part<'a>(
             let time = state.object("time").unwrap_or_default();
             let time = time.number("start").zip(time.number("end"));
             match state.text("status").as_deref() {
-                Some("completed") => {
+                // Older versions wrote `success`.
+                Some("completed" | "success") => {
                     let output = state.get("output").map(owned_text).unwrap_or_default();
-                    results.push((id, output, false, time));
+                    let exit = state.object("metadata").and_then(|all| all.number("exit"));
+                    let has_failed = exit.is_some_and(|exit| exit != 0.0);
+                    results.push((id, output, has_failed, time));
                 }
                 Some("error") => {
                     let error = state.get("error").map(owned_text).unwrap_or_default();

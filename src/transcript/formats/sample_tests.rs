@@ -242,9 +242,14 @@ fn import_of_a_readers_output_is_the_identity() {
 }
 
 /// A source of numbers that are the same in every run.
-struct Numbers(u64);
+pub(super) struct Numbers(u64);
 
 impl Numbers {
+    /// Returns the numbers of a seed.
+    pub(super) fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
     fn below(&mut self, end: usize) -> usize {
         self.0 = self
             .0
@@ -315,7 +320,7 @@ fn damage_value(value: &mut Value, numbers: &mut Numbers) {
 }
 
 /// Returns a damaged sample: a value of another type, a cut, a changed byte, or a repeated piece.
-fn damage(original: &str, numbers: &mut Numbers) -> Vec<u8> {
+pub(super) fn damage(original: &str, numbers: &mut Numbers) -> Vec<u8> {
     let is_lines =
         original.lines().count() > 1 && original.lines().all(|line| line.starts_with('{'));
     if numbers.below(4) > 0 {
