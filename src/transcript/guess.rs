@@ -189,11 +189,10 @@ const INPUT_NAMES: [&str; 14] = [
     "inputs",
     "customer_message",
 ];
-/// The usual names of the output, most likely first.
+/// The usual names of the output, most likely first. `answer` is often the expected one if a record has another of these.
 const OUTPUT_NAMES: [&str; 18] = [
     "output",
     "response",
-    "answer",
     "completion",
     "assistant",
     "model_output",
@@ -206,6 +205,7 @@ const OUTPUT_NAMES: [&str; 18] = [
     "actual_output",
     "bot",
     "prediction",
+    "answer",
     "result",
     "outputs",
     "resps",

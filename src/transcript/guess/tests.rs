@@ -128,8 +128,12 @@ fn guess_looks_at_values_and_expected_answers() {
 fn file_of_a_format_without_a_readable_record_gets_a_guess() {
     let text =
         r#"{"question":"q","choices":["a","b"],"answer":"A","model_output":"The answer is A."}"#;
-    let (yaml, _) = guessed(text);
-    assert!(yaml.contains("map:"), "{yaml}");
+    let (yaml, complete) = guessed(text);
+    // The answer of a data set is the expected one if the model's is next to it.
+    assert!(
+        complete && yaml.contains("output: model_output ") && yaml.contains("answer: answer"),
+        "{yaml}"
+    );
 }
 
 #[test]

@@ -224,6 +224,9 @@ impl PassRule {
             Some(_) => format!(
                 "the value {shown} is not pass or fail: state the lowest pass in dicta.yaml, such as `pass: {{ at_least: 4 }}`"
             ),
+            None if has_bounds => format!(
+                "the value `{shown}` is not a number, which `pass` compares: correct it, or list it in `values` or `unsure` of `pass`"
+            ),
             None => format!(
                 "the value `{shown}` is not pass or fail: state the passing ones in dicta.yaml, such as `pass: {{ values: [good] }}`"
             ),

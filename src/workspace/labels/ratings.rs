@@ -119,7 +119,8 @@ pub(super) fn read(reader: &mut LabelFileReader<'_>, tool: RatingTool) {
     }
     for (what, (count, span)) in skipped {
         let records = pluralize(count, "record");
-        reader.warning(span, format!("{records} hold no label of a person: {what}"));
+        let hold = if count == 1 { "holds" } else { "hold" };
+        reader.warning(span, format!("{records} {hold} no label of a person: {what}"));
     }
 }
 
@@ -542,7 +543,7 @@ mod tests {
         assert_eq!(
             problems,
             [
-                "scores:3:1: 1 record hold no label of a person: a score of a program (`source` is not ANNOTATION)"
+                "scores:3:1: 1 record holds no label of a person: a score of a program (`source` is not ANNOTATION)"
             ]
         );
         let (found, _) = labels(
