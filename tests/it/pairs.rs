@@ -163,14 +163,13 @@ fn judge_compares_pairs_in_both_orders_and_people_are_compared_with_it() {
 
 #[test]
 fn third_transcript_of_a_pair_is_reported_by_its_line() {
+    let server = WireServer::answering(Dialect::Openai, choose);
     let test_dir = TestDir::new();
-    test_dir.workspace(
-        "judge: rules\n",
-        "  - { id: better, type: pairwise_preference, params: { criteria: x } }\n  - { id: short, type: max_length, params: { max: 40 } }\n",
-    );
+    test_dir.workspace(&judged_by(&server), COMPARES);
     let third = json!({"id": "q1-third", "metadata": {"pair": "q1"}, "messages": [
         {"role": "user", "content": "Which plan?"}, {"role": "assistant", "content": "None."}]});
     test_dir.write("t.jsonl", &format!("{}{third}\n", transcripts()));
+    test_dir.trust();
     let warning = "t.jsonl:7:1: record 7: `q1-third` is not compared, because its pair `q1` has two transcripts already";
     let check = test_dir.dicta(&["check"]);
     assert!(
@@ -178,8 +177,8 @@ fn third_transcript_of_a_pair_is_reported_by_its_line() {
         "{}",
         text(&check.stderr)
     );
-    let one_file = test_dir.dicta(&["run"]);
-    let output = format!("{}{}", text(&one_file.stdout), text(&one_file.stderr));
+    let run = test_dir.dicta(&["run"]);
+    let output = format!("{}{}", text(&run.stdout), text(&run.stderr));
     assert!(output.contains(warning), "{output}");
 }
 

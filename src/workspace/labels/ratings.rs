@@ -120,7 +120,10 @@ pub(super) fn read(reader: &mut LabelFileReader<'_>, tool: RatingTool) {
     for (what, (count, span)) in skipped {
         let records = pluralize(count, "record");
         let hold = if count == 1 { "holds" } else { "hold" };
-        reader.warning(span, format!("{records} {hold} no label of a person: {what}"));
+        reader.warning(
+            span,
+            format!("{records} {hold} no label of a person: {what}"),
+        );
     }
 }
 
