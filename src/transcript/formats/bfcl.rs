@@ -82,7 +82,7 @@ fn parse_entry(record: &str, _: RecordCx<'_>, out: &mut TranscriptSink) -> Resul
         .iter()
         .any(|message| message.role == MessageRole::User)
     {
-        out.count_missing("the question (it is in BFCL's data, not in its results)");
+        out.count_missing("the question is missing (it is in BFCL's data, not in its results)");
     }
     if let Some(valid) = fields.get("valid") {
         let reasons = fields.get("error").map(owned_text);

@@ -98,7 +98,7 @@ fn parse_test_case(record: &str, _: RecordCx<'_>, out: &mut TranscriptSink) -> R
                     vec![text_part(&text_or_json(output))],
                 );
             }
-            None => out.count_missing("the answer (`actualOutput`)"),
+            None => out.count_missing("the answer (`actualOutput`) is missing"),
         }
     }
     let metrics = fields
@@ -130,7 +130,7 @@ fn parse_test_case(record: &str, _: RecordCx<'_>, out: &mut TranscriptSink) -> R
         built.meta.merge_readable_fields(&metadata);
     }
     if fields.object("trace").is_some() {
-        out.count_missing("the trace of a test case");
+        out.count_missing("the trace of a test case is not read");
     }
     built.finish(out);
     Ok(())

@@ -164,7 +164,7 @@ impl RecordParser for StateParser {
         }
         let completions = result.list("completions").unwrap_or_default();
         if completions.len() > 1 {
-            out.count_missing("a further completion");
+            out.count_missing("a further completion is not read");
         }
         if let Some(completion) = completions.first().copied().and_then(RawFields::from_raw) {
             let thinking = completion

@@ -82,7 +82,7 @@ fn parse_sample(record: &str, cx: RecordCx<'_>, out: &mut TranscriptSink) -> Res
                 built.push(MessageRole::Assistant, vec![text_part(&text_or_json(text))]);
             }
             if texts.len() > 1 {
-                out.count_missing("a further reply of a repeated request");
+                out.count_missing("a further reply of a repeated request is not read");
             }
         }
     }

@@ -147,7 +147,7 @@ impl RecordParser for MappedRecordParser {
         let items: Vec<&RawValue> =
             serde_json::from_str(list).map_err(|_| format!("`records` ({path}) finds no list"))?;
         if items.is_empty() {
-            out.count_missing(&format!("records in the empty list `records` ({path})"));
+            out.count_missing(&format!("an empty list `records` ({path})"));
         }
         // The reader counts the outer value as one record.
         out.count_records((items.len() as u64).saturating_sub(1));

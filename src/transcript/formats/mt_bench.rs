@@ -109,7 +109,9 @@ impl RecordParser for AnswerParser {
             }
             if turns.is_none() {
                 built.meta.set("question", "missing");
-                out.count_missing("the question (no `question.jsonl` near this file has it)");
+                out.count_missing(
+                    "the question is missing (no `question.jsonl` near this file has it)",
+                );
             }
             built.meta.set("model", &*model);
             built.meta.set_raw("question_id", fields.get("question_id"));

@@ -65,7 +65,9 @@ pub(super) fn join_session(
             join_message(file, storage, &mut joined, out)?;
         }
     } else {
-        out.count_missing("the messages (no folder `message/SESSION` is near this file)");
+        out.count_missing(
+            "the messages are missing (no folder `message/SESSION` is near this file)",
+        );
     }
     // A comma follows each message.
     if joined.ends_with(',') {
@@ -92,7 +94,9 @@ fn join_message(
     if is_plain_name(&id) {
         let folder = storage.join("part").join(&*id);
         if !folder.is_dir() {
-            out.count_missing("the parts of a message (it has no folder `part/MESSAGE`)");
+            out.count_missing(
+                "the parts of a message are missing (it has no folder `part/MESSAGE`)",
+            );
         }
         let mut is_first = true;
         for part in list_json_files(&folder) {

@@ -161,3 +161,24 @@ fn file_without_transcripts_shows_reason_in_pane() {
         );
     }
 }
+
+#[test]
+fn workspace_without_cells_says_what_is_missing() {
+    const TRANSCRIPTS: &str = "transcripts: [t.jsonl]\nrubrics: [r.yaml]\nruns: runs\n";
+    let config = "prompts: [p]\nproviders: [x]\ntests: [{ vars: { q: hi } }]\n";
+    let narrow = "applies_to: { ids: [no-such-id] }\nevals:\n  - { id: says, type: contains, params: { patterns: [x] } }\n";
+    for (rubric, wanted) in [
+        (config, "No rubric has an eval."),
+        (narrow, "change applies_to: of the rubric"),
+    ] {
+        let files = [
+            ("dicta.yaml", TRANSCRIPTS),
+            ("r.yaml", rubric),
+            ("t.jsonl", TWO),
+        ];
+        let mut driven = super::workbench(120, 40, &files);
+        driven.settle();
+        let screen = driven.screen();
+        assert!(screen.contains(wanted), "{wanted}:\n{screen}");
+    }
+}

@@ -180,14 +180,37 @@ fn draw_empty(canvas: &mut Canvas<'_>, area: Rect, app: &App) {
     } else if !cells.outline_complete {
         ["Reading the transcripts …", ""]
     } else {
-        [
-            "No rubric applies to any transcript.",
-            "list files under transcripts: in dicta.yaml",
-        ]
+        explain_empty_outline(app)
     };
     for (text, y) in lines.iter().zip(area.y..area.bottom()) {
         let role = if y == area.y { Role::Text } else { Role::Muted };
         canvas.draw_text(Rect::new(area.x, y, area.width, 1), text, role);
+    }
+}
+
+/// Returns why a workspace has no cells, and what to do.
+fn explain_empty_outline(app: &App) -> [&'static str; 2] {
+    let workspace = app.workspace();
+    let has_transcripts = workspace.is_some_and(|workspace| !workspace.transcripts.is_empty());
+    let mut rubrics = workspace
+        .into_iter()
+        .flat_map(|workspace| &workspace.rubrics);
+    // A config of another tool can have no assertions.
+    if rubrics.all(|rubric| rubric.evals.is_empty()) {
+        [
+            "No rubric has an eval.",
+            "list a rubric under rubrics: in dicta.yaml",
+        ]
+    } else if has_transcripts {
+        [
+            "No rubric applies to any transcript.",
+            "change applies_to: of the rubric, or list other files under transcripts: in dicta.yaml",
+        ]
+    } else {
+        [
+            "No rubric applies to any transcript.",
+            "list files under transcripts: in dicta.yaml",
+        ]
     }
 }
 

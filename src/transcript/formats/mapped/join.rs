@@ -113,7 +113,7 @@ impl JoinedFile {
                         0 => String::new(),
                         count => format!(" ({count} of its records have no readable key)"),
                     };
-                    missing.push(format!("a record of {name} with the same key{unread}"));
+                    missing.push(format!("no record of {name} has the same key{unread}"));
                 }
                 found
             }
@@ -121,7 +121,7 @@ impl JoinedFile {
         let Some(at) = found else { return Ok(()) };
         if at.is_repeated {
             missing.push(format!(
-                "a unique key in {name}: several records have it, and the first one counts"
+                "several records of {name} have the same key, and the first one counts"
             ));
         }
         let span = RecordSpan {

@@ -351,7 +351,7 @@ fn record_is_joined_with_another_file_by_key() {
         json!({"id": "7", "text": "which?"})
     );
     assert_eq!(
-        tally.missing.get("a record of q.csv with the same key"),
+        tally.missing.get("no record of q.csv has the same key"),
         Some(&1)
     );
     assert_eq!(
