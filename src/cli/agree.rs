@@ -18,13 +18,16 @@ use super::format::{Format, format_list};
 use super::label_pairs::{compute_pair_figures, pair_figures_to_json, write_pair_figures};
 use super::population::select_figures_population;
 use super::states::{LoadedState, StateCatalog};
-use crate::compare::statistics::{BootstrapInterval, Confidence, ConfusionTable, Estimate};
+use crate::compare::statistics::{
+    BootstrapInterval, Confidence, ConfusionTable, Estimate, Interval,
+};
 use crate::compare::{
     EvalFigures, EvalNoise, RaterFigures, ReferenceFigures, TableIntervals, compute_judge_figures,
-    compute_label_figures, compute_reference_figures, measure_noise,
+    compute_label_figures, compute_reference_figures, measure_noise, measure_own_noise,
 };
 use crate::event::EvalSpec;
 use crate::model::{make_visible, pluralize};
+use crate::record::RecordedCell;
 use crate::report::agreement_text::{
     AgreementStep, adjusted_rate, answer_whether_good, count_missing_labels, describe_debug,
     describe_details, describe_label_gaps, describe_measured, describe_people, describe_reference,
@@ -59,20 +62,22 @@ pub(super) fn agree(args: &AgreeArgs, cx: &CommandCx) -> Result<u8, CommandError
         selected
             .is_none_or(|names: &HashSet<String>| names.contains(&state.name(decision).to_string()))
     });
-    // Only details show the agreement of judges, which needs the results of all cells.
-    if cx.streams.out.detail == ReportDetail::Verbose
-        || matches!(args.format, Format::Json | Format::Jsonl)
-    {
-        let cells = state.decisions().filter(|one| one.cells.len() > 1);
-        let cells = cells.flat_map(|one| one.cells.iter().copied());
+    let mut noise = measure_noise(state, &catalog.noise(), Confidence::P95);
+    let several = || state.decisions().filter(|one| one.cells.len() > 1);
+    // The agreement of judges and repeats needs the results of their cells, which the state does not keep.
+    if several().next().is_some() {
+        let cells = several().flat_map(|one| one.cells.iter().copied());
         let results = catalog.read_results([&loaded, &loaded], cells)?;
-        let judges = compute_judge_figures(state, |cell| results.get(cell)?.outcome.passed());
-        for (eval, judges) in figures.iter_mut().zip(judges) {
+        let verdict = |cell: &RecordedCell| results.get(cell)?.outcome.passed();
+        measure_own_noise(&mut noise, state, Confidence::P95, verdict);
+        for (eval, judges) in figures
+            .iter_mut()
+            .zip(compute_judge_figures(state, verdict))
+        {
             eval.judges = judges;
         }
     }
     let references = compare_with_references(&catalog, &loaded, population.as_ref());
-    let noise = measure_noise(state, &catalog.noise(), Confidence::P95);
     if args.unseal {
         let rows = figures.iter().filter(|eval| has_labels(eval));
         record_unsealing(
@@ -390,19 +395,32 @@ fn table_to_json(table: &ConfusionTable) -> Value {
     })
 }
 
-fn details_to_json(table: &ConfusionTable, intervals: Option<&TableIntervals>) -> Value {
+fn details_to_json(
+    table: &ConfusionTable,
+    intervals: Option<&TableIntervals>,
+    recall: Option<Interval>,
+) -> Value {
     let limits = |choose: fn(&TableIntervals) -> Option<BootstrapInterval>| {
         interval_to_json(intervals.and_then(choose).map(|one| one.interval))
     };
     let (kappa, mcc) = (limits(|one| one.kappa), limits(|one| one.mcc));
     let (f1, ac1) = (limits(|one| one.f1), limits(|one| one.ac1));
+    let precision = limits(|one| one.precision);
+    let balanced = limits(|one| one.balanced_accuracy);
+    let recall = interval_to_json(recall);
     json!({
         "precision_on_fail": figure_to_json(table.precision_on_fail()),
+        "precision_on_fail_lower": precision.0,
+        "precision_on_fail_upper": precision.1,
         "recall_on_fail": figure_to_json(table.tnr()),
+        "recall_on_fail_lower": recall.0,
+        "recall_on_fail_upper": recall.1,
         "f1_on_fail": figure_to_json(table.f1_on_fail()),
         "f1_on_fail_lower": f1.0,
         "f1_on_fail_upper": f1.1,
         "balanced_accuracy": figure_to_json(table.balanced_accuracy()),
+        "balanced_accuracy_lower": balanced.0,
+        "balanced_accuracy_upper": balanced.1,
         "mcc": figure_to_json(table.mcc()),
         "mcc_lower": mcc.0,
         "mcc_upper": mcc.1,
@@ -469,11 +487,15 @@ fn eval_to_json(eval: &EvalFigures, noise: Option<&EvalNoise>) -> Value {
             "base_rate": figure_to_json(measured.weighted.base_rate()),
             "majority_accuracy": figure_to_json(measured.weighted.majority_accuracy()),
             "counts": table_to_json(&measured.counts),
-            "details": details_to_json(&measured.weighted, eval.intervals.as_ref()),
+            "details": details_to_json(
+                &measured.weighted,
+                eval.intervals.as_ref(),
+                Some(measured.tnr.interval),
+            ),
         })),
         "debug": {
             "counts": table_to_json(&eval.debug),
-            "details": details_to_json(&eval.debug, None),
+            "details": details_to_json(&eval.debug, None, None),
         },
         "scores": eval.scores.as_ref().map(|scores| json!({
             "pairs": scores.pairs,

@@ -355,9 +355,13 @@ fn row_to_json(row: &EvalRow<'_>) -> Value {
 
 /// Returns the noise of an eval as JSON.
 pub(super) fn noise_to_json(noise: &EvalNoise) -> Value {
-    let rate = noise.rate.ok();
+    let (rate, source) = match (noise.rate, noise.own_rate) {
+        (Err(_), Ok(own)) => (Some(own), "repeats"),
+        (measured, _) => (measured.ok(), "noise_runs"),
+    };
     let (lower, upper) = interval_to_json(rate.map(|rate| rate.interval));
     json!({
+        "source": source,
         "self_flip_rate": rate.map(|rate| rate.rate),
         "lower": lower,
         "upper": upper,

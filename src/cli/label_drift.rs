@@ -3,7 +3,8 @@
 //! Responsible for the list of question versions and for confirmations. Does not decide which label counts;
 //! `model::Labels` does.
 
-use std::collections::HashMap;
+use std::cell::RefCell;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -17,8 +18,12 @@ use super::label_targets::{
     LabelTarget, list_label_targets, select_label_targets, show_path, to_command_error,
 };
 use super::workspace::load_workspace;
-use crate::model::{Digest, Label, LabelDrift, LabelLookup, Labels, make_visible, pluralize};
-use crate::workspace::label_edit::{LabelOrigin, NewAnswer, set_labels};
+use crate::model::{
+    Digest, Label, LabelDrift, LabelLookup, Labels, make_visible, name_rater, pluralize,
+};
+use crate::workspace::label_edit::{
+    LabelOrigin, NewAnswer, append_labels, change_labels, list_label_files, set_labels,
+};
 use crate::workspace::{LabelPlace, Workspace};
 
 /// The labels of one version of a question.
@@ -164,6 +169,25 @@ impl<'w> LabelPlaces<'w> {
     }
 }
 
+/// The labels of a confirmation, each with its decision.
+#[derive(Default)]
+struct ChosenLabels<'t> {
+    /// Those whose question or transcript changed. The person who confirms them answers again.
+    stale: Vec<(&'t LabelTarget, &'t Label)>,
+    /// Those without digests, which are stored in them.
+    undated: Vec<(&'t LabelTarget, &'t Label)>,
+}
+
+impl<'t> ChosenLabels<'t> {
+    fn is_empty(&self) -> bool {
+        self.all().next().is_none()
+    }
+
+    fn all(&self) -> impl Iterator<Item = &(&'t LabelTarget, &'t Label)> {
+        self.stale.iter().chain(&self.undated)
+    }
+}
+
 /// Confirms labels for the question and the transcript as they are now.
 pub(super) fn confirm_labels(args: &ConfirmLabelsArgs, cx: &CommandCx) -> Result<u8, CommandError> {
     let workspace = load_workspace(args.place.workspace.as_deref(), cx)?.workspace;
@@ -175,29 +199,30 @@ pub(super) fn confirm_labels(args: &ConfirmLabelsArgs, cx: &CommandCx) -> Result
     let labels = workspace.index_labels();
     let choose = |labels| {
         let stale = find_labels_to_confirm(selected.iter().copied(), labels);
-        let mut chosen: Vec<(&LabelTarget, &Label)> = stale
-            .into_iter()
-            .map(|(target, label, _)| (target, label))
-            .collect();
+        let stale = stale.into_iter().map(|(target, label, _)| (target, label));
         // A named cell is certainly meant, and `--all` alone means what changed.
-        if args.without_digest || args.cell.is_some() {
-            let known = selected.iter().copied();
-            chosen.extend(find_labels_without_digest(known, labels));
+        let undated = if args.without_digest || args.cell.is_some() {
+            find_labels_without_digest(selected.iter().copied(), labels)
+        } else {
+            Vec::new()
+        };
+        ChosenLabels {
+            stale: stale.collect(),
+            undated,
         }
-        chosen
     };
     let visible = choose(&labels);
     // Sealed labels are confirmed with the others, or a changed question would leave none to measure with. Their answers
     // are not printed.
     let unsealed = workspace.sealed.as_ref().map(|sealed| sealed.unseal());
-    let sealed = unsealed.as_ref().map_or_else(Vec::new, choose);
+    let sealed = unsealed.as_ref().map_or_else(ChosenLabels::default, choose);
     if visible.is_empty() && sealed.is_empty() {
         cx.streams.print_stderr("no label to confirm");
         return Ok(0);
     }
     let file = workspace.labels_file_path();
     if !args.dry_run {
-        let chosen = visible.iter().chain(&sealed);
+        let chosen = visible.stale.iter().chain(&sealed.stale);
         let answers = chosen.map(|(target, label)| NewAnswer {
             decision: target.name.clone(),
             passed: label.passed,
@@ -209,10 +234,20 @@ pub(super) fn confirm_labels(args: &ConfirmLabelsArgs, cx: &CommandCx) -> Result
         });
         let answers: Vec<NewAnswer> = answers.collect();
         // One change of the file, because it may have 100,000 lines.
-        set_labels(&file, &answers, &cx.env, &cx.clock.wall_time()).map_err(to_command_error)?;
+        if !answers.is_empty() {
+            set_labels(&file, &answers, &cx.env, &cx.clock.wall_time())
+                .map_err(to_command_error)?;
+        }
+        let undated: Vec<(&LabelTarget, &Label)> = visible
+            .undated
+            .iter()
+            .chain(&sealed.undated)
+            .copied()
+            .collect();
+        store_digests(&workspace, &undated)?;
     }
     let mut out = String::new();
-    for (target, label) in &visible {
+    for (target, label) in visible.all() {
         let answer = describe_answer(label.passed);
         let _infallible = if args.dry_run {
             writeln!(out, "would confirm {}: {answer}", target.name)
@@ -221,21 +256,62 @@ pub(super) fn confirm_labels(args: &ConfirmLabelsArgs, cx: &CommandCx) -> Result
             writeln!(out, "confirmed {}: {answer} ({file})", target.name)
         };
     }
-    if !sealed.is_empty() {
+    let sealed = sealed.all().count() as u64;
+    if sealed > 0 {
         let verb = if args.dry_run {
             "would confirm"
         } else {
             "confirmed"
         };
-        let count = pluralize(sealed.len() as u64, "sealed label");
+        let count = pluralize(sealed, "sealed label");
         let _infallible = writeln!(out, "{verb} {count}, whose answers stay hidden");
     }
     cx.streams.print(&out);
     Ok(0)
 }
 
-/// Returns the targets whose label counts although dicta does not know which question it answers: files that older
-/// versions or other programs wrote.
+/// Stores the digests of today in labels without them. Nobody answers again here, so the labels keep their person, time
+/// and answer. A label of a file that dicta does not write is copied into the file that it writes.
+fn store_digests(
+    workspace: &Workspace,
+    undated: &[(&LabelTarget, &Label)],
+) -> Result<(), CommandError> {
+    let mut places: HashMap<(&str, &str), Vec<usize>> = HashMap::new();
+    for (at, (_, label)) in undated.iter().enumerate() {
+        let key = (label.transcript.as_str(), label.eval.as_str());
+        places.entry(key).or_default().push(at);
+    }
+    let stored: RefCell<HashSet<usize>> = RefCell::default();
+    let change = |known: &Label| {
+        let key = (known.transcript.as_str(), known.eval.as_str());
+        let mut stored = stored.borrow_mut();
+        let equal = places.get(&key)?.iter().copied();
+        let equal: Vec<usize> = equal.filter(|at| undated[*at].1 == known).collect();
+        // Two equal lines are two labels.
+        let open = equal.iter().copied().find(|at| !stored.contains(at));
+        let at = open.or(equal.first().copied())?;
+        stored.insert(at);
+        Some(undated[at].0.add_digests(known))
+    };
+    if !undated.is_empty() {
+        for file in list_label_files(workspace) {
+            change_labels(&file, &change).map_err(to_command_error)?;
+        }
+    }
+    let stored = stored.into_inner();
+    let rest = undated.iter().enumerate();
+    let rest: Vec<Label> = rest
+        .filter(|(at, _)| !stored.contains(at))
+        .map(|(_, (target, label))| target.add_digests(label))
+        .collect();
+    if rest.is_empty() {
+        return Ok(());
+    }
+    append_labels(&workspace.labels_file_path(), &rest).map_err(to_command_error)
+}
+
+/// Returns the labels that count although dicta does not know which question they answer: those of files that older
+/// versions or other programs wrote. Each person's label is one, because the digests are stored in it.
 fn find_labels_without_digest<'t, 'l>(
     targets: impl IntoIterator<Item = &'t LabelTarget>,
     labels: &'l Labels,
@@ -243,10 +319,20 @@ fn find_labels_without_digest<'t, 'l>(
     let targets = targets.into_iter();
     targets
         .filter(|target| target.name.message.is_none())
-        .filter_map(|target| {
-            let label = labels.find(&target.query())?.label;
-            let is_known = label.question_digest.is_some() && label.transcript_digest.is_some();
-            (!is_known).then_some((target, label))
+        .flat_map(|target| {
+            let answers = labels.find_answers(&target.query());
+            let is_known = |label: &Label| {
+                label.question_digest.is_some() && label.transcript_digest.is_some()
+            };
+            let known: HashSet<&str> = answers
+                .iter()
+                .filter(|answer| is_known(answer.label))
+                .map(|answer| name_rater(answer.label))
+                .collect();
+            let undated = answers.into_iter().map(|answer| answer.label);
+            undated
+                .filter(move |label| !is_known(label) && !known.contains(name_rater(label)))
+                .map(move |label| (target, label))
         })
         .collect()
 }

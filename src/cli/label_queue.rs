@@ -345,11 +345,9 @@ pub(super) fn plan_labels(args: &LabelPlanArgs, cx: &CommandCx) -> Result<u8, Co
         let suggestion = suggest(passes, fails, eval, &labelling, &items);
         let _infallible = writeln!(
             out,
-            "\n{}/{}\n  {} of label passes for TPR, {} of label fails for TNR\n  {}\n  {}\n  {}",
+            "\n{}/{}\n  missing: {passes} label passes for TPR, {fails} label fails for TNR\n  {}\n  {}\n  {}",
             eval.rubric,
             eval.eval,
-            pluralize(passes, "label"),
-            pluralize(fails, "label"),
             describe_class("TPR", tpr, "label passes"),
             describe_class("TNR", tnr, "label fails"),
             describe_suggestion(&suggestion, passes + fails)

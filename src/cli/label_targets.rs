@@ -8,7 +8,7 @@ use super::CommandCx;
 use super::error::CommandError;
 use super::planned_cells::for_each_planned_cell;
 use crate::diag::find_nearest;
-use crate::model::{CellName, CellPattern, Digest, LabelQuery};
+use crate::model::{CellName, CellPattern, Digest, Label, LabelQuery};
 use crate::workspace::Workspace;
 use crate::workspace::label_edit::{LabelEditError, LabelOrigin};
 
@@ -37,6 +37,21 @@ impl LabelTarget {
             question: self.question.as_ref(),
             later_name: None,
             is_shot: false,
+        }
+    }
+
+    /// Returns a label with the digests of the question and the transcript as they are now, as far as it has none.
+    pub(super) fn add_digests(&self, label: &Label) -> Label {
+        let transcript = label.transcript_digest.as_ref();
+        Label {
+            rubric: Some(self.name.rubric.clone()),
+            transcript_digest: transcript.or(Some(&self.transcript_digest)).cloned(),
+            question_digest: label
+                .question_digest
+                .as_ref()
+                .or(self.question.as_ref())
+                .cloned(),
+            ..label.clone()
         }
     }
 

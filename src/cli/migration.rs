@@ -88,7 +88,7 @@ impl MigrationReport {
     pub(super) fn format_text(&self) -> String {
         let [old, new] = &self.sides;
         let mut out = format!(
-            "\nmigration from {} to {}, margin {} points\n",
+            "\nmigration from {} to {}, margin {} points; intervals for further transcripts like these\n",
             old.judges.join(", "),
             new.judges.join(", "),
             format_points(self.margin).trim_start_matches('+')

@@ -194,7 +194,7 @@ impl NoiseReport {
             *decisions.entry(eval).or_default() += 1;
         }
         let mut evals = measure_noise(&state, &records, Confidence::P95);
-        evals.retain(|eval| !eval.is_unknown());
+        evals.retain(EvalNoise::has_noise_run);
         Ok(Self {
             run: finished.run.letters().to_owned(),
             repeat,

@@ -13,8 +13,10 @@ use super::statistics::{
     flips_of_same_cells, self_flip_rate,
 };
 use crate::event::{EvalSpec, JudgeSpec};
-use crate::model::{CellName, Digest, LabelLookup, Labels, ScoreBounds};
-use crate::record::{NoiseRecords, RepeatedQuestion, RepeatedVerdicts, State, StateDecision};
+use crate::model::{CellName, Digest, LabelLookup, Labels, ScoreBounds, VoteParams};
+use crate::record::{
+    NoiseRecords, RecordedCell, RepeatedQuestion, RepeatedVerdicts, State, StateDecision,
+};
 
 /// The smallest number of verdicts of a cell that show whether it flips.
 const MIN_REPEATS: u64 = 2;
@@ -28,6 +30,8 @@ pub struct EvalNoise {
     pub eval: String,
     /// The self-flip rate of the eval's judges on the questions of the state.
     pub rate: Result<SelfFlipRate, Undefined>,
+    /// The self-flip rate of the state's own repeats, from which a vote decides. It has no noise runs.
+    pub own_rate: Result<SelfFlipRate, Undefined>,
     /// The number of repeats with a verdict.
     pub repeats: u64,
     /// The cells whose repeats have different verdicts, by name.
@@ -83,8 +87,10 @@ impl StaleNoise {
 impl EvalNoise {
     /// Returns the numbers of flips that noise alone gives between two judgings of the measured cells.
     pub fn flips_of_measured(&self) -> Option<(u64, u64)> {
-        let flips = flips_of_same_cells(&self.cells, FlipPrior::Jeffreys);
-        (!self.cells.is_empty()).then(|| flips.range(Confidence::P95))
+        let range = |prior| flips_of_same_cells(&self.cells, prior).range(Confidence::P95);
+        // The prior makes cells without a flip uncertain. It must not claim flips that no repeat showed.
+        let (least, most) = (range(FlipPrior::Observed).0, range(FlipPrior::Jeffreys).1);
+        (!self.cells.is_empty()).then_some((least, most))
     }
 
     /// Returns the numbers of flips that noise alone gives between two judgings of so many other cells.
@@ -96,7 +102,12 @@ impl EvalNoise {
 
     /// Returns true if nothing was repeated, neither this question nor an earlier one.
     pub fn is_unknown(&self) -> bool {
-        self.rate.is_err() && self.stale.total() == 0
+        self.own_rate.is_err() && !self.has_noise_run()
+    }
+
+    /// Returns true if a noise run repeated this question or an earlier one.
+    pub fn has_noise_run(&self) -> bool {
+        self.rate.is_ok() || self.stale.total() > 0
     }
 }
 
@@ -149,6 +160,7 @@ pub fn measure_noise(
                 rubric: rubric.to_owned(),
                 eval: spec.id.clone(),
                 rate: self_flip_rate(&cells, confidence),
+                own_rate: self_flip_rate(&[], confidence),
                 repeats: cells.iter().map(|cell| cell.repeats).sum(),
                 noisy,
                 cells,
@@ -156,6 +168,51 @@ pub fn measure_noise(
             }
         })
         .collect()
+}
+
+/// Measures the noise of the state's own repeats. `verdict` returns the verdict of a cell, which a state does not keep.
+pub fn measure_own_noise(
+    noise: &mut [EvalNoise],
+    state: &State,
+    confidence: Confidence,
+    verdict: impl Fn(&RecordedCell) -> Option<bool>,
+) {
+    for (spec, eval) in state.header.evals.iter().zip(&state.evals) {
+        let rubric = state.rubric_id(spec);
+        let mut rows = noise.iter_mut();
+        let Some(row) = rows.find(|row| row.rubric == rubric && row.eval == spec.id) else {
+            continue;
+        };
+        let repeats = eval.decisions.iter().filter_map(|decision| {
+            let slots = decision.slots.iter().zip(&decision.cells);
+            let cells = slots.map(|(slot, cell)| (slot.judge, slot.repeat, verdict(cell)));
+            count_certain_repeats(spec.vote_params(), cells)
+        });
+        row.own_rate = self_flip_rate(&repeats.collect::<Vec<_>>(), confidence);
+    }
+}
+
+/// Counts the repeats of the first judge of a decision, from the judge, repeat and verdict of its cells. Repeats that a
+/// vote made only because earlier ones differed are left out: with them, the rate of flips is too low.
+pub fn count_certain_repeats(
+    terms: VoteParams<'_>,
+    cells: impl IntoIterator<Item = (Option<u32>, Option<u32>, Option<bool>)>,
+) -> Option<RepeatedCell> {
+    // The two orders of a pair are different questions.
+    if terms.needs_all_repeats || terms.repeat < 2 {
+        return None;
+    }
+    let certain = terms.count_certain_repeats();
+    let mut cells = cells.into_iter().peekable();
+    let first = cells.peek()?.0;
+    let own = cells.filter(|(judge, repeat, _)| {
+        *judge == first && repeat.is_some_and(|repeat| repeat <= certain)
+    });
+    let verdicts: Vec<bool> = own.filter_map(|(_, _, passed)| passed).collect();
+    (verdicts.len() > 1).then(|| RepeatedCell {
+        passes: verdicts.iter().filter(|passed| **passed).count() as u64,
+        repeats: verdicts.len() as u64,
+    })
 }
 
 fn is_judged(spec: &EvalSpec) -> bool {

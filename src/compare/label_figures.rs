@@ -67,6 +67,10 @@ pub struct TableIntervals {
     pub mcc: Option<BootstrapInterval>,
     /// The interval of F1 on fail.
     pub f1: Option<BootstrapInterval>,
+    /// The interval of the precision on fail.
+    pub precision: Option<BootstrapInterval>,
+    /// The interval of the balanced accuracy.
+    pub balanced_accuracy: Option<BootstrapInterval>,
     /// The interval of AC1.
     pub ac1: Option<BootstrapInterval>,
     /// The settings of the bootstrap.
@@ -89,6 +93,8 @@ impl TableIntervals {
             kappa: interval(|table| table.kappa()),
             mcc: interval(|table| table.mcc()),
             f1: interval(|table| table.f1_on_fail()),
+            precision: interval(|table| table.precision_on_fail()),
+            balanced_accuracy: interval(|table| table.balanced_accuracy()),
             ac1: interval(|table| table.ac1()),
             settings,
             is_approximate: population.labels() < FEW_LABELS_FOR_BOOTSTRAP,
@@ -249,12 +255,15 @@ pub fn compute_judge_figures(
     state: &State,
     verdict: impl Fn(&RecordedCell) -> Option<bool>,
 ) -> Vec<RaterFigures> {
-    let evals = state.evals.iter();
+    let evals = state.header.evals.iter().zip(&state.evals);
     evals
-        .map(|eval| {
+        .map(|(spec, eval)| {
+            let certain = spec.vote_params().count_certain_repeats();
             let mut tally = RaterTally::default();
             for decision in eval.decisions.iter().filter(|one| one.cells.len() > 1) {
                 let places = decision.cells.iter().zip(&decision.slots);
+                let places =
+                    places.filter(|(_, slot)| slot.repeat.is_none_or(|repeat| repeat <= certain));
                 let named = places.filter_map(|(cell, slot)| {
                     let judge = slot
                         .judge

@@ -42,7 +42,8 @@ pub use file_diffs::diff_question_files;
 pub use flips::{FlipCounts, FlipDirection};
 pub use judge_noise::{
     EvalNoise, ExpectedFlips, FlipNoise, NoiseBasis, NoisyCell, StaleNoise, compare_with_noise,
-    find_noisy_flip, find_repeats, is_noisy, measure_noise,
+    count_certain_repeats, find_noisy_flip, find_repeats, is_noisy, measure_noise,
+    measure_own_noise,
 };
 pub use label_figures::{
     CauseCounts, EvalFigures, FigureLabel, LabelledDecision, ScoreFigures, TableIntervals,

@@ -221,7 +221,7 @@ impl Labels {
 
     /// Returns the answers to the question of a query, in the order of the files. A label without a digest answers any
     /// question, unless another label of the decision shows that the question changed, and no person has confirmed since.
-    fn find_answers(&self, query: &LabelQuery<'_>) -> Vec<CountedLabel<'_>> {
+    pub fn find_answers(&self, query: &LabelQuery<'_>) -> Vec<CountedLabel<'_>> {
         let mut is_changed = false;
         let mut is_confirmed = false;
         let mut found = Vec::new();

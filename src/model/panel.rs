@@ -244,6 +244,16 @@ impl VoteParams<'static> {
 }
 
 impl VoteParams<'_> {
+    /// Returns the number of repeats that each judge makes whatever the verdicts are. Whether it makes a further one
+    /// depends on the verdicts before, so rates over repeats leave it out.
+    pub fn count_certain_repeats(self) -> u32 {
+        if self.needs_all_repeats {
+            self.repeat
+        } else {
+            count_needed_votes(self.repeat, &[])
+        }
+    }
+
     /// Decides from cells. Returns `None` while a cell has no result or another cell is needed.
     pub fn decide(self, cells: &[CellVote]) -> Option<Decision> {
         let all: Vec<Ballot> = cells

@@ -6,7 +6,7 @@ use crate::compare::statistics::{
     AgreementFigures, BootstrapInterval, ConfusionTable, Estimate, FEW_LABELS, Figure,
     FigurePresentation, Interval, SampledPopulation, rogan_gladen, shows_rogan_gladen,
 };
-use crate::compare::{EvalFigures, RaterFigures, ReferenceFigures};
+use crate::compare::{EvalFigures, RaterFigures, ReferenceFigures, TableIntervals};
 use crate::model::pluralize;
 
 /// The least TPR and TNR that people usually ask of a judge.
@@ -26,6 +26,10 @@ pub fn count_missing_labels(eval: &EvalFigures) -> u64 {
 /// Returns the rate of Rogan and Gladen if it is meaningful.
 pub fn adjusted_rate(eval: &EvalFigures) -> Option<f64> {
     let measured = eval.measured.as_ref()?;
+    // The rate rests on both classes, so each needs enough labels for a number.
+    if !shows_number(measured.tpr.labels) || !shows_number(measured.tnr.labels) {
+        return None;
+    }
     let (tpr, tnr) = (measured.tpr.point.ok()?, measured.tnr.point.ok()?);
     let judged = measured.judged_rate.ok()?;
     shows_rogan_gladen(eval.is_one_random_draw, tpr, tnr)
@@ -228,7 +232,7 @@ pub fn describe_people(eval: &EvalFigures) -> Vec<String> {
             format_with_range(pair.kappa(), pair.kappa_interval.ok(), pair.common),
         ));
         if eval.people.raters.len() > 2 {
-            out.push(describe_raters("all people", &eval.people));
+            out.push(describe_raters("all people ", &eval.people));
         }
     }
     let causes = eval.causes;
@@ -250,7 +254,7 @@ pub fn describe_people(eval: &EvalFigures) -> Vec<String> {
 /// Returns the line about the agreement of several raters.
 fn describe_raters(what: &str, raters: &RaterFigures) -> String {
     format!(
-        "{what}: {} with two answers or more, {}; α {}, Fleiss' κ {}",
+        "{what}{} with two answers or more, {}; α {}, Fleiss' κ {}",
         pluralize(raters.units, "decision"),
         match raters.agreement {
             Ok(share) if shows_number(raters.units) => format!("{share:.2} of pairs agree"),
@@ -265,12 +269,17 @@ fn describe_raters(what: &str, raters: &RaterFigures) -> String {
 /// Returns the lines of the details: figures of the table, of scores, and of several raters.
 pub fn describe_details(eval: &EvalFigures) -> Vec<String> {
     let table = details_table(eval);
-    let labels = count_details_labels(eval);
-    let few = |figure: Figure| format_few(figure, labels);
+    let LabelCounts {
+        labels,
+        fails,
+        judged_fails,
+        fewer,
+    } = count_details_labels(eval);
     let intervals = eval.intervals.as_ref();
-    let ranged = |figure: Figure, interval: Option<BootstrapInterval>| {
-        format_with_range(figure, interval.map(|one| one.interval), labels)
+    let range = |choose: fn(&TableIntervals) -> Option<BootstrapInterval>| {
+        intervals.and_then(choose).map(|one| one.interval)
     };
+    let tnr_range = eval.measured.as_ref().map(|measured| measured.tnr.interval);
     let mut out = Vec::new();
     if eval.measured.is_none() && labels > 0 {
         out.push("of the debug labels, which were not drawn by chance:".to_owned());
@@ -278,20 +287,28 @@ pub fn describe_details(eval: &EvalFigures) -> Vec<String> {
     let table_lines = [
         format!(
             "on fail    precision {}  recall {}  F1 {}",
-            few(table.precision_on_fail()),
-            few(table.tnr()),
-            ranged(table.f1_on_fail(), intervals.and_then(|one| one.f1)),
+            format_with_range(
+                table.precision_on_fail(),
+                range(|one| one.precision),
+                judged_fails
+            ),
+            format_with_range(table.tnr(), tnr_range, fails),
+            format_with_range(table.f1_on_fail(), range(|one| one.f1), fails),
         ),
         format!(
             "balanced accuracy {}  MCC {}",
-            few(table.balanced_accuracy()),
-            ranged(table.mcc(), intervals.and_then(|one| one.mcc)),
+            format_with_range(
+                table.balanced_accuracy(),
+                range(|one| one.balanced_accuracy),
+                fewer
+            ),
+            format_with_range(table.mcc(), range(|one| one.mcc), labels),
         ),
         format!(
             "κ {} of at most {}  AC1 {}",
-            ranged(table.kappa(), intervals.and_then(|one| one.kappa)),
-            few(table.kappa_max()),
-            ranged(table.ac1(), intervals.and_then(|one| one.ac1)),
+            format_with_range(table.kappa(), range(|one| one.kappa), labels),
+            format_few(table.kappa_max(), labels),
+            format_with_range(table.ac1(), range(|one| one.ac1), labels),
         ),
     ];
     // Without a label, each figure would only repeat that there is none.
@@ -305,7 +322,7 @@ pub fn describe_details(eval: &EvalFigures) -> Vec<String> {
             ""
         };
         out.push(format!(
-            "ranges of F1, MCC, κ and AC1: bootstrap of {} resamples, seed {}{approximate}",
+            "ranges of precision, F1, balanced accuracy, MCC, κ and AC1: bootstrap of {} resamples, seed {}{approximate}",
             intervals.settings.draws, intervals.settings.seed
         ));
     }
@@ -316,15 +333,15 @@ pub fn describe_details(eval: &EvalFigures) -> Vec<String> {
             pair.first,
             pair.second
         ));
-        out.push(describe_raters("people    ", &eval.people));
+        out.push(describe_raters("people     ", &eval.people));
     }
     if eval.judges.units > 0 {
-        out.push(describe_raters("judges    ", &eval.judges));
+        out.push(describe_raters("judges     ", &eval.judges));
     }
     if let Some(scores) = &eval.scores {
         let few = |figure: Figure| format_few(figure, scores.pairs);
         out.push(format!(
-            "scores     {}{}: weighted κ {}  ρ {}  τ-b {}  mean error {}  bias {}",
+            "scores     {}{}: weighted κ {}  ρ {}  τ-b {}  mean absolute error {}  bias {}",
             pluralize(scores.pairs, "pair"),
             match (scores.is_measured, eval.is_one_random_draw) {
                 (false, _) => " of debug labels",
@@ -349,10 +366,30 @@ pub fn details_table(eval: &EvalFigures) -> &ConfusionTable {
     }
 }
 
-fn count_details_labels(eval: &EvalFigures) -> u64 {
-    match &eval.measured {
-        Some(measured) => measured.agreement.labels,
-        None => eval.debug_labels,
+/// The numbers of labels behind the figures of the details.
+struct LabelCounts {
+    labels: u64,
+    /// The labels that are a fail.
+    fails: u64,
+    /// The labels of decisions that the judge fails.
+    judged_fails: u64,
+    /// The labels of the class with fewer of them.
+    fewer: u64,
+}
+
+fn count_details_labels(eval: &EvalFigures) -> LabelCounts {
+    // The table of the population is weighted, so its counts are no numbers of labels.
+    let (labels, counts) = match &eval.measured {
+        Some(measured) => (measured.agreement.labels, &measured.counts),
+        None => (eval.debug_labels, &eval.debug),
+    };
+    let whole = |count: f64| count.round() as u64;
+    let (passes, fails) = (whole(counts.label_passes()), whole(counts.label_fails()));
+    LabelCounts {
+        labels,
+        fails,
+        judged_fails: whole(counts.true_fail + counts.false_fail),
+        fewer: passes.min(fails),
     }
 }
 
@@ -441,6 +478,7 @@ pub fn find_next_step(eval: &EvalFigures) -> Option<AgreementStep> {
         classes.all(|estimate| has_enough(estimate) && estimate.further.lower >= LEAST_SHARE);
     match (is_no || is_yes, missing) {
         (true, _) => None,
+        (false, true) if eval.to_confirm > 0 => Some(AgreementStep::Confirm),
         (false, true) => Some(AgreementStep::LabelDrawn),
         (false, false) if has_label_everywhere(&eval.population) => {
             Some(AgreementStep::AddTranscripts)

@@ -201,8 +201,8 @@ pub fn describe_noise(noise: &EvalNoise) -> Option<String> {
     if noise.is_unknown() {
         return None;
     }
-    let mut text = match &noise.rate {
-        Ok(rate) => format!(
+    let mut text = match (&noise.rate, &noise.own_rate) {
+        (Ok(rate), _) => format!(
             "{:.2} self-flip rate, 95% interval {:.2}–{:.2}, {} in {}; {} differ without an edit",
             rate.rate,
             rate.interval.lower,
@@ -211,7 +211,14 @@ pub fn describe_noise(noise: &EvalNoise) -> Option<String> {
             pluralize(rate.cells, "cell"),
             noise.noisy.len()
         ),
-        Err(_) => "unknown for this question, judge and these transcripts".to_owned(),
+        (Err(_), Ok(own)) => format!(
+            "{:.2} self-flip rate of the eval's own repeats, 95% interval {:.2}–{:.2}, in {}",
+            own.rate,
+            own.interval.lower,
+            own.interval.upper,
+            pluralize(own.cells, "decision")
+        ),
+        (Err(_), Err(_)) => "unknown for this question, judge and these transcripts".to_owned(),
     };
     if let Some(stale) = noise.stale.describe() {
         let _infallible = write!(text, "; not used: {stale}");

@@ -39,6 +39,8 @@ pub(crate) fn compute_screen_figures(input: &FiguresInput) -> ScreenFigures {
     });
     let repeats = input.decisions.iter().filter_map(|one| one.repeats);
     let repeats: Vec<RepeatedCell> = repeats.collect();
+    let own_repeats = input.decisions.iter().filter_map(|one| one.own_repeats);
+    let own_repeats: Vec<RepeatedCell> = own_repeats.collect();
     let reference = input.reference.clone().map(|reference| {
         let names = (input.rubric.clone(), input.eval.clone(), reference);
         let verdicts = input.decisions.iter();
@@ -48,7 +50,8 @@ pub(crate) fn compute_screen_figures(input: &FiguresInput) -> ScreenFigures {
     ScreenFigures {
         figures,
         reference,
-        noise: self_flip_rate(&repeats, Confidence::P95),
+        noise: self_flip_rate(&repeats, Confidence::P95)
+            .or_else(|_| self_flip_rate(&own_repeats, Confidence::P95)),
         stale: input.stale,
     }
 }

@@ -413,3 +413,49 @@ fn merged_labels_of_several_people_are_counted_and_conflicts_are_listed() {
         text(&refused.stderr)
     );
 }
+
+#[test]
+fn confirmation_of_labels_without_digest_keeps_the_answer_of_each_person() {
+    let labels = concat!(
+        r#"{"transcript":"one","rubric":"r","eval":"hello","passed":true,"by":"ann","mine":1}"#,
+        "\n",
+        r#"{"transcript":"one","rubric":"r","eval":"hello","passed":false,"by":"bo"}"#,
+        "\n",
+        r#"{"transcript":"two","rubric":"r","eval":"hello","passed":false}"#,
+        "\n",
+    );
+    let test_dir = test_dir(labels);
+    test_dir.write(
+        "s.csv",
+        "transcript,rubric,eval,passed,by\ntwo,r,brief,pass,cy\n",
+    );
+    let raters = || text(&test_dir.dicta(&["labels", "raters"]).stdout);
+    let before = raters();
+    let drift = text(&test_dir.dicta(&["labels", "drift"]).stdout);
+    assert!(drift.contains("4 labels without a digest"), "{drift}");
+    let confirmed = test_dir.dicta(&["labels", "confirm", "--all", "--without-digest"]);
+    assert_eq!(
+        confirmed.status.code(),
+        Some(0),
+        "{}",
+        text(&confirmed.stderr)
+    );
+    let file = std::fs::read_to_string(test_dir.path().join("l.jsonl")).expect("labels");
+    let lines: Vec<Value> = file
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect();
+    // The label of the table is copied, because dicta does not write tables.
+    let people: Vec<&Value> = lines.iter().map(|line| &line["by"]).collect();
+    assert_eq!(
+        people,
+        [&json!("ann"), &json!("bo"), &Value::Null, &json!("cy")]
+    );
+    let is_dated =
+        |line: &Value| line["question_digest"].is_string() && line["transcript_digest"].is_string();
+    assert!(lines.iter().all(is_dated), "{file}");
+    assert_eq!((&lines[0]["mine"], lines[0].get("at")), (&json!(1), None));
+    let drift = text(&test_dir.dicta(&["labels", "drift"]).stdout);
+    assert!(!drift.contains("without a digest"), "{drift}");
+    assert_eq!(raters(), before);
+}

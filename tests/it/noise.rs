@@ -228,3 +228,39 @@ fn migration_compares_two_judges_on_the_same_labels() {
     assert_eq!(refused.status.code(), Some(2), "{why}");
     assert!(why.contains("r/polite: criteria or scoring guide"), "{why}");
 }
+
+#[test]
+fn agreement_shows_the_noise_of_the_evals_own_repeats_until_a_noise_run_measures_it() {
+    let (test_dir, server) = (TestDir::new(), unsteady());
+    let voted = POLITE.replace("type: llm_judge,", "type: llm_judge, repeat: 3,");
+    assert_ne!(voted, POLITE);
+    test_dir.workspace(&judged_by(&server), &voted);
+    let run = test_dir.dicta(&["run", "-q", "-j", "1"]);
+    assert!(run.status.code() < Some(2), "{}", text(&run.stderr));
+    let human = text(&test_dir.dicta(&["agree"]).stdout);
+    assert!(
+        human.contains("self-flip rate of the eval's own repeats")
+            && human.contains("in 2 decisions"),
+        "{human}"
+    );
+    let noise = |test_dir: &TestDir| {
+        let agree = rows(&test_dir.dicta(&["agree", "--format", "jsonl"]));
+        agree[0]["noise"].clone()
+    };
+    let own = noise(&test_dir);
+    assert_eq!(
+        (&own["source"], &own["cells"]),
+        (&json!("repeats"), &json!(2))
+    );
+    // A vote of 3 stops after 2 equal verdicts, so a third one would make the rate too low.
+    let rate = own["self_flip_rate"].as_f64().expect("a rate");
+    assert!([0.0, 0.5].contains(&rate), "{own}");
+    let measured = test_dir.dicta(&["noise", "eval:polite", "--repeat", "4", "-j", "1"]);
+    assert_eq!(
+        measured.status.code(),
+        Some(0),
+        "{}",
+        text(&measured.stderr)
+    );
+    assert_eq!(noise(&test_dir)["source"], "noise_runs");
+}

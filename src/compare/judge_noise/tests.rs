@@ -57,3 +57,50 @@ fn flips_of_an_edited_question_have_unknown_noise_without_repeats() {
     let rates = measure_noise(&after.state, &noise, Confidence::P95);
     assert!(rates.iter().all(EvalNoise::is_unknown) && !rates.is_empty());
 }
+
+#[test]
+fn vote_counts_only_the_repeats_that_it_always_makes() {
+    let terms = VoteParams {
+        repeat: 3,
+        ..VoteParams::single_judge()
+    };
+    let cells = |verdicts: &[bool]| {
+        let numbered = (1..).zip(verdicts);
+        let cells: Vec<_> = numbered
+            .map(|(repeat, passed)| (Some(0), Some(repeat), Some(*passed)))
+            .collect();
+        count_certain_repeats(terms, cells)
+    };
+    let pair = |passes| Some(RepeatedCell { passes, repeats: 2 });
+    assert_eq!(cells(&[true, true]), pair(2));
+    assert_eq!(cells(&[true, false, true]), pair(1));
+    let orders = VoteParams {
+        needs_all_repeats: true,
+        repeat: 2,
+        ..terms
+    };
+    let both = [
+        (Some(0), Some(1), Some(true)),
+        (Some(0), Some(2), Some(false)),
+    ];
+    assert_eq!(count_certain_repeats(orders, both), None);
+}
+
+#[test]
+fn cells_without_a_flip_give_no_flip_at_least() {
+    let history = history_after(&[Step::Run]);
+    let state = &history.entries()[0].state;
+    let noise = measure_noise(state, &NoiseRecords::default(), Confidence::P95);
+    let quiet = EvalNoise {
+        cells: vec![
+            RepeatedCell {
+                passes: 3,
+                repeats: 3,
+            };
+            20
+        ],
+        ..noise[0].clone()
+    };
+    let (least, most) = quiet.flips_of_measured().expect("measured");
+    assert!(least == 0 && most > 0, "{least} {most}");
+}

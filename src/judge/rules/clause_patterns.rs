@@ -53,7 +53,7 @@ pattern!(
 );
 
 const SOURCE: &str = r"(?:(?:(?:a|an|the|any|some|its|at\s+least\s+one|one\s+of\s+the)\s+)?(?:tools?|search|function)['’]?s?\s+(?:results?|outputs?|answers?|responses?)|(?:the\s+|a\s+)?(?:results?\s+of\s+(?:a|the|its)\s+tools?)|(?:the|a|any)\s+(?:fetched\s+)?(?:pages?|sources?|results?)|what\s+(?:the|its)\s+tools\s+returned)(?:\s+or\s+(?:in\s+|on\s+)?(?:a|the)\s+(?:fetched\s+)?pages?)?";
-/// What the user wrote, as a further source.
+/// The messages of the user, as a further source.
 const USER_SAID: &str = r"(?:(?:(?:an?|the|any|some|their)\s+)?(?:earlier\s+)?(?:user|customer|client|caller|person)(?:['’]s)?\s+(?:messages?|questions?|words)|(?:an?|the|any|some)\s+(?:earlier\s+)?messages?\s+(?:of|from)\s+(?:a|the)\s+(?:user|customer|client|caller|person)|what\s+the\s+(?:user|customer|client|caller|person)\s+(?:says|said|writes|wrote|asks|asked))";
 const KIND: &str = r"(?:(?:every|each|all|any|the)\s+)?(?:numbers?|figures?|version(?:\s+number)?s?|dates?|amounts?|prices?|sums?|percentages?|urls?|links?|quot(?:es?|ations?)|quoted\s+(?:phrases?|passages?|texts?|words?|sentences?))";
 const ADDRESS: &str = r"<?(https?://[^\s<>]+|(?:[a-z0-9-]+\.)+[a-z]{2,}(?:/[^\s<>]*)?)>?";

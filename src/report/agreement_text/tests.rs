@@ -101,6 +101,9 @@ fn answer_names_the_missing_labels_and_then_both_intervals() {
     assert_eq!(find_next_step(&by_hand), Some(AgreementStep::Draw));
     let mut drifted = figures(&[(true, None, 9)], true);
     drifted.to_confirm = 9;
+    let mut partly = figures(&[(true, Some(true), 9), (true, None, 9)], true);
+    partly.to_confirm = 9;
+    assert_eq!(find_next_step(&partly), Some(AgreementStep::Confirm));
     assert!(answer_whether_good(&drifted).contains("wait for a confirmation"));
     assert_eq!(find_next_step(&drifted), Some(AgreementStep::Confirm));
     assert!(describe_label_gaps(&drifted)[0].contains("without a label that counts"));
@@ -174,6 +177,27 @@ fn answer_names_the_missing_labels_and_then_both_intervals() {
     ];
     let answer = answer_whether_good(&figures(&useless, true));
     assert!(answer.contains("not shown to be better"), "{answer}");
+}
+
+#[test]
+fn details_of_a_class_with_very_few_labels_show_no_bare_number() {
+    // 30 label passes and 4 label fails.
+    let few = [
+        (true, Some(true), 25),
+        (false, Some(true), 5),
+        (false, Some(false), 4),
+    ];
+    let found = figures(&few, true);
+    let text = describe_details(&found).join("\n");
+    assert!(
+        text.contains("recall – (under 5)  F1 – (under 5)"),
+        "{text}"
+    );
+    assert!(text.contains("balanced accuracy – (under 5)"), "{text}");
+    // The judge fails 9 of them, so the interval comes first.
+    assert!(text.contains("on fail    precision 0."), "{text}");
+    assert!(text.contains(" (0.44)  recall"), "{text}");
+    assert_eq!(adjusted_rate(&found), None);
 }
 
 #[test]

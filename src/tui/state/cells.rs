@@ -132,7 +132,7 @@ pub(crate) struct DecisionRule {
 }
 
 impl DecisionRule {
-    fn vote_terms(&self) -> VoteParams<'_> {
+    pub(super) fn vote_terms(&self) -> VoteParams<'_> {
         VoteParams {
             rule: self.panel.as_ref().map(|panel| panel.rule),
             judges: self.panel.as_ref().map_or(&[], |panel| &panel.judges),

@@ -3,7 +3,8 @@
 use super::{CellsRow, CellsState, LabelValue, RowId, RowKey, RowSlot, RowSlotState, StaleReason};
 use crate::compare::statistics::RepeatedCell;
 use crate::compare::{
-    FigureLabel, QueueEval, QueueItem, QueueLabel, VerdictDifferences, find_repeats, name_judge,
+    FigureLabel, QueueEval, QueueItem, QueueLabel, VerdictDifferences, count_certain_repeats,
+    find_repeats, name_judge,
 };
 use crate::model::{DisagreementCause, Outcome};
 use crate::record::RepeatedQuestion;
@@ -40,8 +41,10 @@ pub(crate) struct FigureDecision {
     pub(crate) judges: Vec<(String, bool)>,
     /// The verdict of the eval that this one names as its reference.
     pub(crate) reference: Option<bool>,
-    /// The repeats of one judge, if there are several.
+    /// The repeats of a noise run of exactly this question.
     pub(crate) repeats: Option<RepeatedCell>,
+    /// The decision's own repeats, from which a vote decides.
+    pub(crate) own_repeats: Option<RepeatedCell>,
 }
 
 impl CellsState {
@@ -126,14 +129,20 @@ impl CellsState {
         reference: Option<u32>,
     ) -> Vec<FigureDecision> {
         let rows = self.labellable_rows(eval).into_iter();
+        let info = self.evals.get(eval as usize);
+        let certain = info.map_or(1, |info| {
+            info.decision_rule.vote_terms().count_certain_repeats()
+        });
         let decisions = rows.map(|(id, row)| {
             let is_left_out = row.is_left_out_of_figures();
             let decision = row.decision.as_ref().filter(|_| !is_left_out);
-            let named = slot_verdicts(row).map(|(judge, repeat, passed)| {
-                let judge = judge.and_then(|judge| self.judges.get(judge as usize));
-                let judge = judge.map_or("", |judge| judge.name.as_str());
-                (name_judge(judge, repeat), passed)
-            });
+            let named = slot_verdicts(row)
+                .filter(|(_, repeat, _)| repeat.is_none_or(|repeat| repeat <= certain))
+                .map(|(judge, repeat, passed)| {
+                    let judge = judge.and_then(|judge| self.judges.get(judge as usize));
+                    let judge = judge.map_or("", |judge| judge.name.as_str());
+                    (name_judge(judge, repeat), passed)
+                });
             let judges = if row.slots.len() > 1 && !is_left_out {
                 named.collect()
             } else {
@@ -171,14 +180,37 @@ impl CellsState {
                 } else {
                     self.repeats_of(row)
                 },
+                own_repeats: if is_left_out {
+                    None
+                } else {
+                    self.own_repeats_of(row)
+                },
             }
         });
         decisions.collect()
     }
 
-    /// Returns the repeats of a decision: those of noise runs of exactly this question, else those of its own cells.
+    /// Returns the repeats of noise runs of exactly the question of a row, as its first judge decided it.
     pub(crate) fn repeats_of(&self, row: &CellsRow) -> Option<RepeatedCell> {
-        self.noise_repeats(row).or_else(|| count_repeats(row))
+        let eval = self.evals.get(row.eval as usize)?;
+        if self.noise.is_empty() {
+            return None;
+        }
+        let question = self.question_of_slot(row, row.slots.first()?)?;
+        find_repeats(&self.noise, &question, eval.decision_rule.bounds)
+    }
+
+    /// Returns the repeats of the first judge of a row.
+    fn own_repeats_of(&self, row: &CellsRow) -> Option<RepeatedCell> {
+        let terms = self.evals.get(row.eval as usize)?;
+        let cells = row.slots.iter().map(|slot| {
+            let passed = match &slot.state {
+                RowSlotState::Done { outcome, .. } => Outcome::passed(*outcome),
+                RowSlotState::NeverRun | RowSlotState::Live => None,
+            };
+            (slot.judge, slot.repeat, passed)
+        });
+        count_certain_repeats(terms.decision_rule.vote_terms(), cells)
     }
 
     /// Returns the repeats that noise runs judged of exactly this question.
@@ -292,16 +324,5 @@ fn slot_verdicts(row: &CellsRow) -> impl Iterator<Item = (Option<u32>, Option<u3
             Some((slot.judge, slot.repeat, Outcome::passed(*outcome)?))
         }
         RowSlotState::NeverRun | RowSlotState::Live | RowSlotState::Interrupted { .. } => None,
-    })
-}
-
-/// Returns the repeats of the first judge, if there are several.
-fn count_repeats(row: &CellsRow) -> Option<RepeatedCell> {
-    let first = row.slots.first()?.judge;
-    let own = slot_verdicts(row).filter(|(judge, ..)| *judge == first);
-    let verdicts: Vec<bool> = own.map(|(.., passed)| passed).collect();
-    (verdicts.len() > 1).then(|| RepeatedCell {
-        passes: verdicts.iter().filter(|passed| **passed).count() as u64,
-        repeats: verdicts.len() as u64,
     })
 }

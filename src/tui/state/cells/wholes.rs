@@ -163,6 +163,7 @@ impl CellsState {
             judges: Vec::new(),
             reference: None,
             repeats: None,
+            own_repeats: None,
         }
     }
 }
