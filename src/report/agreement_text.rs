@@ -127,8 +127,8 @@ fn name_population(population: &SampledPopulation) -> String {
     format!("of {these}, with 95 % limits:")
 }
 
-/// Returns the line with the intervals for further transcripts; `None` if they are those of the population.
-fn describe_further(measured: &AgreementFigures) -> Option<String> {
+/// Returns a heading and the intervals for further transcripts; nothing if they are those of the population.
+fn describe_further(measured: &AgreementFigures) -> Vec<String> {
     let rows = [
         ("TPR", &measured.tpr),
         ("TNR", &measured.tnr),
@@ -142,15 +142,16 @@ fn describe_further(measured: &AgreementFigures) -> Option<String> {
         format_range(estimate.interval) != format_range(estimate.further)
     };
     if !rows.clone().any(|row| differs(&row)) {
-        return None;
+        return Vec::new();
     }
     let ranges: Vec<String> = rows
         .map(|(name, estimate)| format!("{name} {}", format_range(estimate.further)))
         .collect();
-    Some(format!(
-        "further    {}   95 % limits for further transcripts like these; the answer and gates use them",
-        ranges.join(", ")
-    ))
+    vec![
+        "of further transcripts like these, with 95 % limits; the answer and gates use them:"
+            .to_owned(),
+        format!("further    {}", ranges.join(", ")),
+    ]
 }
 
 /// Formats an interval of shares: `0.91–0.98`.
