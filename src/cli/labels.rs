@@ -25,7 +25,8 @@ use crate::model::{Label, SeenVerdicts, UNKNOWN_RATER, pluralize};
 use crate::rubric::Rubric;
 use crate::run;
 use crate::workspace::label_edit::{
-    LabelOrigin, LabelRename, list_label_files, remove_labels, rename_labels, set_label,
+    LabelOrigin, LabelRename, list_label_files, remove_labels, rename_draws, rename_labels,
+    set_label,
 };
 use crate::workspace::{Workspace, find_label_author, matches_an_eval};
 
@@ -302,6 +303,17 @@ fn rename(old: &str, new: &str, place: &WorkspaceArgs, cx: &CommandCx) -> Result
                 pluralize(changed, "label")
             ));
         }
+        all += changed;
+    }
+    let file = workspace.labels_file_path();
+    let (draws, changed) = rename_draws(&file, &is_meant, &names).map_err(to_command_error)?;
+    if !changed.is_empty() {
+        let changed = changed.len() as u64;
+        cx.streams.print(&format!(
+            "{}: renamed `{old}` to `{new}` in {}\n",
+            show_path(&workspace, &draws),
+            pluralize(changed, "draw")
+        ));
         all += changed;
     }
     note_other_files(&workspace, &is_meant, cx);

@@ -565,7 +565,7 @@ pub fn format_with_range(figure: Figure, interval: Option<Interval>, labels: u64
 /// Returns the lines about an eval against one that code decides: a headline, then figures. No person set these labels.
 pub fn describe_reference(one: &ReferenceFigures) -> Vec<String> {
     let mut out = vec![format!(
-        "against {}/{}, which code decides: {}",
+        "against {}/{}, which code decides: {}; limits for further transcripts like these",
         one.rubric,
         one.reference,
         pluralize(one.agreement.labels, "common verdict")

@@ -50,6 +50,8 @@ pub(crate) struct WrittenLabel {
 pub(crate) struct MovedLabels {
     /// The changed lines of each file.
     pub(crate) files: Vec<(PathBuf, Vec<RenamedLine>)>,
+    /// The changed lines of the file of draws, which are no labels.
+    pub(crate) draws: Vec<(PathBuf, Vec<RenamedLine>)>,
 }
 
 impl MovedLabels {

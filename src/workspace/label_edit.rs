@@ -697,7 +697,7 @@ mod choices;
 
 pub use bulk::{
     LabelRename, RenamedLine, append_chosen_labels, append_labels, change_labels, list_label_files,
-    put_labels, read_labels, remove_labels, rename_labels, restore_renamed_labels,
+    put_labels, read_labels, remove_labels, rename_draws, rename_labels, restore_renamed_labels,
 };
 pub use choices::set_choice;
 

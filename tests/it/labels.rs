@@ -459,3 +459,33 @@ fn confirmation_of_labels_without_digest_keeps_the_answer_of_each_person() {
     assert!(!drift.contains("without a digest"), "{drift}");
     assert_eq!(raters(), before);
 }
+
+#[test]
+fn renamed_eval_keeps_the_draws_of_its_labels() {
+    let test_dir = test_dir("");
+    test_dir.write("s.csv", "");
+    let done = |args: &[&str]| {
+        let output = test_dir.dicta(args);
+        assert!(output.status.code() < Some(2), "{}", text(&output.stderr));
+        text(&output.stdout)
+    };
+    done(&["run", "-q"]);
+    done(&["label", "--queue", "random", "--eval", "brief"]);
+    for name in ["one", "two"] {
+        done(&["label", &format!("{name}/r/brief"), "pass"]);
+    }
+    let measured = || {
+        let agree = rows(&test_dir.dicta(&["agree", "--format", "jsonl"]));
+        let drawn = agree.iter().map(|row| row["labels"].as_u64().unwrap_or(0));
+        drawn.sum::<u64>()
+    };
+    assert_eq!(measured(), 2);
+    write_evals(&test_dir, &EVALS.replace("brief", "short"));
+    done(&["run", "-q"]);
+    let renamed = done(&["labels", "rename", "r/brief", "r/short"]);
+    assert!(
+        renamed.contains("l.draws.jsonl: renamed `r/brief` to `r/short` in 1 draw"),
+        "{renamed}"
+    );
+    assert_eq!(measured(), 2, "the labels measure the renamed eval");
+}

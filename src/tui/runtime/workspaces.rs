@@ -21,7 +21,8 @@ use crate::tui::state::runs::RunTicket;
 use crate::tui::task_failure::TaskFailure;
 use crate::tui::{available_judges, listing, reads};
 use crate::workspace::label_edit::{
-    LabelEditError, LabelRename, list_label_files, rename_labels, restore_renamed_labels,
+    LabelEditError, LabelRename, list_label_files, rename_draws, rename_labels,
+    restore_renamed_labels,
 };
 use crate::workspace::watch::{self, WatchParams, WorkspaceWatcher};
 use crate::workspace::{self, Workspace};
@@ -377,6 +378,10 @@ fn move_labels(
     renames: &[EvalRename],
 ) -> Result<MovedLabels, LabelEditError> {
     let mut moved = MovedLabels::default();
+    let names = |rename: &EvalRename, has_rubric: bool| LabelRename {
+        rubric: has_rubric.then(|| rename.to.rubric.clone()),
+        eval: Some(rename.to.eval.clone()),
+    };
     for file in list_label_files(workspace) {
         let mut lines = Vec::new();
         for rename in renames {
@@ -385,15 +390,19 @@ fn move_labels(
                 let is_meant = |label: &Label| {
                     label.rubric.is_some() == has_rubric && rename.selects_label(label, workspace)
                 };
-                let names = LabelRename {
-                    rubric: has_rubric.then(|| rename.to.rubric.clone()),
-                    eval: Some(rename.to.eval.clone()),
-                };
-                lines.extend(rename_labels(&file, &is_meant, &names)?);
+                lines.extend(rename_labels(&file, &is_meant, &names(rename, has_rubric))?);
             }
         }
         if !lines.is_empty() {
             moved.files.push((file, lines));
+        }
+    }
+    for rename in renames {
+        let is_meant = |label: &Label| rename.selects_label(label, workspace);
+        let file = workspace.labels_file_path();
+        let (draws, lines) = rename_draws(&file, &is_meant, &names(rename, true))?;
+        if !lines.is_empty() {
+            moved.draws.push((draws, lines));
         }
     }
     Ok(moved)
@@ -404,6 +413,9 @@ fn undo_label_move(moved: &MovedLabels) -> Result<u64, LabelEditError> {
     let mut restored = 0;
     for (file, lines) in &moved.files {
         restored += restore_renamed_labels(file, lines)?;
+    }
+    for (file, lines) in &moved.draws {
+        restore_renamed_labels(file, lines)?;
     }
     Ok(restored)
 }

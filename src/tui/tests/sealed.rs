@@ -1,7 +1,9 @@
 //! Sealed labels in the whole workbench: no screen depends on their answers.
 
+use std::collections::HashSet;
 use std::fmt::Write as _;
 
+use super::labelling::{begin, read_back, selected};
 use super::{go_to, last_notice, workbench};
 use crate::tui::testing::TestWorkbench;
 
@@ -163,4 +165,20 @@ fn label_of_a_sealed_transcript_is_saved_and_shown_as_sealed_only() {
         last_notice(&app),
         format!("t{at:02} × names is labelled as before (sealed) (1 more can be taken back)")
     );
+}
+
+#[test]
+fn sealed_decision_of_a_queue_goes_on_to_the_next_one() {
+    let mut app = open("");
+    app.keys("1 g").settle();
+    begin(&mut app, "random");
+    let mut visited = HashSet::new();
+    for _ in 0..COUNT {
+        visited.insert(selected(&app));
+        app.keys("p");
+    }
+    read_back(&mut app);
+    assert_eq!(visited.len(), COUNT, "each label moves on");
+    let notice = last_notice(&app);
+    assert!(notice.contains("the queue is done"), "{notice}");
 }

@@ -5,6 +5,7 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use super::label_queues::request_draws;
 use super::notices::push_written;
 use crate::model::{make_visible, pluralize};
 use crate::tui::effect::Effect;
@@ -57,7 +58,9 @@ pub(super) fn handle_labels_renamed(
             }
             app.notices.push_written(app.now, NoticeLevel::Info, text);
             // The watcher may miss a change of the file.
-            vec![Effect::RescanFiles]
+            let mut effects = vec![Effect::RescanFiles];
+            effects.extend(read_draws_again(app));
+            effects
         }
         Err(why) => {
             let text = format!("the labels keep the old name: {}", why.as_str());
@@ -65,6 +68,12 @@ pub(super) fn handle_labels_renamed(
             Vec::new()
         }
     }
+}
+
+/// Reads the draws again, because they move with their labels.
+fn read_draws_again(app: &mut App) -> Vec<Effect> {
+    app.labelling.draws.requested = None;
+    request_draws(app)
 }
 
 /// `U`: gives the labels that `M` moved their old names again, if no label was set since. `None` otherwise.
@@ -94,6 +103,7 @@ pub(super) fn handle_move_undone(
             }
             let mut effects = push_written(app, text);
             effects.push(Effect::RescanFiles);
+            effects.extend(read_draws_again(app));
             effects
         }
         Err(why) => {

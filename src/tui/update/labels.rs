@@ -61,7 +61,9 @@ pub(super) fn set_label(app: &mut App, passed: Option<bool>) -> Vec<Effect> {
     };
     let effects = apply_edit(app, name, Some(label), before, change, None);
     if is_sealed {
-        push_written(app, format!("labelled {what}: sealed (U takes it back)"));
+        let moved = label_queues::advance(app, row).unwrap_or_default();
+        let notice = format!("labelled {what}: sealed{moved} (U takes it back)");
+        push_written(app, notice);
         return effects;
     }
     let agrees = app

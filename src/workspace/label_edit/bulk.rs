@@ -13,8 +13,9 @@ use super::{
     BOM, LabelEditError, LineKey, LinePlace, choose_place, frame_line_like, parse_label,
     replace_answer, rewrite_file, strip_line,
 };
-use crate::model::Label;
+use crate::model::{Label, RecordedDraw};
 use crate::workspace::Workspace;
+use crate::workspace::label_draws::draws_file_path;
 
 /// The new names of a label; `None` keeps a name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -54,13 +55,48 @@ pub fn rename_labels(
     is_meant: &dyn Fn(&Label) -> bool,
     names: &LabelRename,
 ) -> Result<Vec<RenamedLine>, LabelEditError> {
+    rename_lines(
+        path,
+        &|line| parse_label(line).is_some_and(|label| is_meant(&label)),
+        names,
+    )
+}
+
+/// Renames the rubric or eval of the draws of a file of labels: without its draw, a renamed label measures nothing. A draw
+/// is meant if a label of its decisions is. Returns the file of draws and its changed lines; none without such a file.
+pub fn rename_draws(
+    labels: &Path,
+    is_meant: &dyn Fn(&Label) -> bool,
+    names: &LabelRename,
+) -> Result<(PathBuf, Vec<RenamedLine>), LabelEditError> {
+    let path = draws_file_path(labels);
+    if !path.is_file() {
+        return Ok((path, Vec::new()));
+    }
+    let is_meant_draw = |line: &[u8]| {
+        let draw = serde_json::from_slice::<RecordedDraw>(strip_line(line));
+        draw.is_ok_and(|draw| {
+            is_meant(&Label {
+                rubric: Some(draw.rubric),
+                ..Label::new("", &draw.eval, None)
+            })
+        })
+    };
+    let lines = rename_lines(&path, &is_meant_draw, names)?;
+    Ok((path, lines))
+}
+
+fn rename_lines(
+    path: &Path,
+    is_meant: &dyn Fn(&[u8]) -> bool,
+    names: &LabelRename,
+) -> Result<Vec<RenamedLine>, LabelEditError> {
     let rewritten = rewrite_file(path, false, |text| {
         let mut changed = Vec::new();
         let mut out = Vec::with_capacity(text.len());
         for line in text.split_inclusive(|byte| *byte == b'\n') {
-            let renamed = parse_label(line)
-                .filter(is_meant)
-                .and_then(|_| rename_line(line, names));
+            let renamed = Some(line).filter(|line| is_meant(line));
+            let renamed = renamed.and_then(|line| rename_line(line, names));
             if let Some(renamed) = &renamed {
                 changed.push(RenamedLine {
                     written: strip_line(renamed).to_vec(),

@@ -203,13 +203,7 @@ impl CellsState {
     /// Returns the repeats of the first judge of a row.
     fn own_repeats_of(&self, row: &CellsRow) -> Option<RepeatedCell> {
         let terms = self.evals.get(row.eval as usize)?;
-        let cells = row.slots.iter().map(|slot| {
-            let passed = match &slot.state {
-                RowSlotState::Done { outcome, .. } => Outcome::passed(*outcome),
-                RowSlotState::NeverRun | RowSlotState::Live => None,
-            };
-            (slot.judge, slot.repeat, passed)
-        });
+        let cells = slot_verdicts(row).map(|(judge, repeat, passed)| (judge, repeat, Some(passed)));
         count_certain_repeats(terms.decision_rule.vote_terms(), cells)
     }
 
