@@ -329,7 +329,8 @@ fn branch_continues_with_another_judge_or_model() {
 #[test]
 fn branch_continues_with_a_found_judge_that_the_workspace_lacks() {
     let mut app = opened(|n| n == 0);
-    app.keys("J").settle();
+    // The first answer counts: that of the search comes later.
+    app.keys("J");
     let state = &app.event_loop.app;
     let mut judge = state.workspace().expect("a workspace").judges["second"].clone();
     judge.name = "found".to_owned();
