@@ -472,6 +472,7 @@ fn eval_to_json(eval: &EvalFigures, noise: Option<&EvalNoise>) -> Value {
         "missing_labels": count_missing_labels(eval),
         "unsure": eval.unsure,
         "to_confirm": eval.to_confirm,
+        "unrecorded_draws": eval.unrecorded,
         "sealed": eval.sealed,
         "shots": eval.shots,
         "noise": noise.filter(|noise| !noise.is_unknown()).map(noise_to_json),

@@ -45,6 +45,8 @@ pub struct EvalFigures {
     pub unsure: u64,
     /// The number of labels whose question or transcript changed. They are in no figure until a person confirms them.
     pub to_confirm: u64,
+    /// The number of debug labels that state a draw which no record has.
+    pub unrecorded: u64,
     /// The number of sealed labels, which are in no other field.
     pub sealed: u64,
     /// The number of labels that the judge saw as examples. They and their decisions are in no other field.
@@ -167,6 +169,8 @@ pub struct FigureLabel {
     pub is_shot: bool,
     /// True if the transcript belongs to the sealed part, so that a label of it is hidden.
     pub is_hidden: bool,
+    /// True if the label states the draw that chose its decision.
+    pub has_sample: bool,
 }
 
 impl FigureLabel {
@@ -181,6 +185,7 @@ impl FigureLabel {
             is_sealed: matches!(found, LabelLookup::Sealed { .. }),
             is_shot: matches!(found, LabelLookup::Shot(_)),
             is_hidden,
+            has_sample: label.is_some_and(|label| label.label.sample.is_some()),
         }
     }
 }
@@ -344,6 +349,7 @@ struct SortedLabels<'d> {
     undecided: u64,
     unsure: u64,
     to_confirm: u64,
+    unrecorded: u64,
     sealed: u64,
     shots: u64,
 }
@@ -364,6 +370,7 @@ impl<'d> SortedLabels<'d> {
             undecided: 0,
             unsure: 0,
             to_confirm: 0,
+            unrecorded: 0,
             sealed: 0,
             shots: 0,
         }
@@ -422,6 +429,7 @@ impl<'d> SortedLabels<'d> {
         if !is_drawn && let (Some(passed), Some(verdict)) = (passed, verdict) {
             self.debug.add(passed, verdict, 1.0);
             self.debug_labels += 1;
+            self.unrecorded += u64::from(label.has_sample);
         }
         match label.cause {
             Some(cause) => {
@@ -483,6 +491,7 @@ impl<'d> SortedLabels<'d> {
             undecided: self.undecided,
             unsure: self.unsure,
             to_confirm: self.to_confirm,
+            unrecorded: self.unrecorded,
             sealed: self.sealed,
             shots: self.shots,
             people: self.people.finish(),

@@ -183,6 +183,12 @@ pub fn describe_label_gaps(eval: &EvalFigures) -> Vec<String> {
     if eval.to_confirm > 0 {
         out.push(describe_to_confirm(eval.to_confirm));
     }
+    if eval.unrecorded > 0 {
+        out.push(format!(
+            "{} of a draw without a record, in no figure of the population: add its line to the file of draws",
+            pluralize(eval.unrecorded, "label")
+        ));
+    }
     if eval.shots > 0 {
         out.push(format!(
             "{} left out, because the prompt shows them or copies of them to the judge",
@@ -402,6 +408,9 @@ pub fn answer_whether_good(eval: &EvalFigures) -> String {
                 "not known yet: the labels of the drawn decisions wait for a confirmation"
             }
             Some(AgreementStep::LabelDrawn) => "not known yet: the drawn decisions have no labels",
+            _ if eval.unrecorded > 0 => {
+                "not known: the file of draws has no record of the draws of these labels"
+            }
             _ => "not known: no label was drawn by chance, and others do not measure",
         };
         return why.to_owned();

@@ -565,3 +565,19 @@ fn order_of_files_of_two_people_changes_no_figure() {
         (&json!(10), &json!(2), &json!(2))
     );
 }
+
+#[test]
+fn labels_of_a_draw_without_its_record_are_named_and_not_called_picked_by_hand() {
+    let test_dir = TestDir::new();
+    test_dir.workspace("judge: rules\nlabels: l.jsonl\n", "  - {id: brief, type: llm_judge, params: {criteria: \"The answer has at most 1 sentence.\"}}\n");
+    test_dir.write("l.jsonl", "{\"transcript\":\"one\",\"rubric\":\"r\",\"eval\":\"brief\",\"passed\":true,\"sample\":{\"plan\":\"random\",\"p\":0.5}}\n");
+    let run = test_dir.dicta(&["run", "-q"]);
+    assert!(run.status.code() < Some(2), "{}", text(&run.stderr));
+    let human = text(&test_dir.dicta(&["agree"]).stdout);
+    for part in [
+        "good enough? not known: the file of draws has no record of the draws of these labels",
+        "1 label of a draw without a record",
+    ] {
+        assert!(human.contains(part), "{part} in\n{human}");
+    }
+}

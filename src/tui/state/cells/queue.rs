@@ -293,6 +293,7 @@ impl CellsState {
             is_sealed: row.sealed,
             is_shot: row.shot,
             is_hidden,
+            has_sample: label.is_some_and(|label| label.sample.is_some()),
         }
     }
 
