@@ -121,6 +121,8 @@ pub(crate) fn growing_files() -> Vec<GrowingFile> {
         let Ok(text) = std::fs::read_to_string(&path) else {
             continue;
         };
+        // Python writes `NaN`, which is not JSON.
+        let text = text.replace(": NaN", ": null");
         let ending = path
             .extension()
             .map_or_else(String::new, |ending| ending.to_string_lossy().into_owned());
