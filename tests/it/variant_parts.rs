@@ -133,3 +133,38 @@ fn criteria_as_evals_of_their_own_keep_the_labels_of_the_whole() {
         text(&pruned.stderr)
     );
 }
+
+#[test]
+fn missing_key_of_a_file_of_variants_is_named_with_its_place() {
+    let server = WireServer::answering(Dialect::Openai, |_| Reply::text(String::new()));
+    let test_dir = workspace(&server);
+    for (file, place, expected) in [
+        (
+            "# mine\nvariants: [{ name: a }]\n",
+            "bad.yaml:2:1",
+            "the key `eval` is missing: eval names the judged eval that the variants change (r/colour)",
+        ),
+        (
+            "variants: [{ name: a }]\neval:\n",
+            "bad.yaml:2:",
+            "eval names the judged eval",
+        ),
+        ("eval: 3\nvariants: []\n", "bad.yaml:1:7", "(got 3)"),
+        (
+            "eval: colour\n",
+            "bad.yaml:1:1",
+            "the key `variants` is missing",
+        ),
+        ("eval: colour\nvariants: a\n", "bad.yaml:2:11", "(got "),
+    ] {
+        test_dir.write("bad.yaml", file);
+        let output = test_dir.dicta(&["variants", "bad.yaml", "--yes"]);
+        assert_eq!(output.status.code(), Some(2), "{}", text(&output.stdout));
+        let why = text(&output.stderr);
+        assert!(
+            why.contains(place) && why.contains(expected),
+            "{file}: {why}"
+        );
+    }
+    assert_eq!(server.requests().len(), 0);
+}

@@ -252,32 +252,6 @@ fn bad_variants_are_refused_with_the_nearest_name_and_nothing_is_spent() {
         refusal("eval: colour\nvariants: [{ name: a }, { name: a }]\n").contains("two variants")
     );
     assert!(refusal("eval: [").contains("bad.yaml"));
-    // A missing key is named with its place and its values.
-    for (file, place, expected) in [
-        (
-            "# mine\nvariants: [{ name: a }]\n",
-            "bad.yaml:2:1",
-            "the key `eval` is missing: eval names the judged eval that the variants change (r/colour)",
-        ),
-        (
-            "variants: [{ name: a }]\neval:\n",
-            "bad.yaml:2:",
-            "eval names the judged eval",
-        ),
-        ("eval: 3\nvariants: []\n", "bad.yaml:1:7", "(got 3)"),
-        (
-            "eval: colour\n",
-            "bad.yaml:1:1",
-            "the key `variants` is missing",
-        ),
-        ("eval: colour\nvariants: a\n", "bad.yaml:2:11", "(got "),
-    ] {
-        let why = refusal(file);
-        assert!(
-            why.contains(place) && why.contains(expected),
-            "{file}: {why}"
-        );
-    }
     let unknown = test_dir.dicta(&["variants", "v.yaml", "--take", "tought"]);
     assert!(
         text(&unknown.stderr).contains("did you mean `taught`?"),

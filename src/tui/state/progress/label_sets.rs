@@ -1,4 +1,4 @@
-//! Whether two entries count the same labels. Agreements on other labels are not comparable.
+//! The labels that two entries count. Agreements on different labels are not comparable.
 //!
 //! Labels wait for a confirmation after their question changed, and decisions can be pending, so neighboring entries
 //! can count different labels.

@@ -201,7 +201,7 @@ struct FlipRow<'r> {
 }
 
 /// Draws the row of a flip. If not all fits, the direction is one word. Then the cause is cut, but the name has at most three
-/// quarters of the rest: rows without names would be the same, and a cause of two words tells little.
+/// quarters of the rest: rows without names would be the same.
 fn draw_flip_row(canvas: &mut Canvas<'_>, row: Rect, flip: FlipRow<'_>, over: Option<Role>) {
     let glyphs = canvas.glyphs();
     let name = decision_name::measure_name(flip.name, flip.shows_eval);
