@@ -476,7 +476,9 @@ fn describe_runs(entry: &HistoryEntry) -> String {
     let listed = entry.runs.iter().rev().take(MAX_LISTED_RUNS);
     let mut names: Vec<String> = listed
         .map(|run| {
-            let mark = if run.interrupted {
+            let mark = if run.is_running {
+                " (running)"
+            } else if run.interrupted {
                 " (interrupted)"
             } else {
                 ""

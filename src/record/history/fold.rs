@@ -173,6 +173,7 @@ impl HistoryFold {
             judged,
             cost,
             interrupted,
+            is_running,
             unfinished,
             is_whole,
             ..
@@ -183,7 +184,8 @@ impl HistoryFold {
             judged,
             cells,
             cost,
-            interrupted,
+            interrupted: interrupted && !is_running,
+            is_running,
             unfinished,
             is_whole,
         };

@@ -195,7 +195,9 @@ impl HistoryIndex {
         self.is_changed = true;
         let facts = RunFacts::read(run, belongs)?;
         // The stamp is older than the read, so a log that grows in between is read again next time.
-        if let Some(stamp) = stamp {
+        // The end of its process can leave the log of a running run as it is, so the index does not have such a run.
+        let is_running = facts.as_ref().is_some_and(|facts| facts.is_running);
+        if let Some(stamp) = stamp.filter(|_| !is_running) {
             self.next.push(&run.id, stamp, facts.as_ref());
         }
         Ok(facts)
@@ -241,6 +243,7 @@ impl HistoryIndex {
             started: WallTime(facts.started.clone()),
             is_whole: facts.is_whole,
             interrupted: facts.interrupted,
+            is_running: false,
             unfinished: facts.unfinished,
             revision_plan: plan,
             planned: facts

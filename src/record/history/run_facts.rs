@@ -55,6 +55,8 @@ pub(super) struct RunFacts {
     pub(super) cost: Cost,
     /// `true` if the log has no end, or the run was cancelled.
     pub(super) interrupted: bool,
+    /// `true` if a process still records the run.
+    pub(super) is_running: bool,
     /// The number of judge traces that the end of the process left without a result.
     pub(super) unfinished: u64,
     /// The run that this one continues with `--resume`.
@@ -273,6 +275,7 @@ impl FactReader {
             judged: self.judged,
             cost,
             interrupted: self.cancelled || ending != LogEnding::Finished,
+            is_running: ending == LogEnding::Running,
             unfinished: match ending {
                 LogEnding::Interrupted => self.called.len() as u64,
                 LogEnding::Finished | LogEnding::Running => 0,

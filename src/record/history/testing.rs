@@ -279,6 +279,7 @@ impl Model {
             results,
             cost: Cost::ZERO,
             interrupted,
+            is_running: false,
             unfinished: 0,
             resumes: self.continued.map(run_id),
         }

@@ -91,6 +91,25 @@ async fn newest_verdicts_of_several_runs_are_one_state() {
 }
 
 #[tokio::test]
+async fn running_run_is_not_interrupted_until_its_process_is_killed() {
+    let runs = tempfile::tempdir().expect("a folder");
+    let kinds = vec![planned("t", 0), settled(0, Outcome::Pass), started(1, "k")];
+    let (run, _) = record(runs.path(), FIRST, kinds).await;
+    let lock = std::fs::File::open(run.dir.join("lock")).expect("a lock");
+    lock.lock().expect("held");
+    let run_of = |history: &History| history.newest().expect("an entry").runs[0].clone();
+    let running = run_of(&read(runs.path()));
+    assert!(running.is_running && !running.interrupted);
+    assert_eq!(running.unfinished, 0);
+    // The log stays as it is, and the index must not keep what it was.
+    drop(lock);
+    let killed = run_of(&read(runs.path()));
+    assert!(!killed.is_running && killed.interrupted);
+    assert_eq!(killed.unfinished, 1);
+    assert_eq!(run_of(&read(runs.path())).unfinished, 1, "from the index");
+}
+
+#[tokio::test]
 async fn state_events_fold_to_the_decisions_of_the_state() {
     let runs = tempfile::tempdir().expect("a folder");
     record_two(runs.path()).await;

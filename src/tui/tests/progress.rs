@@ -79,6 +79,7 @@ fn entry(number: usize, min: f64, edits: Vec<EvalEdit>, state: State) -> History
         cells: 116,
         cost: Cost::ZERO,
         interrupted: at == 1,
+        is_running: false,
         unfinished: 0,
         is_whole: true,
     };

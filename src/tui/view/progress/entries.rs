@@ -549,7 +549,9 @@ fn describe_run(run: &EntryRun, glyphs: &Glyphs) -> String {
         text.push_str("  ");
         text.push_str(&format_usd(run.cost.usd));
     }
-    if run.interrupted {
+    if run.is_running {
+        text.push_str("  running");
+    } else if run.interrupted {
         text.push_str("  interrupted");
     }
     if run.unfinished > 0 {
