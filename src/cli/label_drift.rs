@@ -270,8 +270,8 @@ pub(super) fn confirm_labels(args: &ConfirmLabelsArgs, cx: &CommandCx) -> Result
     Ok(0)
 }
 
-/// Stores the digests of today in labels without them. Nobody answers again here, so the labels keep their person, time
-/// and answer. A label of a file that dicta does not write is copied into the file that it writes.
+/// Stores the digests of today in labels without them. No person answers again here, so the labels keep their
+/// person, time and answer. A label of a file that dicta does not write is copied into the file that it writes.
 fn store_digests(
     workspace: &Workspace,
     undated: &[(&LabelTarget, &Label)],

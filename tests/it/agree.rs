@@ -467,7 +467,7 @@ fn plan_asks_for_nothing_exactly_if_the_interval_of_agree_is_narrow_enough() {
     for (figure, class) in [("tpr", "label passes"), ("tnr", "label fails")] {
         let now = width(figure);
         let (narrow, wide) = (plan(now - 0.001), plan(now + 0.001));
-        let nothing = format!(" 0 labels of {class}");
+        let nothing = format!(" 0 {class}");
         assert!(wide.contains(&nothing), "{wide}");
         assert!(!narrow.contains(&nothing), "{narrow}");
         let shown = format!("±{now:.2}");
