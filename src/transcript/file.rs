@@ -9,6 +9,7 @@ use std::sync::Arc;
 use super::detect::{self, DetectError};
 use super::field_mapping::FieldMapping;
 use super::formats::{self, mapped};
+use super::line_counter::LineCounter;
 use super::pairs::{PAIR_PART, PairJoiner};
 use super::reader::TranscriptReader;
 use super::source::SourceFile;
@@ -157,7 +158,7 @@ impl TranscriptFile {
             return Vec::new();
         };
         let (named, more) = pairs.further();
-        let mut lines = self.source.count_lines();
+        let mut lines = LineCounter::new(&self.source);
         let mut warnings: Vec<Diagnostic> = named
             .iter()
             .map(|member| Diagnostic {

@@ -28,6 +28,7 @@ mod formats;
 mod guess;
 mod json_path;
 mod lenient;
+mod line_counter;
 mod metadata;
 mod native;
 mod outline;

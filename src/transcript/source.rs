@@ -6,10 +6,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::formats::BINARY_FORMATS;
-use super::walk::BLOCK_SIZE;
 use super::{MAX_RECORD, RecordSpan, TranscriptError, unix};
-use crate::diag::SourceSpan;
 use crate::model::default_id_prefix;
 
 /// An open regular file.
@@ -194,25 +191,6 @@ impl SourceFile {
         Ok(len_before + read < want)
     }
 
-    /// Returns a count of the lines before offsets.
-    pub(super) fn count_lines(&self) -> LineCounter<'_> {
-        LineCounter {
-            source: self,
-            pos: 0,
-            line: 1,
-        }
-    }
-
-    /// Returns true if lines of the file are text. Offsets in an archive or a database name no line.
-    fn is_text(&self) -> bool {
-        let mut first = [0; 16];
-        let read = unix::fill_at(&self.file, &mut first, 0).unwrap_or_default();
-        let first = &first[..read];
-        !BINARY_FORMATS
-            .iter()
-            .any(|format| first.starts_with(format.magic))
-    }
-
     /// Returns an error of the operating system with the file name.
     pub(super) fn io_error(&self, why: std::io::Error) -> TranscriptError {
         TranscriptError::Io {
@@ -235,42 +213,5 @@ impl SourceFile {
             path: self.path.clone(),
             why: why.into(),
         }
-    }
-}
-
-/// A count of the lines before offsets that ascend. It reads the file once.
-#[derive(Debug)]
-pub(super) struct LineCounter<'s> {
-    source: &'s SourceFile,
-    pos: u64,
-    line: u32,
-}
-
-impl LineCounter<'_> {
-    /// Returns the beginning of the line of an offset; `None` in a binary file, or if the file cannot be read.
-    pub(super) fn find_line(&mut self, offset: u64) -> Option<SourceSpan> {
-        if offset < self.pos || !self.source.is_text() {
-            return None;
-        }
-        let mut buffer = Vec::new();
-        while self.pos < offset {
-            buffer.clear();
-            let rest = usize::try_from(offset - self.pos).unwrap_or(usize::MAX);
-            let want = rest.min(BLOCK_SIZE);
-            self.source.fill_buffer(self.pos, &mut buffer, want).ok()?;
-            if buffer.is_empty() {
-                return None;
-            }
-            let lines = memchr::memchr_iter(b'\n', &buffer).count();
-            self.line = self
-                .line
-                .saturating_add(u32::try_from(lines).unwrap_or(u32::MAX));
-            self.pos += buffer.len() as u64;
-        }
-        Some(SourceSpan {
-            bytes: 0..0,
-            line: self.line,
-            column: 1,
-        })
     }
 }

@@ -134,7 +134,7 @@ pub(super) fn read_foreign(
 }
 
 /// Returns the warning about a promptfoo config without assertions. promptfoo also runs configs whose outputs only people
-/// read, so such a config is no error.
+/// read, so such a config is not an error.
 fn warn_of_missing_assertions(doc: &YamlDoc) -> Diagnostic {
     let (message, help) = if doc.value.get("redteam").is_some() {
         (

@@ -6,6 +6,7 @@ mod evalbench;
 mod openai;
 mod places;
 mod promptfoo;
+mod promptfoo_config;
 mod recognised;
 
 use std::cell::RefCell;
