@@ -304,7 +304,8 @@ fn note_unrecorded_draws(added: &[Label], file: &Path, cx: &CommandCx) -> Result
 /// Lists the people who labelled, the agreement of each pair, the conflicts and the causes.
 pub(super) fn list_raters(place: &WorkspaceArgs, cx: &CommandCx) -> Result<u8, CommandError> {
     let workspace = load_workspace(place.workspace.as_deref(), cx)?.workspace;
-    let mut out = format_raters(workspace.labels.iter().map(Arc::as_ref));
+    let labels: Vec<&Label> = workspace.labels.iter().map(Arc::as_ref).collect();
+    let mut out = format_raters(&labels);
     let sealed = workspace.count_sealed() as u64;
     if sealed > 0 {
         let _infallible = writeln!(out, "{} in no count", pluralize(sealed, "sealed label"));
@@ -313,11 +314,11 @@ pub(super) fn list_raters(place: &WorkspaceArgs, cx: &CommandCx) -> Result<u8, C
     Ok(0)
 }
 
-fn format_raters<'l>(labels: impl Iterator<Item = &'l Label> + Clone) -> String {
+fn format_raters(labels: &[&Label]) -> String {
     let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
     // The number of common questions, and of those with the same answer, by pair.
     let mut pairs: BTreeMap<(&str, &str), (u64, u64)> = BTreeMap::new();
-    for people in collect_answers(labels.clone()).values() {
+    for people in collect_answers(labels.iter().copied()).values() {
         let people: Vec<(&str, bool)> = people
             .iter()
             .filter_map(|(by, passed)| {
@@ -344,12 +345,11 @@ fn format_raters<'l>(labels: impl Iterator<Item = &'l Label> + Clone) -> String 
             pluralize(common, "common answer")
         );
     }
-    for conflict in list_conflicts(labels.clone()) {
+    for conflict in list_conflicts(labels.iter().copied()) {
         let _infallible = writeln!(out, "conflict: {conflict}");
     }
     for cause in DisagreementCause::ALL {
-        let closed = labels.clone();
-        let closed = closed.filter(|label| label.cause == Some(cause));
+        let closed = labels.iter().filter(|label| label.cause == Some(cause));
         let count = closed.count() as u64;
         if count > 0 {
             let _infallible = writeln!(out, "closed with the cause {}: {count}", cause.as_str());
@@ -454,7 +454,7 @@ mod tests {
             label("d", "bo", Some(true)),
         ];
         assert_eq!(
-            format_raters(labels.iter()),
+            format_raters(&labels.iter().collect::<Vec<_>>()),
             "ann  3 labels\nbo  4 labels\nann and bo  1 of 2 common answers the same\n\
              conflict: b/*/e: ann pass, bo fail\nclosed with the cause unclear: 1\n"
         );

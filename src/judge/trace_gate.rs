@@ -74,9 +74,9 @@ impl<'a> TraceGate<'a> {
             // Pause before recording, so that the time of a person never counts.
             let pause = self.deadline.pause();
             let pending = match pending {
-                Some(((turn, call), response)) => Some(Box::new(PendingResponse {
-                    turn,
-                    call,
+                Some((at, response)) => Some(Box::new(PendingResponse {
+                    turn: at.0,
+                    call: at.1,
                     response: self.cx.out.store_tool_response(response).await,
                 })),
                 None => None,

@@ -390,6 +390,11 @@ fn count_details_labels(eval: &EvalFigures) -> LabelCounts {
         Some(measured) => (measured.agreement.labels, &measured.counts),
         None => (eval.debug_labels, &eval.debug),
     };
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "the sum of whole numbers of labels"
+    )]
     let whole = |count: f64| count.round() as u64;
     let (passes, fails) = (whole(counts.label_passes()), whole(counts.label_fails()));
     LabelCounts {

@@ -122,11 +122,19 @@ pub(super) struct HistoryFold {
     /// The terms of the last run's header. Most runs share the header of the run before.
     header_terms: Option<(Arc<RunHeader>, Rc<HeaderTerms>)>,
     /// The transcripts of the last run, with their digests and ids, interned. Most runs share these, too.
-    named_transcripts: (Vec<Arc<TranscriptRef>>, Rc<[(u32, u32)]>),
+    named_transcripts: NamedTranscripts,
     plans: SharedPlans,
     identities: EvalIdentities,
     /// The number of the newest entry of each revision.
     numbers: HashMap<Digest, usize>,
+}
+
+/// The transcripts of a run, and their names.
+#[derive(Default)]
+struct NamedTranscripts {
+    known: Vec<Arc<TranscriptRef>>,
+    /// The digest and the id of each, interned.
+    names: Rc<[(u32, u32)]>,
 }
 
 /// An entry without its state.
@@ -305,7 +313,7 @@ impl HistoryFold {
 
     /// Returns the interned digests and ids of a run's transcripts, and remembers where their records are.
     fn name_transcripts(&mut self, transcripts: &[Arc<TranscriptRef>]) -> Rc<[(u32, u32)]> {
-        let (known, names) = &self.named_transcripts;
+        let NamedTranscripts { known, names } = &self.named_transcripts;
         let is_same = known.len() == transcripts.len()
             && known
                 .iter()
@@ -325,7 +333,10 @@ impl HistoryFold {
         let names = transcripts.iter();
         let names = names.map(|one| (self.texts.id(&one.digest.0), self.texts.id(&*one.id)));
         let names: Rc<[(u32, u32)]> = names.collect();
-        self.named_transcripts = (transcripts.to_vec(), Rc::clone(&names));
+        self.named_transcripts = NamedTranscripts {
+            known: transcripts.to_vec(),
+            names: Rc::clone(&names),
+        };
         names
     }
 

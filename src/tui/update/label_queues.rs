@@ -346,16 +346,12 @@ pub(super) fn advance(app: &mut App, from: RowId) -> Option<String> {
     if app.ui.choices.advance == Some(false) {
         return None;
     }
-    match next {
-        Some(row) => {
-            go_to(app, row);
-            Some(String::new())
-        }
-        None => {
-            let end = describe_queue_end(app.live_session.cells.blind);
-            Some(format!("; {end}"))
-        }
-    }
+    let Some(row) = next else {
+        let end = describe_queue_end(app.live_session.cells.blind);
+        return Some(format!("; {end}"));
+    };
+    go_to(app, row);
+    Some(String::new())
 }
 
 /// Returns the text about a finished queue, with the keys to the answer.
