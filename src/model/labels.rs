@@ -96,7 +96,7 @@ impl<'l> LabelLookup<'l> {
 #[derive(Debug, Clone, Default)]
 pub struct Labels {
     /// Two levels, because a lookup in one map with a key of two texts would need owned texts.
-    by_eval: HashMap<String, LabelsByTranscript>,
+    by_eval: HashMap<String, LabelsByTranscript, RandomState>,
     seal: Option<Arc<LabelSeal>>,
 }
 
@@ -133,7 +133,7 @@ impl Labels {
     /// Indexes labels. Of several labels of one decision the last one counts, because files of labels grow at their
     /// end.
     pub fn new<L: Into<Arc<Label>>>(labels: impl IntoIterator<Item = L>) -> Self {
-        let mut by_eval: HashMap<String, LabelsByTranscript> = HashMap::new();
+        let mut by_eval: HashMap<String, LabelsByTranscript, RandomState> = HashMap::default();
         for label in labels {
             let label: Arc<Label> = label.into();
             if !by_eval.contains_key(&label.eval) {

@@ -4,6 +4,7 @@
 
 use std::cmp::Reverse;
 use std::collections::HashSet;
+use std::fs::Metadata;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -52,30 +53,28 @@ pub fn list_store_files(folder: &Path) -> Vec<PathBuf> {
 impl RunStore {
     /// Returns all runs, newest first. Skips folders that are not runs.
     pub fn runs(&self) -> Vec<RecordedRun> {
-        let mut runs = self.list_runs();
-        sort_runs_of_one_second(&mut runs, |run| &run.id, read_start_time);
+        let mut runs: Vec<RecordedRun> = self.list_runs().into_iter().map(|(run, _)| run).collect();
+        sort_runs_of_one_second(&mut runs, |run| run, read_start_time);
         runs
     }
 
-    /// Returns all runs as [`Self::runs`] does, but reads no log. So the runs of one second are in the order of their
-    /// names.
-    pub(super) fn list_runs(&self) -> Vec<RecordedRun> {
-        let mut runs: Vec<RecordedRun> = self
-            .list_run_dirs()
-            .into_iter()
-            .map(|(id, folder)| RecordedRun {
-                dir: folder.join(&id.0),
-                id,
-                key: self.key.clone(),
-            })
-            // Other programs may keep folders of their own here. A log is empty if its process ended before it
-            // recorded anything; `@` must not name such a folder.
-            .filter(|run| {
-                std::fs::metadata(run.dir.join(EVENTS_FILE))
-                    .is_ok_and(|log| log.is_file() && log.len() > 0)
-            })
-            .collect();
-        runs.sort_by(|a, b| newest_first_key(&a.id).cmp(&newest_first_key(&b.id)));
+    /// Returns all runs as [`Self::runs`] does, each with the metadata of its log, but reads no log. So the runs of one
+    /// second are in the order of their names.
+    pub(super) fn list_runs(&self) -> Vec<(RecordedRun, Metadata)> {
+        let runs = self.list_run_dirs().into_iter();
+        let runs = runs.map(|(id, folder)| RecordedRun {
+            dir: folder.join(&id.0),
+            id,
+            key: self.key.clone(),
+        });
+        // Other programs may keep folders of their own here. A log is empty if its process ended before it recorded
+        // anything; `@` must not name such a folder.
+        let runs = runs.filter_map(|run| {
+            let log = std::fs::metadata(run.dir.join(EVENTS_FILE)).ok()?;
+            (log.is_file() && log.len() > 0).then_some((run, log))
+        });
+        let mut runs: Vec<(RecordedRun, Metadata)> = runs.collect();
+        runs.sort_by(|(a, _), (b, _)| newest_first_key(&a.id).cmp(&newest_first_key(&b.id)));
         runs
     }
 
@@ -270,33 +269,36 @@ fn newest_first_key(id: &RunId) -> (bool, Reverse<Option<&str>>, &str) {
     )
 }
 
-/// The start of a run: the time in its header, and the time of the lock file, which is written once at the start.
-pub(super) type StartTime = (Option<jiff::Timestamp>, Option<SystemTime>);
-
 /// Sorts the runs that started in the same second, newest first. `runs` has the order of [`RunStore::list_runs`]. Folder
-/// names have a resolution of seconds, so `start_of` may have to look at a log.
+/// names have a resolution of seconds, so `start_of` may have to look at a log. Runs with the same start have the order of
+/// their lock files, which are written once at the start.
 pub(super) fn sort_runs_of_one_second<T>(
     runs: &mut [T],
-    id_of: impl Fn(&T) -> &RunId,
-    start_of: impl Fn(&T) -> StartTime,
+    run_of: impl Fn(&T) -> &RecordedRun,
+    start_of: impl Fn(&T) -> Option<jiff::Timestamp>,
 ) {
-    for group in runs.chunk_by_mut(|a, b| parse_timestamp(id_of(a)) == parse_timestamp(id_of(b))) {
+    let is_same_second =
+        |a: &T, b: &T| parse_timestamp(&run_of(a).id) == parse_timestamp(&run_of(b).id);
+    for group in runs.chunk_by_mut(is_same_second) {
         if group.len() > 1 {
             group.sort_by_cached_key(|run| Reverse(start_of(run)));
+            for equal in group.chunk_by_mut(|a, b| start_of(a) == start_of(b)) {
+                if equal.len() > 1 {
+                    equal.sort_by_cached_key(|run| Reverse(read_lock_time(run_of(run))));
+                }
+            }
         }
     }
 }
 
-fn read_start_time(run: &RecordedRun) -> StartTime {
-    match run.read_header() {
-        Ok(header) => start_time(run, &header.started),
-        Err(_) => (None, read_lock_time(run)),
-    }
+fn read_start_time(run: &RecordedRun) -> Option<jiff::Timestamp> {
+    let header = run.read_header().ok()?;
+    parse_start_time(&header.started)
 }
 
-/// Returns when a run started. `started` is the time in its header.
-pub(super) fn start_time(run: &RecordedRun, started: &WallTime) -> StartTime {
-    (started.0.parse().ok(), read_lock_time(run))
+/// Returns the time in a run's header; `None` if it is no time.
+pub(super) fn parse_start_time(started: &WallTime) -> Option<jiff::Timestamp> {
+    started.0.parse().ok()
 }
 
 fn read_lock_time(run: &RecordedRun) -> Option<SystemTime> {

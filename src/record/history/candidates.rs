@@ -54,7 +54,7 @@ pub(super) fn add_candidate(
     if is_cached {
         let original = candidates
             .iter()
-            .filter_map(|one| Some((one.asked_as == asked_as, one.settled?)))
+            .filter_map(|one| Some((one.asked_as == asked_as, one.settled.as_ref()?)))
             .filter(|(_, old)| repeats_answer(&known, old))
             .max_by_key(|(has_same_name, old)| (*has_same_name, old.at.run));
         if let Some((_, original)) = original {

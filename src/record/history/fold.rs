@@ -3,6 +3,7 @@
 //! Responsible for the newest valid result of every question, and for the states that follow. Does not read logs.
 
 use std::collections::{HashMap, HashSet};
+use std::fs::Metadata;
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -26,7 +27,7 @@ use crate::model::{
     Ballot, CellVote, Cost, Digest, Outcome, RunId, ScoreBounds, TranscriptRef, VoteParams,
     compares_pairs,
 };
-use crate::record::store::{sort_runs_of_one_second, start_time};
+use crate::record::store::{parse_start_time, sort_runs_of_one_second};
 use crate::record::{RecordedRun, RunStore};
 
 /// Reads the history of a workspace.
@@ -36,8 +37,8 @@ pub(super) fn read_history(store: &RunStore, root: &Path) -> History {
     let mut outside = Vec::new();
     let mut runs = Vec::new();
     // The store lists the newest run first.
-    for run in listed.into_iter().rev() {
-        match index.facts(&run, |header| is_part_of_history(header, root)) {
+    for (run, log) in listed.into_iter().rev() {
+        match index.facts(&run, &log, |header| is_part_of_history(header, root)) {
             Ok(Some(facts)) => runs.push((run, facts)),
             Ok(None) => outside.push(run),
             Err(why) => fold.problems.push(why.to_string()),
@@ -45,8 +46,8 @@ pub(super) fn read_history(store: &RunStore, root: &Path) -> History {
     }
     runs.reverse();
     // The index has the start of each run, so no log is read for the order.
-    let start_of = |(run, facts): &(RecordedRun, RunFacts)| start_time(run, &facts.started);
-    sort_runs_of_one_second(&mut runs, |(run, _)| &run.id, start_of);
+    let start_of = |(_, facts): &(RecordedRun, RunFacts)| parse_start_time(&facts.started);
+    sort_runs_of_one_second(&mut runs, |(run, _)| run, start_of);
     runs.reverse();
     for (run, facts) in place_resumed_runs(runs) {
         fold.apply(run, facts);
@@ -60,7 +61,10 @@ pub(super) fn read_history(store: &RunStore, root: &Path) -> History {
 }
 
 /// Reads the index on another thread while this one lists the runs, because both wait for the disk.
-fn open_index_and_list_runs(store: &RunStore, root: &Path) -> (HistoryIndex, Vec<RecordedRun>) {
+fn open_index_and_list_runs(
+    store: &RunStore,
+    root: &Path,
+) -> (HistoryIndex, Vec<(RecordedRun, Metadata)>) {
     std::thread::scope(|scope| {
         let index = scope.spawn(|| HistoryIndex::open(store, root));
         let runs = store.list_runs();

@@ -12,6 +12,7 @@
 //! Headers and plans are JSON in the body, because postcard stores no JSON values. Runs share them.
 
 use std::collections::HashMap;
+use std::fs::Metadata;
 use std::hash::Hash;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -26,7 +27,7 @@ use crate::event::{CellKey, PlannedDecision, RevisionPlan, RunHeader};
 use crate::model::{
     CellIx, Cost, Digest, Doubt, Outcome, RunId, TranscriptRef, VerdictSummary, WallTime,
 };
-use crate::record::{EVENTS_FILE, RecordError, RecordedRun, RunStore};
+use crate::record::{RecordError, RecordedRun, RunStore};
 use crate::storage;
 
 /// The beginning and the end of the file's name.
@@ -177,14 +178,15 @@ impl HistoryIndex {
         }
     }
 
-    /// Returns the facts of a run from the index, or from its log if the index lacks them. Returns `None` for a run that
-    /// is not part of the history.
+    /// Returns the facts of a run from the index, or from its log if the index lacks them. `log` is the metadata of the log
+    /// before this call. Returns `None` for a run that is not part of the history.
     pub(super) fn facts(
         &mut self,
         run: &RecordedRun,
+        log: &Metadata,
         belongs: impl Fn(&RunHeader) -> bool,
     ) -> Result<Option<RunFacts>, RecordError> {
-        let stamp = read_stamp(run);
+        let stamp = stamp_of(log);
         let known = self.known.remove(&run.id.0);
         if let Some(known) = known.filter(|known| Some(known.stamp) == stamp)
             && let Some(facts) = self.unpack(&known)
@@ -402,11 +404,10 @@ fn read_body(path: &Path) -> Option<IndexBody> {
         .flatten()
 }
 
-fn read_stamp(run: &RecordedRun) -> Option<LogStamp> {
-    let meta = std::fs::metadata(run.dir.join(EVENTS_FILE)).ok()?;
-    let modified = meta.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
+fn stamp_of(log: &Metadata) -> Option<LogStamp> {
+    let modified = log.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
     Some(LogStamp {
-        bytes: meta.len(),
+        bytes: log.len(),
         modified_ns: u64::try_from(modified.as_nanos()).ok()?,
     })
 }

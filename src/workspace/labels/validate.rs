@@ -6,6 +6,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
+use foldhash::fast::RandomState;
 use serde_json::Value;
 
 use super::mismatch::{LabelMismatch, UnmatchedLabels, find_mismatch, with_location};
@@ -41,9 +42,11 @@ pub(in crate::workspace) fn check_labels_against_rubrics<'l>(
 ) -> Vec<Diagnostic> {
     let mut unmatched = UnmatchedLabels::default();
     let mut warnings = Vec::new();
-    let mut first: HashMap<LabelTarget<'_>, (Option<bool>, &LabelPlace)> = HashMap::new();
+    let mut first: HashMap<LabelTarget<'_>, (Option<bool>, &LabelPlace), RandomState> =
+        HashMap::default();
     // Many labels share few evals, so the result is computed once per eval.
-    let mut known: HashMap<(Option<&str>, &str), Option<LabelMismatch>> = HashMap::new();
+    let mut known: HashMap<(Option<&str>, &str), Option<LabelMismatch>, RandomState> =
+        HashMap::default();
     for (nth, (label, place)) in labels.into_iter().enumerate() {
         let about = (label.rubric.as_deref(), label.eval.as_str());
         let wrong = known
