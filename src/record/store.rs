@@ -296,7 +296,7 @@ fn read_start_time(run: &RecordedRun) -> Option<jiff::Timestamp> {
     parse_start_time(&header.started)
 }
 
-/// Returns the time in a run's header; `None` if it is no time.
+/// Returns the time in a run's header; `None` if it cannot be read.
 pub(super) fn parse_start_time(started: &WallTime) -> Option<jiff::Timestamp> {
     started.0.parse().ok()
 }
