@@ -70,7 +70,7 @@ impl GrowingFile {
     pub(crate) fn make(&self, n: usize) -> Option<Vec<u8>> {
         let text = match self.growth {
             Growth::Records if self.ending == "csv" => repeat_rows(&self.text, n)?,
-            Growth::Records => repeat_records(&self.text, n)?,
+            Growth::Records => repeat_records(&self.text, n),
             Growth::Items => repeat_items(&self.text, n)?,
         };
         Some(text.into_bytes())
@@ -177,11 +177,11 @@ fn repeat_rows(text: &str, n: usize) -> Option<String> {
 }
 
 /// Repeats the lines of a file, the elements of its list, or its only value.
-fn repeat_records(text: &str, n: usize) -> Option<String> {
+fn repeat_records(text: &str, n: usize) -> String {
     match serde_json::from_str(text) {
-        Ok(Value::Array(items)) => Some(Value::Array(repeat(&items, n)).to_string()),
-        Ok(value) => Some(to_lines(&repeat(&[value], n))),
-        Err(_) => Some(to_lines(&repeat(&parse_lines(text), n))),
+        Ok(Value::Array(items)) => Value::Array(repeat(&items, n)).to_string(),
+        Ok(value) => to_lines(&repeat(&[value], n)),
+        Err(_) => to_lines(&repeat(&parse_lines(text), n)),
     }
 }
 
@@ -193,7 +193,7 @@ fn repeat_items(text: &str, n: usize) -> Option<String> {
             .into_iter()
             .max_by_key(|line| line.to_string().len())?,
     };
-    let (_, pointer) = find_largest_list(&value, String::new())?;
+    let (_, pointer) = find_largest_list(&value, "")?;
     let list = value.pointer_mut(&pointer)?;
     let items = repeat(list.as_array()?, n);
     *list = Value::Array(items);
@@ -246,24 +246,24 @@ fn rename_ids(value: &mut Value, key: &str, turn: usize) {
 }
 
 /// Returns the size and the JSON Pointer of the largest list of objects.
-fn find_largest_list(value: &Value, pointer: String) -> Option<(usize, String)> {
+fn find_largest_list(value: &Value, pointer: &str) -> Option<(usize, String)> {
     let step = |key: &str| format!("{pointer}/{}", key.replace('~', "~0").replace('/', "~1"));
     match value {
         Value::Array(items) => {
             let inner = items
                 .iter()
                 .enumerate()
-                .filter_map(|(at, item)| find_largest_list(item, step(&at.to_string())));
+                .filter_map(|(at, item)| find_largest_list(item, &step(&at.to_string())));
             let is_list = !items.is_empty() && items.iter().all(Value::is_object);
             // An outer list is larger than the lists in it.
             if is_list {
-                return Some((value.to_string().len(), pointer.clone()));
+                return Some((value.to_string().len(), pointer.to_owned()));
             }
             inner.max()
         }
         Value::Object(fields) => fields
             .iter()
-            .filter_map(|(key, field)| find_largest_list(field, step(key)))
+            .filter_map(|(key, field)| find_largest_list(field, &step(key)))
             .max(),
         _ => None,
     }
