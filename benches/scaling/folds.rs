@@ -410,7 +410,7 @@ fn repeated_cells(n: usize) -> Vec<RunEvent> {
     for number in 0..n {
         kinds.push(EventKind::CellFinished {
             cell: cell(number),
-            result: Box::new(result(number)),
+            result: Arc::new(result(number)),
         });
     }
     number_events(kinds)

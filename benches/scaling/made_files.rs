@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use dicta::transcript::TranscriptFile;
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use crate::Case;
 use crate::readers::{self, GrowingFile};
@@ -12,53 +13,53 @@ use crate::text::text;
 
 /// The cases of a storage folder and of a database.
 pub(crate) fn cases() -> Vec<Case> {
-    let mut cases = Vec::new();
-    cases.push(Case {
-        name: "opencode, files of one session".to_owned(),
-        unit: 60,
-        prepare: Box::new(|n| {
-            let (dir, path) = opencode_storage(n);
-            Box::new(move || {
-                let _folder = &dir;
-                readers::count_content(TranscriptFile::open(&path).expect("a session"))
-            })
-        }),
-    });
-    // A build without the feature reads no database.
-    #[cfg(feature = "sqlite")]
-    cases.push(Case {
-        name: "sqlite, many results of promptfoo".to_owned(),
-        unit: 500,
-        prepare: Box::new(|n| {
-            let (dir, path) = sqlite_results(n);
-            Box::new(move || {
-                let _folder = &dir;
-                readers::count_content(TranscriptFile::open(&path).expect("a database"))
-            })
-        }),
-    });
-    cases
+    vec![
+        reading_case(
+            "opencode, files of one session".to_owned(),
+            60,
+            opencode_storage,
+        ),
+        // A build without the feature reads no database.
+        #[cfg(feature = "sqlite")]
+        reading_case(
+            "sqlite, many results of promptfoo".to_owned(),
+            500,
+            sqlite_results,
+        ),
+    ]
 }
 
 /// Returns the case of a sample that grows.
 pub(crate) fn growing_case(file: GrowingFile) -> Case {
+    reading_case(file.name(), file.unit(), move |n| {
+        let dir = tempfile::tempdir().expect("a folder");
+        let path = dir.path().join(format!("file.{}", file.ending()));
+        std::fs::write(&path, file.make(n).expect("it grows")).expect("written");
+        (dir, path)
+    })
+}
+
+/// Returns the case that reads a file. `write` writes it with content of a size, in a folder.
+fn reading_case(
+    name: String,
+    unit: usize,
+    write: impl Fn(usize) -> (TempDir, PathBuf) + 'static,
+) -> Case {
     Case {
-        name: file.name(),
-        unit: file.unit(),
+        name,
+        unit,
         prepare: Box::new(move |n| {
-            let dir = tempfile::tempdir().expect("a folder");
-            let path = dir.path().join(format!("file.{}", file.ending()));
-            std::fs::write(&path, file.make(n).expect("it grows")).expect("written");
+            let (dir, path) = write(n);
             Box::new(move || {
                 let _folder = &dir;
-                readers::count_content(TranscriptFile::open(&path).expect("a sample"))
+                readers::count_content(TranscriptFile::open(&path).expect("a file"))
             })
         }),
     }
 }
 
 /// Writes a session of `n` messages as OpenCode stores it.
-fn opencode_storage(n: usize) -> (tempfile::TempDir, PathBuf) {
+fn opencode_storage(n: usize) -> (TempDir, PathBuf) {
     let dir = tempfile::tempdir().expect("a folder");
     let write = |name: String, value: Value| {
         let path = dir.path().join(name);
@@ -85,7 +86,7 @@ fn opencode_storage(n: usize) -> (tempfile::TempDir, PathBuf) {
 
 /// Writes `n` results as promptfoo stores them.
 #[cfg(feature = "sqlite")]
-fn sqlite_results(n: usize) -> (tempfile::TempDir, PathBuf) {
+fn sqlite_results(n: usize) -> (TempDir, PathBuf) {
     let dir = tempfile::tempdir().expect("a folder");
     let path = dir.path().join("promptfoo.db");
     let mut connection = rusqlite::Connection::open(&path).expect("a database");

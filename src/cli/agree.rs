@@ -64,8 +64,14 @@ pub(super) fn agree(args: &AgreeArgs, cx: &CommandCx) -> Result<u8, CommandError
     });
     let mut noise = measure_noise(state, &catalog.noise(), Confidence::P95);
     let several = || state.decisions().filter(|one| one.cells.len() > 1);
-    // The agreement of judges and repeats needs the results of their cells, which the state does not keep.
-    if several().next().is_some() {
+    // The agreement of judges and repeats needs the results of their cells, which the state does not keep. Only details
+    // and the noise of repeats show it.
+    let evals = &state.header.evals;
+    let needs_results = args.unseal
+        || cx.streams.out.detail == ReportDetail::Verbose
+        || matches!(args.format, Format::Json | Format::Jsonl)
+        || evals.iter().any(|eval| eval.repeat > 1);
+    if needs_results && several().next().is_some() {
         let cells = several().flat_map(|one| one.cells.iter().copied());
         let results = catalog.read_results([&loaded, &loaded], cells)?;
         let verdict = |cell: &RecordedCell| results.get(cell)?.outcome.passed();

@@ -2,6 +2,7 @@
 //!
 //! Responsible for finding runs. Does not read events beyond headers.
 
+use std::cell::OnceCell;
 use std::cmp::Reverse;
 use std::collections::HashSet;
 use std::fs::Metadata;
@@ -50,12 +51,17 @@ pub fn list_store_files(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
+/// A run with the time in its header, once it is read.
+type StartedRun = (RecordedRun, OnceCell<Option<jiff::Timestamp>>);
+
 impl RunStore {
     /// Returns all runs, newest first. Skips folders that are not runs.
     pub fn runs(&self) -> Vec<RecordedRun> {
-        let mut runs: Vec<RecordedRun> = self.list_runs().into_iter().map(|(run, _)| run).collect();
-        sort_runs_of_one_second(&mut runs, |run| run, read_start_time);
-        runs
+        let runs = self.list_runs().into_iter();
+        let mut runs: Vec<StartedRun> = runs.map(|(run, _)| (run, OnceCell::new())).collect();
+        let start_of = |(run, start): &StartedRun| *start.get_or_init(|| read_start_time(run));
+        sort_runs_of_one_second(&mut runs, |(run, _)| run, start_of);
+        runs.into_iter().map(|(run, _)| run).collect()
     }
 
     /// Returns all runs as [`Self::runs`] does, each with the metadata of its log, but reads no log. So the runs of one

@@ -557,7 +557,7 @@ fn shows_number(labels: u64) -> bool {
 /// Formats a figure without an interval. Very few labels give no number.
 fn format_few(figure: Figure, labels: u64) -> String {
     match figure {
-        Ok(_) if !shows_number(labels) => "– (under 5)".to_owned(),
+        Ok(_) if !shows_number(labels) => format_missing_number(),
         figure => format_figure(figure),
     }
 }
@@ -567,7 +567,7 @@ pub fn format_with_range(figure: Figure, interval: Option<Interval>, labels: u64
     let range = interval.map(format_range);
     match (figure, range, FigurePresentation::for_labels(labels)) {
         (Err(why), ..) => format!("undefined ({why})"),
-        (Ok(_), _, FigurePresentation::CountsOnly) => "– (under 5)".to_owned(),
+        (Ok(_), _, FigurePresentation::CountsOnly) => format_missing_number(),
         (Ok(value), None, _) => format!("{value:.2}"),
         (Ok(value), Some(range), FigurePresentation::IntervalFirst) => {
             format!("{range} ({value:.2})")
@@ -624,6 +624,11 @@ pub fn format_estimate(estimate: &Estimate) -> String {
 /// Returns the reason why a figure of very few labels shows no number.
 pub fn describe_missing_number() -> String {
     format!("no number under {FEW_LABELS} labels")
+}
+
+/// Returns the text in the place of a figure of very few labels.
+fn format_missing_number() -> String {
+    format!("– (under {FEW_LABELS})")
 }
 
 fn format_figure(figure: Figure) -> String {

@@ -12,6 +12,7 @@ use crate::diag::SourceSpan;
 #[derive(Debug)]
 pub(super) struct LineCounter<'s> {
     source: &'s SourceFile,
+    is_text: bool,
     pos: u64,
     line: u32,
 }
@@ -21,24 +22,15 @@ impl<'s> LineCounter<'s> {
     pub(super) fn new(source: &'s SourceFile) -> Self {
         Self {
             source,
+            is_text: is_text(source),
             pos: 0,
             line: 1,
         }
     }
 
-    /// Returns true if lines of the file are text. Offsets in an archive or a database name no line.
-    fn is_text(&self) -> bool {
-        let mut first = [0; 16];
-        let read = unix::fill_at(self.source.file(), &mut first, 0).unwrap_or_default();
-        let first = &first[..read];
-        !BINARY_FORMATS
-            .iter()
-            .any(|format| first.starts_with(format.magic))
-    }
-
     /// Returns the beginning of the line of an offset; `None` in a binary file, or if the file cannot be read.
     pub(super) fn find_line(&mut self, offset: u64) -> Option<SourceSpan> {
-        if offset < self.pos || !self.is_text() {
+        if offset < self.pos || !self.is_text {
             return None;
         }
         let mut buffer = Vec::new();
@@ -62,4 +54,14 @@ impl<'s> LineCounter<'s> {
             column: 1,
         })
     }
+}
+
+/// Returns true if lines of the file are text. Offsets in an archive or a database name no line.
+fn is_text(source: &SourceFile) -> bool {
+    let mut first = [0; 16];
+    let read = unix::fill_at(source.file(), &mut first, 0).unwrap_or_default();
+    let first = &first[..read];
+    !BINARY_FORMATS
+        .iter()
+        .any(|format| first.starts_with(format.magic))
 }

@@ -45,11 +45,16 @@ impl RunOrder {
     /// Adds a judge to the order's copy of the workspace, unless the workspace has it. The list of judges also has judges that
     /// dicta found elsewhere.
     pub(crate) fn add_judge(&mut self, judge: &JudgeConfig) {
+        self.workspace = self.workspace_with(judge);
+    }
+
+    /// Returns the order's workspace with a judge.
+    pub(crate) fn workspace_with(&self, judge: &JudgeConfig) -> Arc<Workspace> {
         if self.workspace.judges.get(&judge.name) == Some(judge) {
-            return;
+            return Arc::clone(&self.workspace);
         }
         let mut with = Workspace::clone(&self.workspace);
         with.judges.insert(judge.name.clone(), judge.clone());
-        self.workspace = Arc::new(with);
+        Arc::new(with)
     }
 }

@@ -1,7 +1,8 @@
 //! OpenCode's exported sessions (`opencode export`): `{info, messages: [{info, parts}]}`.
 //!
 //! Responsible for one session per record, or a list of messages of the API (`GET /session/ID/message`). A tool part is
-//! a call with its result; a command with an exit code other than 0 is an error. [`opencode_storage`] joins the files of the storage folder to such a session.
+//! a call with its result; a command with an exit code other than 0 is an error. [`opencode_storage`] joins
+//! the files of the storage folder to such a session.
 
 use serde_json::Value;
 use serde_json::value::RawValue;

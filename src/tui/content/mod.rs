@@ -44,6 +44,7 @@ use super::state::{App, OpenedItem};
 use super::widget::flow::{ScrollState, TextBlock, TextSource};
 use crate::event::{JudgeSpec, StoredText};
 use crate::model::{Blob, Outcome, ProviderKind, make_visible};
+use crate::report::describe_outcome;
 use crate::theme::{CodeLanguage, Glyphs, Role, StyledSpan};
 
 /// Returns the text of a pane. Cheap, because it runs for every frame and key.
@@ -350,6 +351,12 @@ pub(crate) fn outcome_mark(outcome: Outcome, glyphs: &Glyphs) -> (&'static str, 
         Outcome::Skipped => (glyphs.skipped, Role::Skipped),
         _ => (glyphs.error, Role::Error),
     }
+}
+
+/// Returns the mark and the name of an outcome, `✓ pass`, and the role of both.
+pub(super) fn name_with_mark(outcome: Outcome, glyphs: &Glyphs) -> (String, Role) {
+    let (mark, role) = outcome_mark(outcome, glyphs);
+    (format!("{mark} {}", describe_outcome(outcome)), role)
 }
 
 /// Returns the mark of a label.

@@ -12,7 +12,7 @@ use crate::event::{
 };
 use crate::judge::{ClaimFinding, ClaimKind, VerdictClaim};
 use crate::model::{Millis, RawJson, SUBMIT_VERDICT};
-use crate::report::{describe_outcome, format_bytes};
+use crate::report::format_bytes;
 use crate::theme::{Glyphs, Role, StyledSpan};
 use crate::tui::state::pane::Pane;
 use crate::tui::state::phase_text::describe_gate;
@@ -171,11 +171,8 @@ impl StepListSource<'_> {
     fn interruption(&self) -> TextBlock<'_> {
         let mark = super::pause_mark(self.glyphs);
         let what = self.shown.describe_interruption().unwrap_or_default();
-        let earlier = self.shown.row.decision.as_ref().map(|decision| {
-            let (mark, role) = super::outcome_mark(decision.outcome, self.glyphs);
-            let verdict = format!("{mark} {}", describe_outcome(decision.outcome));
-            (verdict, role)
-        });
+        let earlier = self.shown.row.decision.as_ref();
+        let earlier = earlier.map(|decision| super::name_with_mark(decision.outcome, self.glyphs));
         let (verdict, role) = earlier.unwrap_or_else(|| ("none".to_owned(), Role::Muted));
         TextBlock {
             indent: 2,

@@ -8,7 +8,8 @@ use super::findings::{finding_block, verdict_part_blocks};
 use super::judge_output::push_judge_output;
 use super::votes::vote_blocks;
 use super::{
-    ContentCx, LoadedText, empty_row, explain_no_cell, heading, label_mark, pause_mark, styled_line,
+    ContentCx, LoadedText, empty_row, explain_no_cell, heading, label_mark, name_with_mark,
+    pause_mark, styled_line,
 };
 use crate::event::UnparsedVerdict;
 use crate::judge::ClaimFinding;
@@ -303,13 +304,10 @@ fn failed_rerun_block<'a>(cx: &ContentCx<'a>, shown: &ShownCell<'a>) -> Option<T
     let failed = shown.row.visible_failed_rerun()?;
     if shown.row.is_failed_slot(cx.app.session().trace_panes.slot) {
         let verdict = shown.row.decision.as_ref()?;
-        let (mark, role) = cx.outcome_mark(verdict.outcome);
+        let (name, role) = name_with_mark(verdict.outcome, cx.glyphs());
         return Some(styled_line([
             ("the decision keeps its earlier verdict: ", Role::Muted),
-            (
-                format!("{mark} {}", describe_outcome(verdict.outcome)).as_str(),
-                role,
-            ),
+            (name.as_str(), role),
         ]));
     }
     let colon = if failed.error.is_empty() { "" } else { ": " };
@@ -346,13 +344,8 @@ fn interruption_block<'a>(cx: &ContentCx<'a>, shown: &ShownCell<'a>) -> Option<T
         let lead = [(what.as_str(), Role::Warning)];
         return Some(styled_line(lead.into_iter().chain(again)));
     }
-    let earlier = shown.row.decision.as_ref().map(|decision| {
-        let (mark, role) = cx.outcome_mark(decision.outcome);
-        (
-            format!("{mark} {}", describe_outcome(decision.outcome)),
-            role,
-        )
-    });
+    let earlier = shown.row.decision.as_ref();
+    let earlier = earlier.map(|decision| name_with_mark(decision.outcome, cx.glyphs()));
     let lead = match &earlier {
         Some((verdict, role)) => [
             ("the decision keeps its earlier verdict: ", Role::Muted),

@@ -297,11 +297,10 @@ fn build_run_options(
     deps: &RuntimeDeps,
     order: &RunOrder,
 ) -> Result<(Arc<Workspace>, RunOptions), String> {
-    let mut order = order.clone();
-    if let Some(judge) = order.judge.clone() {
-        order.add_judge(&judge);
-    }
-    let workspace = Arc::clone(&order.workspace);
+    let workspace = match &order.judge {
+        Some(judge) => order.workspace_with(judge),
+        None => Arc::clone(&order.workspace),
+    };
     // A list of names takes precedence, then a filter, then an exception: see [`RunOrder`].
     let filter = match (&order.only, &order.filter) {
         (Some(names), _) => Some(DecisionFilter::from_names(names.iter().cloned())),
@@ -325,7 +324,7 @@ fn build_run_options(
         parent: order.parent.clone(),
         branch: order.branch.clone(),
         // Another judge is only asked for a second opinion.
-        purpose: match order.judge {
+        purpose: match &order.judge {
             Some(_) => RunPurpose::SecondOpinion,
             None if order.measures_noise => RunPurpose::Noise,
             None => RunPurpose::Judging,

@@ -246,7 +246,7 @@ impl EditReport {
         {
             Ok(at) => at,
             Err(at) => {
-                // The sentence of an earlier run is no longer true.
+                // An earlier run moved no verdict, and this flip contradicts its sentence.
                 self.not_judged.take_if(|why| why == NOTHING_MOVED);
                 return self.flips.insert(at, flip);
             }
