@@ -349,7 +349,7 @@ fn judged(number: u32) -> Vec<EventKind> {
     };
     all.push(EventKind::CellFinished {
         cell,
-        result: Box::new(CellResult::new(
+        result: Arc::new(CellResult::new(
             outcome,
             "A reason of a sentence. ".repeat(12),
         )),

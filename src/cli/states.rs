@@ -589,7 +589,7 @@ impl OwnResults {
         Self {
             run,
             by_cell: cells
-                .map(|cell| cell.result.map(|result| *result))
+                .map(|cell| cell.result.map(Arc::unwrap_or_clone))
                 .collect(),
         }
     }

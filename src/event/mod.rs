@@ -29,6 +29,8 @@ mod tag;
 mod tool;
 mod trace_steps;
 
+use std::sync::Arc;
+
 use serde::de::Error as _;
 use serde::ser::SerializeMap as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -118,7 +120,7 @@ pub enum EventKind {
         /// The cell.
         cell: CellIx,
         /// Its result.
-        result: Box<CellResult>,
+        result: Arc<CellResult>,
     },
     /// A fact about a model call.
     Turn {
@@ -205,13 +207,16 @@ pub struct SettledCell {
     /// The cell.
     pub cell: CellIx,
     /// Its result.
-    pub result: CellResult,
+    pub result: Arc<CellResult>,
 }
 
 impl SettledCell {
     /// Creates the pair.
     pub fn new(cell: CellIx, result: CellResult) -> Self {
-        Self { cell, result }
+        Self {
+            cell,
+            result: Arc::new(result),
+        }
     }
 }
 
@@ -476,6 +481,23 @@ impl Serialize for RunEvent {
             known => map.serialize_entry("kind", known)?,
         }
         map.end()
+    }
+}
+
+impl RunEvent {
+    /// Parses a line of a log.
+    pub fn from_line(line: &[u8]) -> Result<Self, serde_json::Error> {
+        #[derive(Deserialize)]
+        struct KnownLine {
+            seq: u64,
+            at: Millis,
+            kind: EventKind,
+        }
+        match serde_json::from_slice::<KnownLine>(line) {
+            Ok(KnownLine { seq, at, kind }) => Ok(Self { seq, at, kind }),
+            // The general way reads a line twice. Few lines need it: those of unknown kinds, and damaged ones.
+            Err(_) => serde_json::from_slice(line),
+        }
     }
 }
 

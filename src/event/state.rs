@@ -4,6 +4,8 @@
 //! Responsible for [`RunState`]. Does not panic on a damaged log: it counts an event about an unplanned cell and
 //! ignores it otherwise.
 
+use std::sync::Arc;
+
 use indexmap::IndexMap;
 
 use super::stats::RunStats;
@@ -121,7 +123,7 @@ pub struct CellState {
     /// The turns so far.
     pub judge_trace: Vec<TurnState>,
     /// The result, once the cell ended.
-    pub result: Option<Box<CellResult>>,
+    pub result: Option<Arc<CellResult>>,
     /// The start of the cell, in time since the run began.
     pub started: Option<Millis>,
     /// The end of the cell, in time since the run began.
@@ -461,9 +463,9 @@ impl RunHeader {
 }
 
 impl CellState {
-    fn set_result(&mut self, result: &CellResult, at: Millis) {
+    fn set_result(&mut self, result: &Arc<CellResult>, at: Millis) {
         self.by_human |= result.by_human;
-        self.result = Some(Box::new(result.clone()));
+        self.result = Some(Arc::clone(result));
         self.ended = Some(at);
         self.phase = CellPhase::Done;
     }

@@ -3,6 +3,7 @@
 //! Responsible for finding them among the runs of a store. Does not read judge traces.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use super::{RecordedRun, RunStore};
 use crate::event::{BranchPoint, EventKind, EventTag, ParentCause};
@@ -23,7 +24,7 @@ pub struct FamilyMember {
     /// The point from which a branch continues; `None` for the recorded trace.
     pub point: Option<BranchPoint>,
     /// The result, if the cell ended.
-    pub result: Option<Box<CellResult>>,
+    pub result: Option<Arc<CellResult>>,
 }
 
 /// A branch among the runs of a store.
@@ -152,7 +153,7 @@ fn collect_members(
 
 impl RecordedRun {
     /// Returns the result of one cell, if it ended.
-    pub fn read_result(&self, cell: CellIx) -> Option<Box<CellResult>> {
+    pub fn read_result(&self, cell: CellIx) -> Option<Arc<CellResult>> {
         const RESULTS: &[EventTag] = &[EventTag::CellsSettled, EventTag::CellFinished];
         let events = self.events_with_tags(RESULTS).ok()?;
         events
@@ -160,7 +161,7 @@ impl RecordedRun {
             .find_map(|event| match event.kind {
                 EventKind::CellsSettled(settled) => {
                     let found = settled.into_iter().find(|one| one.cell == cell);
-                    found.map(|one| Box::new(one.result))
+                    found.map(|one| one.result)
                 }
                 EventKind::CellFinished {
                     cell: ended,

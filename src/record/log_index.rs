@@ -305,7 +305,7 @@ impl LogIndex {
     fn parse_line(&self, position: usize, line: &[u8]) -> Result<RunEvent, RecordError> {
         let line = line.strip_suffix(b"\n").unwrap_or(line);
         let is_damaged = LineParts::split(line, RecordMac::DIGITS).is_intact == Some(false);
-        let event = serde_json::from_slice::<RunEvent>(line).ok();
+        let event = RunEvent::from_line(line).ok();
         match event.filter(|event| !is_damaged && event.seq == position as u64) {
             Some(mut event) => {
                 let mut has_earlier_ids = self.has_earlier_ids;

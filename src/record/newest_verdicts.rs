@@ -308,7 +308,7 @@ struct RunResultReader {
 /// A result as the log has it.
 struct LoggedResult {
     cell: CellIx,
-    result: CellResult,
+    result: Arc<CellResult>,
     /// True if this installation recorded the result.
     is_own: bool,
 }
@@ -340,7 +340,7 @@ impl RunResultReader {
                 self.results
                     .extend(settled.iter().map(|settled| LoggedResult {
                         cell: settled.cell,
-                        result: settled.result.clone(),
+                        result: Arc::clone(&settled.result),
                         is_own,
                     }));
             }
@@ -358,7 +358,7 @@ impl RunResultReader {
                 self.open_traces.remove(cell);
                 self.results.push(LoggedResult {
                     cell: *cell,
-                    result: (**result).clone(),
+                    result: Arc::clone(result),
                     is_own,
                 });
             }
@@ -406,6 +406,7 @@ impl RunResultReader {
                 result,
                 is_own,
             } = logged;
+            let result = Arc::unwrap_or_clone(result);
             // A person's edit is not a verdict of the judge.
             let by_human = result.by_human || self.edited_cells.contains(&cell);
             let Some((name, recorded)) = self.name_and_result(cell, result, is_own) else {

@@ -6,6 +6,7 @@
 
 use std::collections::HashMap;
 use std::path::Path;
+use std::sync::Arc;
 
 use super::newest_verdicts::stated_verdict;
 use super::recorded_plan::{PlannedCell, RecordedPlan};
@@ -90,7 +91,7 @@ impl NoiseRecords {
     /// Reads one run, if it is a noise run of the workspace.
     pub fn add_run(&mut self, run: &RecordedRun, root: &Path) -> Result<(), RecordError> {
         let mut plan = RecordedPlan::default();
-        let mut results: HashMap<CellIx, CellResult> = HashMap::new();
+        let mut results: HashMap<CellIx, Arc<CellResult>> = HashMap::new();
         let mut edited = Vec::new();
         for event in run.events_with_tags(NOISE_EVENT_TAGS)? {
             let event = event?;
@@ -105,7 +106,7 @@ impl NoiseRecords {
                     results.extend(settled.into_iter().map(|one| (one.cell, one.result)));
                 }
                 EventKind::CellFinished { cell, result } => {
-                    results.insert(cell, *result);
+                    results.insert(cell, result);
                 }
                 EventKind::Resumed { cell, ref how } if how.by == "human" && how.what != "go" => {
                     edited.push(cell);

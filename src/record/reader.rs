@@ -326,7 +326,7 @@ impl EventReader {
         }
         // An old dicta must refuse a newer log as a whole and not call its lines damaged.
         self.check_version(line)?;
-        match (serde_json::from_slice::<RunEvent>(line), damage) {
+        match (RunEvent::from_line(line), damage) {
             (Ok(event), None) => {
                 if !self.checker.apply(&event.kind, &parts) {
                     self.warn("it was changed after dicta recorded it; the cache does not use it");
@@ -364,7 +364,7 @@ impl EventReader {
             .find_map(|at| {
                 let parts = LineParts::split(&line[at..], RecordMac::DIGITS);
                 let is_damaged = self.checker.explain_damage(&parts).is_some();
-                let event: RunEvent = serde_json::from_slice(&line[at..]).ok()?;
+                let event = RunEvent::from_line(&line[at..]).ok()?;
                 (!is_damaged).then_some((at, parts, event))
             });
         if let Some((at, parts, event)) = inner {

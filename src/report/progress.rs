@@ -131,6 +131,8 @@ fn format_seconds(seconds: u64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
     use crate::event::{CellKey, SettledCell};
     use crate::model::{CellResult, Digest, TranscriptRef};
@@ -167,7 +169,7 @@ mod tests {
     fn finish(progress: &mut RunProgress, at: u64, cell: u32, outcome: Outcome) {
         let kind = EventKind::CellFinished {
             cell: CellIx(cell),
-            result: Box::new(CellResult::new(outcome, "")),
+            result: Arc::new(CellResult::new(outcome, "")),
         };
         apply(progress, at, kind);
     }
@@ -176,10 +178,7 @@ mod tests {
     fn line_has_cells_rate_cost_and_time_left() {
         let mut progress = RunProgress::default();
         apply(&mut progress, 0, planned(9));
-        let settled = SettledCell {
-            cell: CellIx(0),
-            result: CellResult::new(Outcome::Fail, ""),
-        };
+        let settled = SettledCell::new(CellIx(0), CellResult::new(Outcome::Fail, ""));
         apply(&mut progress, 1, EventKind::CellsSettled(vec![settled]));
         assert_eq!(
             progress.format(Millis(1500), Cost::ZERO, false),

@@ -156,10 +156,10 @@ impl RecordedCellFold {
             (EventKind::CellsSettled(results), Some((number, _))) => {
                 match results.iter().find(|settled| settled.cell == *number) {
                     // The batch settles many cells; only this one is kept.
-                    Some(settled) => EventKind::CellsSettled(vec![SettledCell::new(
-                        CellIx(0),
-                        settled.result.clone(),
-                    )]),
+                    Some(settled) => EventKind::CellsSettled(vec![SettledCell {
+                        cell: CellIx(0),
+                        result: Arc::clone(&settled.result),
+                    }]),
                     None => return,
                 }
             }

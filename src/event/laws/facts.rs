@@ -1,5 +1,7 @@
 //! Strategies for arbitrary facts, also inconsistent ones.
 
+use std::sync::Arc;
+
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
@@ -250,7 +252,7 @@ pub(crate) fn kind() -> impl Strategy<Value = EventKind> {
         1 => piece().prop_map(|plan| EventKind::RevisionPlanned { plan }),
         2 => vec(settled, 0..3).prop_map(EventKind::CellsSettled),
         2 => (cell(), option::of(digest())).prop_map(|(cell, key)| EventKind::CellStarted { cell, key }),
-        2 => (cell(), result()).prop_map(|(cell, result)| EventKind::CellFinished { cell, result: Box::new(result) }),
+        2 => (cell(), result()).prop_map(|(cell, result)| EventKind::CellFinished { cell, result: Arc::new(result) }),
         6 => (cell(), turn(), turn_fact()).prop_map(|(cell, turn, fact)| EventKind::Turn { cell, turn, fact }),
         6 => (cell(), turn(), call(), tool_fact())
             .prop_map(|(cell, turn, call, fact)| EventKind::Tool { cell, turn, call, fact }),

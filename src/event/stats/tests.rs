@@ -1,5 +1,7 @@
 //! Tests of the statistics of a run that was counted by hand.
 
+use std::sync::Arc;
+
 use super::*;
 use crate::event::{RecordedToolResponse, RunHeader};
 use crate::model::{
@@ -113,7 +115,7 @@ impl EventFeed {
     fn end(&mut self, cell: CellIx, change: impl FnOnce(&mut CellResult)) {
         let mut result = CellResult::new(Outcome::Pass, "");
         change(&mut result);
-        let result = Box::new(result);
+        let result = Arc::new(result);
         self.at(0, EventKind::CellFinished { cell, result });
     }
 }

@@ -1,5 +1,7 @@
 //! Tests of the list of steps, of their ids, and of the alignment of two traces.
 
+use std::sync::Arc;
+
 use proptest::prelude::*;
 
 use super::*;
@@ -61,7 +63,7 @@ fn judged(turns: Vec<TurnState>, outcome: Outcome) -> CellState {
     let result = CellResult::new(outcome, "");
     CellState {
         judge_trace: turns,
-        result: Some(Box::new(result)),
+        result: Some(Arc::new(result)),
         phase: CellPhase::Done,
         ended: Some(Millis(2000)),
         ..CellState::default()

@@ -24,6 +24,8 @@ use crate::storage;
 
 const MAGIC: &[u8] = b"dicta log index 1\n";
 const HASH_BYTES: usize = 32;
+/// The size from which two threads parse an outline, in bytes. A smaller one takes few milliseconds.
+const MIN_SHARED_BYTES: usize = 1 << 20;
 /// The part of the log's end that an index depends on.
 const CHECKED_BYTES: u64 = 64 << 10;
 
@@ -119,15 +121,10 @@ impl IndexParts {
             at
         });
         let times = times.collect();
+        let mut outline = parse_outline(&self.outline_lines, self.outline_positions.len())?;
         let mut has_earlier_ids = false;
-        let mut outline = Vec::with_capacity(self.outline_positions.len());
-        for line in self.outline_lines.split(|byte| *byte == b'\n') {
-            if line.is_empty() {
-                continue;
-            }
-            let mut event: RunEvent = serde_json::from_slice(line).ok()?;
+        for event in &mut outline {
             crate::record::reader::upgrade_ids(&mut has_earlier_ids, &mut event.kind);
-            outline.push(event);
         }
         let is_whole = outline.len() == self.outline_positions.len()
             && matches!(outline.first()?.kind, EventKind::RunStarted(_));
@@ -277,6 +274,34 @@ pub(super) fn read_index(run: &RecordedRun) -> Option<StoredIndex> {
     };
     let index = parts.into_index(run, log)?;
     Some(StoredIndex::Whole(Box::new(index)))
+}
+
+/// Parses the lines of the outline, `count` events. A run of many cells has so many of them that two threads share the
+/// work. Returns `None` if a line is no event.
+fn parse_outline(lines: &[u8], count: usize) -> Option<Vec<RunEvent>> {
+    if lines.len() < MIN_SHARED_BYTES {
+        return parse_lines(lines, count);
+    }
+    let middle = lines.len() / 2;
+    let line_end = memchr::memchr(b'\n', &lines[middle..])?;
+    let (first, second) = lines.split_at(middle + line_end);
+    let (mut events, rest) = std::thread::scope(|scope| {
+        let rest = scope.spawn(|| parse_lines(second, count / 2));
+        Some((parse_lines(first, count)?, rest.join().ok()??))
+    })?;
+    events.extend(rest);
+    Some(events)
+}
+
+/// Parses lines, about `count` of them.
+fn parse_lines(lines: &[u8], count: usize) -> Option<Vec<RunEvent>> {
+    let mut events = Vec::with_capacity(count);
+    for line in lines.split(|byte| *byte == b'\n') {
+        if !line.is_empty() {
+            events.push(RunEvent::from_line(line).ok()?);
+        }
+    }
+    Some(events)
 }
 
 fn take_numbers(bytes: &[u8], count: usize) -> Option<(Vec<u32>, &[u8])> {

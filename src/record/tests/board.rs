@@ -1,6 +1,7 @@
 //! Tests of the newest verdicts and of the indexes over earlier runs.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use super::reader::{reseal, seal};
 use super::samples::{
@@ -144,7 +145,7 @@ async fn edited_cells_enter_neither_results_nor_cache_nor_evidence() {
     kinds.push(started(2, "c"));
     kinds.push(EventKind::CellFinished {
         cell: CellIx(2),
-        result: Box::new(by_human),
+        result: Arc::new(by_human),
     });
     kinds.push(started(3, "d"));
     kinds.extend(called(3, 0, "{}", "by hand", ToolResponseSource::ByHand));

@@ -87,7 +87,7 @@ pub(in crate::record) fn started(cell: u32, key: &str) -> EventKind {
 pub(in crate::record) fn ended(cell: u32, outcome: Outcome) -> EventKind {
     EventKind::CellFinished {
         cell: CellIx(cell),
-        result: Box::new(CellResult::new(outcome, "said the judge")),
+        result: Arc::new(CellResult::new(outcome, "said the judge")),
     }
 }
 

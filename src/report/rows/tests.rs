@@ -1,6 +1,7 @@
 //! Tests of rows, with constructed events.
 
 use std::convert::Infallible;
+use std::sync::Arc;
 
 use super::{DecisionOrder, ReportRow, RowBuilder, RunSummary};
 use crate::event::{CellKey, EvalSpec, EventKind, RubricSpec, RunEvent, RunHeader, SettledCell};
@@ -64,7 +65,7 @@ fn settled(results: &[(u32, Outcome)]) -> EventKind {
 fn finished(cell: u32, outcome: Outcome) -> EventKind {
     EventKind::CellFinished {
         cell: CellIx(cell),
-        result: Box::new(CellResult::new(outcome, "")),
+        result: Arc::new(CellResult::new(outcome, "")),
     }
 }
 
@@ -405,7 +406,7 @@ fn edited(cell: u32, outcome: Outcome) -> EventKind {
     result.by_human = true;
     EventKind::CellFinished {
         cell: CellIx(cell),
-        result: Box::new(result),
+        result: Arc::new(result),
     }
 }
 

@@ -390,7 +390,7 @@ impl JudgeScheduler {
             core.emitter
                 .send(EventKind::CellFinished {
                     cell: done.cell,
-                    result: Box::new(result),
+                    result: Arc::new(result),
                 })
                 .await;
             // Release after recording, so that the log never shows more running cells than permits.

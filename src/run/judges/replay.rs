@@ -75,7 +75,9 @@ impl RecordedTraces {
             };
             let trace = trace_entry(&mut traces, name, judge);
             match event.kind {
-                EventKind::CellFinished { result, .. } => trace.result = Some(*result),
+                EventKind::CellFinished { result, .. } => {
+                    trace.result = Some(Arc::unwrap_or_clone(result));
+                }
                 fact => trace.facts.push(fact),
             }
         }

@@ -81,7 +81,7 @@ impl ResumedRun {
     /// Reads the planned cells and their results. The judge traces are skipped.
     pub(in crate::run) fn read(run: &RecordedRun) -> Result<Self, RecordError> {
         let mut plan = RecordedPlan::default();
-        let mut results: HashMap<CellIx, CellResult> = HashMap::new();
+        let mut results: HashMap<CellIx, Arc<CellResult>> = HashMap::new();
         let mut is_complete = false;
         let mut events = run.events_with_tags(CARRIED_EVENT_TAGS)?;
         while let Some(event) = events.next() {
@@ -94,7 +94,7 @@ impl ResumedRun {
                     results.extend(settled.into_iter().map(|one| (one.cell, one.result)));
                 }
                 EventKind::CellFinished { cell, result } => {
-                    results.insert(cell, *result);
+                    results.insert(cell, result);
                 }
                 EventKind::RunFinished(totals) => is_complete = !totals.cancelled,
                 // The header and the planned ranges.
@@ -359,7 +359,7 @@ impl ResumedRun {
 fn collect_old_transcripts(
     run: &RunId,
     ranges: Vec<PlannedRange>,
-    mut results: HashMap<CellIx, CellResult>,
+    mut results: HashMap<CellIx, Arc<CellResult>>,
 ) -> Vec<OldTranscript> {
     let mut transcripts: Vec<OldTranscript> = Vec::new();
     let mut by_id: HashMap<String, usize> = HashMap::new();
@@ -375,7 +375,7 @@ fn collect_old_transcripts(
         });
         let cells = (range.first.0..).map(CellIx).zip(range.keys);
         transcripts[position].cells.extend(cells.map(|(cell, key)| {
-            let result = results.remove(&cell);
+            let result = results.remove(&cell).map(Arc::unwrap_or_clone);
             let result = result.and_then(|result| carry_result(run, result));
             CarriedCell { cell, key, result }
         }));

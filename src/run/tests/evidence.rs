@@ -150,7 +150,7 @@ async fn record_version(
         tool(finished),
         EventKind::CellFinished {
             cell,
-            result: Box::new(result),
+            result: Arc::new(result),
         },
         EventKind::RunFinished(Box::default()),
     ] {

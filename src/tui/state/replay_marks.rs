@@ -99,6 +99,8 @@ fn find_mark(kind: &EventKind) -> Option<ReplayMark> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
     use crate::event::RunEvent;
     use crate::model::{CallIx, CellIx, CellResult, TurnIx};
@@ -121,7 +123,7 @@ mod tests {
     fn ended(outcome: Outcome) -> EventKind {
         EventKind::CellFinished {
             cell: CellIx(0),
-            result: Box::new(CellResult::new(outcome, "")),
+            result: Arc::new(CellResult::new(outcome, "")),
         }
     }
 

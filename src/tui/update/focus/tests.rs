@@ -1,6 +1,7 @@
 //! Tests over recorded samples. Every effect is answered at once, unless a test withholds the answer.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Rect, Size};
@@ -300,7 +301,7 @@ fn citation_opens_transcript_or_fetched_page() {
     assert_eq!(document.quotes.len(), 1, "marked before one goes there");
     // A verdict with a quote that occurs nowhere shows that.
     let cells = &mut app.model.live_session.runs.by_ticket[0].state.cells;
-    let result = cells[2].result.as_mut().expect("ended");
+    let result = Arc::make_mut(cells[2].result.as_mut().expect("ended"));
     let verdict = result.verdict.as_mut().expect("a verdict");
     verdict.citations = vec![crate::model::Citation {
         source: "message 1".into(),
@@ -559,7 +560,7 @@ fn hostile_text_in_every_field_breaks_no_span() {
     if let Some(verdict) = state
         .result
         .as_mut()
-        .and_then(|result| result.verdict.as_mut())
+        .and_then(|result| Arc::make_mut(result).verdict.as_mut())
     {
         verdict.reasoning = hostile.into();
         verdict.contradiction = Some(hostile.into());
@@ -596,7 +597,7 @@ fn each_part_of_a_verdict_is_shown_with_its_reason() {
     app.select("beam-upgrade", "newest");
     app.settle();
     let result = &mut app.model.live_session.runs.by_ticket[0].state.cells[2].result;
-    let result = result.as_mut().expect("it is done");
+    let result = Arc::make_mut(result.as_mut().expect("it is done"));
     let verdict = result.verdict.as_mut().expect("a verdict");
     let part = |text: &str, met, count| crate::model::VerdictPart {
         text: text.to_owned(),

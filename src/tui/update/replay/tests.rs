@@ -1,5 +1,7 @@
 mod indexed;
 
+use std::sync::Arc;
+
 use ratatui::layout::Size;
 
 use super::*;
@@ -89,7 +91,7 @@ fn turn(cell: u32) -> EventKind {
 fn ended(cell: u32, outcome: Outcome) -> EventKind {
     EventKind::CellFinished {
         cell: CellIx(cell),
-        result: Box::new(CellResult::new(outcome, "said the judge")),
+        result: Arc::new(CellResult::new(outcome, "said the judge")),
     }
 }
 

@@ -1,5 +1,7 @@
 //! Tests of runs: late results, cancels, flips, votes, costs, and the work for a large number of rows.
 
+use std::sync::Arc;
+
 use ratatui::layout::Size;
 
 use super::*;
@@ -102,7 +104,7 @@ impl Log {
     }
 
     fn finish(&mut self, app: &mut App, cell: u32, outcome: Outcome) {
-        let result = Box::new(CellResult::new(outcome, "said now"));
+        let result = Arc::new(CellResult::new(outcome, "said now"));
         let cell = CellIx(cell);
         self.send_msg(app, vec![EventKind::CellFinished { cell, result }]);
     }
@@ -277,7 +279,7 @@ fn threshold_saved_during_a_run_decides_the_cells_that_end_later() {
         score: Some(0.7),
         ..crate::model::Verdict::default()
     };
-    let result = Box::new(CellResult {
+    let result = Arc::new(CellResult {
         score: Some(0.7),
         verdict: Some(Box::new(verdict)),
         ..CellResult::new(Outcome::Pass, "good enough for the threshold before")

@@ -1,5 +1,7 @@
 //! The row at several widths.
 
+use std::sync::Arc;
+
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Rect, Size};
 
@@ -106,7 +108,7 @@ fn stats_with_cost(usd: Option<f64>) -> crate::event::RunStats {
         },
         EventKind::CellFinished {
             cell: CellIx(0),
-            result: Box::new(result),
+            result: Arc::new(result),
         },
     ];
     for (seq, kind) in (0..).zip(kinds) {
