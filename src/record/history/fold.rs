@@ -16,7 +16,8 @@ use super::index::HistoryIndex;
 use super::interner::Interner;
 use super::plan::{EntryPlan, PlannedPlace};
 use super::resumed::place_resumed_runs;
-use super::run_facts::{FactResult, RunFacts};
+use super::run_facts::RunFacts;
+use super::run_results::FactResult;
 use super::shared_plans::SharedPlans;
 use super::{
     CellSlot, DecisionStanding, EntryRun, EvalDecisions, History, HistoryEntry, RecordedCell,
@@ -271,12 +272,13 @@ impl HistoryFold {
         let terms = self.header_terms(&facts.header);
         let transcripts = self.name_transcripts(&facts.transcripts);
         let mut has_results = vec![false; terms.evals.len()];
-        for result in &facts.results {
+        facts.results.for_each(|result| {
             let at = result.key.eval as usize;
-            let Some(eval) = terms.evals.get(at) else {
-                continue;
+            let named = transcripts.get(result.transcript as usize);
+            let (Some(eval), Some(&(transcript, transcript_name))) = (terms.evals.get(at), named)
+            else {
+                return;
             };
-            let (transcript, transcript_name) = transcripts[result.transcript as usize];
             has_results[at] = true;
             let question = CellQuestion {
                 transcript,
@@ -302,13 +304,11 @@ impl HistoryFold {
                 stated: result.stated,
                 bounds: eval.bounds_id,
             };
-            add_candidate(
-                self.results.entry(question).or_default(),
-                asked_as,
-                known,
-                result.is_cached,
-            );
-        }
+            // Most questions have one name, so a longer list would waste memory.
+            let candidates = self.results.entry(question);
+            let candidates = candidates.or_insert_with(|| Vec::with_capacity(1));
+            add_candidate(candidates, asked_as, known, result.is_cached);
+        });
         let evals = terms.evals.iter().zip(has_results);
         let changed = evals.filter(|(_, has_results)| *has_results);
         self.changed_evals

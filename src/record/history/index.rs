@@ -5,9 +5,10 @@
 //!
 //! ```text
 //! .history-<digest of the workspace's folder>.index
-//!   "dicta history 6\n"   the version of this format; another one is rebuilt
-//!   BLAKE3 of the body, 32 bytes
+//!   "dicta history 7\n"   the version of this format; another one is rebuilt
+//!   BLAKE3 of the rest, 32 bytes
 //!   the body: postcard of `IndexBody`
+//!   the results of all runs: see `run_results`
 //! ```
 //! Headers and plans are JSON in the body, because postcard stores no JSON values. Runs share them.
 
@@ -15,6 +16,7 @@ use std::collections::HashMap;
 use std::fs::Metadata;
 use std::hash::Hash;
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::UNIX_EPOCH;
@@ -22,22 +24,22 @@ use std::time::UNIX_EPOCH;
 use serde::{Deserialize, Serialize};
 
 use super::interner::Interner;
-use super::run_facts::{FactResult, RunFacts};
-use crate::event::{CellKey, PlannedDecision, RevisionPlan, RunHeader};
-use crate::model::{
-    CellIx, Cost, Digest, Doubt, Outcome, RunId, TranscriptRef, VerdictSummary, WallTime,
-};
+use super::run_facts::RunFacts;
+use super::run_results::{RunResults, StoredResults, write_results};
+use crate::event::{PlannedDecision, RevisionPlan, RunHeader};
+use crate::model::{Cost, Digest, RunId, TranscriptRef, WallTime};
 use crate::record::{RecordError, RecordedRun, RunStore};
 use crate::storage;
 
 /// The beginning and the end of the file's name.
 pub(in crate::record) const INDEX_NAME: (&str, &str) = (".history-", ".index");
 
-const MAGIC: &[u8] = b"dicta history 6\n";
+const MAGIC: &[u8] = b"dicta history 7\n";
 
 /// The index of one workspace.
 pub(super) struct HistoryIndex {
     path: PathBuf,
+    file: IndexFile,
     known: HashMap<String, PackedRun>,
     headers: Vec<Arc<RunHeader>>,
     plans: Vec<Arc<RevisionPlan>>,
@@ -47,7 +49,14 @@ pub(super) struct HistoryIndex {
     is_changed: bool,
 }
 
-/// The content of the file.
+/// The bytes of a file, and the position of the results in it.
+#[derive(Default)]
+struct IndexFile {
+    bytes: Arc<Vec<u8>>,
+    results_start: usize,
+}
+
+/// The content of the file before the results.
 #[derive(Default, Serialize, Deserialize)]
 struct IndexBody {
     headers: Vec<String>,
@@ -81,29 +90,13 @@ struct PackedFacts {
     plan: Option<u32>,
     transcripts: Vec<u32>,
     planned: Vec<(u32, u32, Option<u32>)>,
-    results: Vec<PackedResult>,
+    /// The positions of the results in the part of the file after the body.
+    results: Range<usize>,
     cells: u64,
     judged: u64,
     cost_usd: f64,
     cost_unknown: u64,
     resumes: Option<String>,
-}
-
-/// [`FactResult`] without the attributes that only JSON understands.
-#[derive(Clone, Serialize, Deserialize)]
-struct PackedResult {
-    transcript: u32,
-    eval: u32,
-    message: Option<u32>,
-    judge: Option<u32>,
-    repeat: Option<u32>,
-    cell: u32,
-    outcome: Outcome,
-    score: Option<f64>,
-    stated: Option<(Option<bool>, Option<f64>, Option<bool>)>,
-    probability: Option<f64>,
-    doubt: Option<Doubt>,
-    is_cached: bool,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -121,6 +114,10 @@ struct PackedTranscript {
 #[derive(Default)]
 struct IndexWriter {
     body: IndexBody,
+    /// The results of new runs. Their positions follow those of the current file.
+    new_results: Vec<u8>,
+    /// The length of the results in the current file.
+    known_len: usize,
     /// The numbers of the tables' entries, built for the first new run. Most openings have none.
     numbers: Option<TableNumbers>,
 }
@@ -138,7 +135,7 @@ impl HistoryIndex {
         let name = Digest::hash_bytes(root.as_os_str().as_encoded_bytes());
         let (start, end) = INDEX_NAME;
         let path = store.dir.join(format!("{start}{}{end}", &name.0[..16]));
-        let body = read_body(&path).unwrap_or_default();
+        let (file, body) = read_file(&path).unwrap_or_default();
         let parsed = |texts: &[String]| -> Option<Vec<Arc<RunHeader>>> {
             let headers = texts
                 .iter()
@@ -172,9 +169,12 @@ impl HistoryIndex {
                     transcripts: body.transcripts,
                     runs: Vec::new(),
                 },
+                new_results: Vec::new(),
+                known_len: file.bytes.len() - file.results_start,
                 numbers: None,
             },
             is_changed: false,
+            file,
         }
     }
 
@@ -212,11 +212,35 @@ impl HistoryIndex {
             return Ok(());
         }
         self.next.body.drop_unused();
-        let body = postcard::to_stdvec(&self.next.body).map_err(io::Error::other)?;
+        let results = self.collect_results();
+        let mut rest = postcard::to_stdvec(&self.next.body).map_err(io::Error::other)?;
+        rest.extend_from_slice(&results);
         let mut file = MAGIC.to_vec();
-        file.extend_from_slice(blake3::hash(&body).as_bytes());
-        file.extend_from_slice(&body);
+        file.extend_from_slice(blake3::hash(&rest).as_bytes());
+        file.extend_from_slice(&rest);
         storage::replace_file(&self.path, &file)
+    }
+
+    /// Returns the results of the runs of the next content, and sets their positions. Those of deleted runs are left out.
+    fn collect_results(&mut self) -> Vec<u8> {
+        let known = &self.file.bytes[self.file.results_start..];
+        let IndexWriter {
+            body,
+            new_results,
+            known_len,
+            ..
+        } = &mut self.next;
+        let mut all = Vec::with_capacity(known.len() + new_results.len());
+        for facts in body.runs.iter_mut().filter_map(|run| run.facts.as_mut()) {
+            let Range { start, end } = facts.results;
+            let bytes = match start.checked_sub(*known_len) {
+                Some(start) => &new_results[start..end - *known_len],
+                None => &known[start..end],
+            };
+            facts.results = all.len()..all.len() + bytes.len();
+            all.extend_from_slice(bytes);
+        }
+        all
     }
 
     /// Returns the facts of a known run; `None` if the index is damaged.
@@ -231,11 +255,12 @@ impl HistoryIndex {
             .map(|at| self.transcripts.get(*at as usize).cloned());
         let transcripts: Vec<Arc<TranscriptRef>> = transcripts.collect::<Option<_>>()?;
         let is_known = |transcript: u32| (transcript as usize) < transcripts.len();
-        if !facts.planned.iter().all(|(at, ..)| is_known(*at))
-            || !facts.results.iter().all(|one| is_known(one.transcript))
-        {
+        if !facts.planned.iter().all(|(at, ..)| is_known(*at)) {
             return None;
         }
+        let start = self.file.results_start;
+        let results =
+            start.checked_add(facts.results.start)?..start.checked_add(facts.results.end)?;
         let plan = match facts.plan {
             Some(at) => Some(Arc::clone(self.plans.get(at as usize)?)),
             None => None,
@@ -259,7 +284,7 @@ impl HistoryIndex {
                     (*at, decision)
                 })
                 .collect(),
-            results: facts.results.iter().map(FactResult::from).collect(),
+            results: RunResults::Stored(StoredResults::new(&self.file.bytes, results)?),
             transcripts,
             cells: facts.cells,
             judged: facts.judged,
@@ -344,7 +369,14 @@ impl IndexWriter {
     }
 
     fn pack(&mut self, facts: &RunFacts) -> PackedFacts {
-        let Self { body, numbers } = self;
+        let Self {
+            body,
+            new_results,
+            known_len,
+            numbers,
+        } = self;
+        let start = *known_len + new_results.len();
+        write_results(&facts.results, new_results);
         let numbers = numbers.get_or_insert_with(|| TableNumbers::of(body));
         let header = write_shared_header(&facts.header);
         let header = number_entry(&mut numbers.headers, &mut body.headers, header);
@@ -369,7 +401,7 @@ impl IndexWriter {
                 .iter()
                 .map(|(at, one)| (*at, one.eval, one.message))
                 .collect(),
-            results: facts.results.iter().map(PackedResult::from).collect(),
+            results: start..*known_len + new_results.len(),
             cells: facts.cells,
             judged: facts.judged,
             cost_usd: facts.cost.usd,
@@ -395,13 +427,20 @@ fn write_shared_header(header: &RunHeader) -> String {
     serde_json::to_string(&shared).unwrap_or_default()
 }
 
-fn read_body(path: &Path) -> Option<IndexBody> {
-    let file = std::fs::read(path).ok()?;
-    let body = file.strip_prefix(MAGIC)?;
-    let (digest, body) = body.split_first_chunk::<{ blake3::OUT_LEN }>()?;
-    (blake3::hash(body) == blake3::Hash::from_bytes(*digest))
-        .then(|| postcard::from_bytes(body).ok())
-        .flatten()
+fn read_file(path: &Path) -> Option<(IndexFile, IndexBody)> {
+    let bytes = std::fs::read(path).ok()?;
+    let rest = bytes.strip_prefix(MAGIC)?;
+    let (digest, rest) = rest.split_first_chunk::<{ blake3::OUT_LEN }>()?;
+    if blake3::hash(rest) != blake3::Hash::from_bytes(*digest) {
+        return None;
+    }
+    let (body, results) = postcard::take_from_bytes(rest).ok()?;
+    let results_start = bytes.len() - results.len();
+    let file = IndexFile {
+        bytes: Arc::new(bytes),
+        results_start,
+    };
+    Some((file, body))
 }
 
 fn stamp_of(log: &Metadata) -> Option<LogStamp> {
@@ -410,54 +449,6 @@ fn stamp_of(log: &Metadata) -> Option<LogStamp> {
         bytes: log.len(),
         modified_ns: u64::try_from(modified.as_nanos()).ok()?,
     })
-}
-
-impl From<&FactResult> for PackedResult {
-    fn from(result: &FactResult) -> Self {
-        Self {
-            transcript: result.transcript,
-            eval: result.key.eval,
-            message: result.key.message,
-            judge: result.key.judge,
-            repeat: result.key.repeat,
-            cell: result.cell.0,
-            outcome: result.outcome,
-            score: result.score,
-            stated: result
-                .stated
-                .map(|stated| (stated.passed, stated.score, stated.applicable)),
-            probability: result.probability,
-            doubt: result.doubt,
-            is_cached: result.is_cached,
-        }
-    }
-}
-
-impl From<&PackedResult> for FactResult {
-    fn from(packed: &PackedResult) -> Self {
-        Self {
-            transcript: packed.transcript,
-            key: CellKey {
-                eval: packed.eval,
-                message: packed.message,
-                judge: packed.judge,
-                repeat: packed.repeat,
-            },
-            cell: CellIx(packed.cell),
-            outcome: packed.outcome,
-            score: packed.score,
-            stated: packed
-                .stated
-                .map(|(passed, score, applicable)| VerdictSummary {
-                    passed,
-                    score,
-                    applicable,
-                }),
-            probability: packed.probability,
-            doubt: packed.doubt,
-            is_cached: packed.is_cached,
-        }
-    }
 }
 
 impl From<&TranscriptRef> for PackedTranscript {

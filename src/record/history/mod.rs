@@ -26,6 +26,7 @@ mod plan;
 mod resolve;
 mod resumed;
 mod run_facts;
+mod run_results;
 mod shared_plans;
 mod state;
 

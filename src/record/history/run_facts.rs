@@ -6,13 +6,13 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::RecordedCell;
+use super::run_results::{FactResult, RunResults};
 use crate::event::{
     CellKey, EventKind, EventTag, ParentCause, PlannedDecision, RevisionPlan, RunEvent, RunHeader,
     StoredText,
 };
 use crate::model::{
-    Ballot, CellIx, CellResult, Cost, Doubt, Outcome, RunId, TranscriptRef, VerdictSummary,
-    WallTime, verdict_probability,
+    CellIx, CellResult, Cost, Doubt, RunId, TranscriptRef, WallTime, verdict_probability,
 };
 use crate::record::newest_verdicts::stated_verdict;
 use crate::record::{LogEnding, RecordError, RecordedRun};
@@ -46,7 +46,7 @@ pub(super) struct RunFacts {
     /// Everything that the revision plans, if the run recorded it.
     pub(super) revision_plan: Option<Arc<RevisionPlan>>,
     /// The results, in the order of the log.
-    pub(super) results: Vec<FactResult>,
+    pub(super) results: RunResults,
     /// The number of planned cells.
     pub(super) cells: u64,
     /// The number of results of judges that are not cached.
@@ -61,41 +61,6 @@ pub(super) struct RunFacts {
     pub(super) unfinished: u64,
     /// The run that this one continues with `--resume`.
     pub(super) resumes: Option<RunId>,
-}
-
-/// A result of a run, as far as it decides.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct FactResult {
-    /// The transcript: an index into [`RunFacts::transcripts`].
-    pub(super) transcript: u32,
-    /// The cell's eval, message, judge and repeat.
-    pub(super) key: CellKey,
-    /// The number of the cell in the run.
-    pub(super) cell: CellIx,
-    /// The outcome under the bounds of the run.
-    pub(super) outcome: Outcome,
-    /// The score.
-    pub(super) score: Option<f64>,
-    /// The judge's own statement, which other bounds can decide.
-    pub(super) stated: Option<VerdictSummary>,
-    /// The probability of a pass, if the judge states it.
-    pub(super) probability: Option<f64>,
-    /// The reason to doubt the verdict, if there is one.
-    pub(super) doubt: Option<Doubt>,
-    /// `true` if the result came from an earlier run.
-    pub(super) is_cached: bool,
-}
-
-impl FactResult {
-    /// Returns the contribution to a vote, under the bounds of the run.
-    pub(super) fn ballot(&self) -> Ballot {
-        Ballot {
-            outcome: self.outcome,
-            score: self.score,
-            probability: self.probability,
-            doubt: self.doubt,
-        }
-    }
 }
 
 impl RunFacts {
@@ -270,7 +235,7 @@ impl FactReader {
             transcripts: self.transcripts.into_iter().map(Arc::new).collect(),
             planned: self.planned,
             revision_plan: self.revision_plan,
-            results,
+            results: RunResults::Read(results),
             cells: cells.iter().flatten().count() as u64,
             judged: self.judged,
             cost,

@@ -10,7 +10,8 @@ use proptest::prelude::*;
 use super::History;
 use super::fold::HistoryFold;
 use super::resumed::place_resumed_runs;
-use super::run_facts::{FactResult, RunFacts};
+use super::run_facts::RunFacts;
+use super::run_results::{FactResult, RunResults};
 use crate::event::{
     CellKey, EvalSpec, JudgeSpec, PlannedDecision, RevisionPlan, RubricSpec, RunHeader,
 };
@@ -276,7 +277,7 @@ impl Model {
             revision_plan: knows_plan.then(|| Arc::new(revision_plan)),
             cells: selected.len() as u64,
             judged: results.len() as u64,
-            results,
+            results: RunResults::Read(results),
             cost: Cost::ZERO,
             interrupted,
             is_running: false,

@@ -196,6 +196,36 @@ async fn index_follows_changed_and_deleted_runs() {
 }
 
 #[tokio::test]
+async fn index_keeps_each_result_while_runs_come_and_go() {
+    const THIRD: &str = "20260103T000000Z-cccc";
+    let runs = tempfile::tempdir().expect("a folder");
+    let both = |t, u| {
+        let first = [planned("t", 0), settled(0, t), planned("u", 2)];
+        Vec::from(first).into_iter().chain([settled(2, u), end()])
+    };
+    record_two(runs.path()).await;
+    let with_index = outcomes(&read(runs.path()));
+    record(
+        runs.path(),
+        THIRD,
+        both(Outcome::Fail, Outcome::Pass).collect(),
+    )
+    .await;
+    let mut expected = with_index.clone();
+    expected.insert("t/r/plain".to_owned(), Some(Outcome::Fail));
+    expected.insert("u/r/plain".to_owned(), Some(Outcome::Pass));
+    // Twice: from the log of the new run, and from the index.
+    assert_eq!(outcomes(&read(runs.path())), expected);
+    assert_eq!(outcomes(&read(runs.path())), expected);
+    // The results of the deleted run stood before those of the others.
+    std::fs::remove_dir_all(runs.path().join(FIRST)).expect("removed");
+    let judged_by_first = "u/r/asked";
+    expected.insert(judged_by_first.to_owned(), None);
+    assert_eq!(outcomes(&read(runs.path())), expected);
+    assert_eq!(outcomes(&read(runs.path())), expected);
+}
+
+#[tokio::test]
 async fn other_workspaces_are_not_part_of_the_history() {
     let runs = tempfile::tempdir().expect("a folder");
     record(
