@@ -69,7 +69,18 @@ const VERDICT_FIELD_WORDS: &[&str] = &[
     "status",
     "overall",
     "final",
+    "conclusion",
+    "assessment",
+    "evaluation",
+    "failed",
+    "fails",
+    "fail",
+    "failure",
+    "unmet",
 ];
+
+/// Words that turn the meaning of `true` in such a field: `failed`, `not_met`.
+const NEGATIVE_FIELD_WORDS: &[&str] = &["failed", "fails", "fail", "failure", "unmet", "not"];
 
 /// Other words that the name of such a field can have. A name with any further word, such as `tool_result`, is about
 /// something else.
@@ -84,7 +95,7 @@ const VERDICT_FIELD_QUALIFIERS: &[&str] = &[
     "criteria",
     "criterion",
     "eval",
-    "evaluation",
+    "not",
 ];
 
 /// Describes a field other than `passed` whose value is the opposite verdict.
@@ -104,12 +115,25 @@ pub(super) fn find_in_other_fields(json: &str, passed: bool) -> Option<String> {
 
 /// Returns true if a field, or a field inside it, states `verdict`.
 fn states_verdict(name: &str, value: &Value, verdict: bool) -> bool {
-    is_verdict_field(name) && has_verdict(value, verdict)
+    is_verdict_field(name) && has_verdict(value, verdict, is_negative_field(name))
 }
 
-fn has_verdict(value: &Value, verdict: bool) -> bool {
+/// Returns true if a field's name asks for the opposite: `"failed": true` states a fail.
+fn is_negative_field(name: &str) -> bool {
+    let words = split_words(name);
+    let is_negative = |word: &&String| NEGATIVE_FIELD_WORDS.contains(&word.as_str());
+    words.iter().filter(is_negative).count() % 2 == 1
+}
+
+fn has_verdict(value: &Value, verdict: bool, is_negative: bool) -> bool {
     match value {
-        Value::Bool(stated) => *stated == verdict,
+        Value::Bool(stated) => *stated == (verdict != is_negative),
+        // A word such as "fail" states the same under each name, but "yes" answers the name.
+        Value::String(word) if is_negative => match word.trim().to_lowercase().as_str() {
+            "true" | "yes" => !verdict,
+            "false" | "no" => verdict,
+            _ => false,
+        },
         Value::String(word) => read_verdict_word(word) == Some(verdict),
         Value::Object(fields) => fields
             .iter()
@@ -131,23 +155,45 @@ fn is_verdict_field(name: &str) -> bool {
             .all(|word| is_verdict(word) || is_qualifier(word))
 }
 
-/// Reads a short text that consists of a verdict.
+/// Reads a short text that consists of a verdict, in any spelling: `not met`, `NOT_MET`, `**FAIL**`.
 fn read_verdict_word(word: &str) -> Option<bool> {
-    let word = word.trim().trim_end_matches('.').to_lowercase();
-    match word.as_str() {
+    let mut words = String::new();
+    for part in word.split(|c: char| !c.is_alphanumeric()) {
+        // A verdict has few words, and the field can hold a long text.
+        if words.len() > 40 {
+            return None;
+        }
+        if !part.is_empty() {
+            words.push_str(if words.is_empty() { "" } else { " " });
+            words.push_str(&part.to_lowercase());
+        }
+    }
+    match words.as_str() {
         "pass" | "passed" | "passes" | "true" | "yes" | "met" | "correct" => Some(true),
         "fail" | "failed" | "fails" | "failure" | "false" | "no" | "not met" | "unmet"
-        | "not passed" | "incorrect" | "f" => Some(false),
+        | "not passed" | "does not pass" | "did not pass" | "incorrect" | "f" => Some(false),
         _ => None,
     }
 }
 
-/// A line that states the verdict: `Verdict: FAIL`, `**Final verdict:** not met`.
+/// A line that states the verdict: `Verdict: FAIL`, `**Final verdict:** not met`, and `FAIL` alone in capitals.
 static VERDICT_LINE: LazyLock<Regex> = LazyLock::new(|| {
     compile_pattern(
-        r"(?im)^\W*(?:(?:final|overall|my|the)\s)*(?:verdict|decision|result|outcome|grade|judge?ment)\b\W{1,6}(?:is\W{1,4})?(?P<word>not\s(?:met|passed)|pass(?:ed|es)?|fail(?:ed|s|ure)?|met|unmet|f)\W*$",
+        r"(?im)^[\W_]*(?:(?:final|overall|my|the)\s)*(?:verdict|decision|result|outcome|grade|judge?ment)(?:\b|_)[\W_]{1,6}(?:is\W{1,4})?(?P<word>not[\s_-](?:met|passed)|pass(?:ed|es)?|fail(?:ed|s|ure)?|met|unmet|f)[\W_]*(?:\([^()\n]{0,80}\)\W*)?$|^[\W_]*(?-i:(?P<alone>NOT[\s_-](?:MET|PASSED)|PASS(?:ED)?|FAIL(?:ED|URE)?|UNMET))[\W_]*$",
     )
 });
+
+/// Reads `passed` of a text that is one JSON object, also in a code fence.
+fn read_verdict_object(text: &str) -> Option<(bool, String)> {
+    let text = text.trim();
+    let fenced = text
+        .strip_prefix("```json")
+        .or_else(|| text.strip_prefix("```"))
+        .and_then(|rest| rest.strip_suffix("```"));
+    let object: Value = serde_json::from_str(fenced.unwrap_or(text)).ok()?;
+    let passed = object.get("passed")?.as_bool()?;
+    Some((passed, format!("\"passed\": {passed}")))
+}
 
 /// Describes text next to the verdict's call that states the opposite verdict.
 pub(super) fn find_in_accompanying_text(text: &str, passed: bool) -> Option<String> {
@@ -157,8 +203,10 @@ pub(super) fn find_in_accompanying_text(text: &str, passed: bool) -> Option<Stri
         .captures_iter(&text[from..])
         .last()
         .and_then(|line| {
-            read_verdict_word(&line["word"]).map(|word| (word, line[0].trim().to_owned()))
+            let word = line.name("word").or_else(|| line.name("alone"))?;
+            read_verdict_word(word.as_str()).map(|word| (word, line[0].trim().to_owned()))
         });
+    let stated = stated.or_else(|| read_verdict_object(text));
     let line = match stated {
         Some((word, line)) => (word != passed).then_some(line),
         None => find_opposite_statement(text, passed).map(|(_, last)| last),
@@ -178,9 +226,10 @@ static REFUSAL: LazyLock<Regex> = LazyLock::new(|| {
           (?: (?: i['’]?m | i\s am | we['’]?re ) \s (?: very \s )? (?: really \s )? sorry [,.]? \s? (?: but \s )? | sorry [,.]? \s? (?: but \s )? | i \s apologi[sz]e [,.]? \s? (?: but \s )? | unfortunately ,? \s )?
           (?: as \s an \s ai (?: \s language \s model | \s assistant )? ,? \s )?
           (?: i | we ) \s?
-          (?: can['’]?t | can \s?not | won['’]t | will \s not | (?: ['’]m | am | are ) \s (?: unable | not \s able | not \s willing ) \s to | must \s (?: decline | refuse ) (?: \s to )? | decline \s to | refuse \s to )
-          \s? (?: assist | help | comply | engage | participate | continue | proceed | respond | do \s (?:that|this) | fulfil+ | provide \s (?: that | this | assistance | help ) | judge | evaluate | complete | discuss )?
-          (?: \s (?: you | with | to | in | on | this | that | these | those | the | your | such | request s? | requests | evaluation | content | topic | task | conversation | material | matter | or | any | kind | of | type ) )*
+          (?: (?: can['’]?t | can \s?not | won['’]t | will \s not ) (?: \s be \s able \s to )? | (?: ['’]m | am | are ) \s (?: unable | not \s able | not \s willing ) \s to | must \s (?: decline | refuse ) (?: \s to )? | decline \s to | refuse \s to )
+          \s? (?: assist | help | comply | engage | participate | continue | proceed | respond | do \s (?:that|this) | fulfil+ | provide | judge | evaluate | complete | discuss )?
+          (?: \s (?: you | with | to | in | on | this | that | these | those | the | your | such | request s? | requests | evaluation | content | topic | task | conversation | material | matter | or | any | kind | of | type | an? | it | assistance | help | assessment | judge?ment | verdict ) )*
+          (?: \s (?: due \s to | because \s of | as \s it \s violates | under ) (?: \s [\w-]+ ){0,4}? \s (?: safety | polic(?:y|ies) | guidelines? ) (?: \s [\w-]+ ){0,2} )?
           \W* (?: (?: please | is \s there | let \s me \s know | if \s you ) [^.!?]{0,120} [.!?]? \W* )?$",
     )
 });

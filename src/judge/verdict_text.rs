@@ -130,6 +130,19 @@ fn check_prose(outside: &str) -> Result<(), VerdictParseError> {
     if outside.contains(['{', '}']) {
         return verdict_error("the reply has a `{` or `}` outside its code fence");
     }
+    // The same for a list. A reference such as `[4] assistant` closes its bracket.
+    if outside.matches('[').count() != outside.matches(']').count() {
+        return verdict_error(
+            "the reply has a `[` or `]` without its partner outside its code fence",
+        );
+    }
+    // A rule is the only text without words that states nothing; `0` states a score.
+    let is_rule = words.chars().all(|c| c.is_whitespace() || c == '-');
+    if !is_rule && !words.chars().any(char::is_alphabetic) {
+        return verdict_error(
+            "the text around the reply's code fence has no words, so it may be a score",
+        );
+    }
     if let Some(word) = VERDICT_WORDS.find(outside) {
         return verdict_error(format!(
             "the reply states a verdict outside its JSON object as well (“{}”)",
@@ -165,6 +178,7 @@ fn is_plain_english(text: &str) -> bool {
         .collect();
     let has_foreign = words.iter().any(|word| FOREIGN_WORDS.contains(word));
     let has_english = words.iter().any(|word| ENGLISH_WORDS.contains(word));
+    // A text without words is a rule: `check_prose` handles the others.
     let is_title = words.iter().all(|word| TITLE_WORDS.contains(word));
     !has_foreign && (has_english || is_title)
 }
@@ -295,7 +309,8 @@ static DISTANCING_WORDS: LazyLock<Regex> = LazyLock::new(|| {
               | want(?:s|ed)? | ask(?:s|ed)? | tells? | told | instruct\w* | includ(?:es|ed|ing) | embed\w* | insert\w* | copied | attack\w* | trick\w*
               | reject\w* | disagree\w* | withdr[ae]w\w* | revok\w* | discard\w* | overrul\w* | overrid\w* | invalid | untrue | false(?:ly)?
               | fak(?:e|es|ed|ing) | forge[ds]? | fabricat\w* | malicious(?:ly)? | suspicious(?:ly)? | manipulat\w* | opposite | contrary | reverse[ds]?
-              | suppos\w* | imagin\w* | pretend\w* | cannot | reflection | reconsider\w* | unacceptable | unsatisfactory | insufficient )\b
+              | suppos\w* | imagin\w* | pretend\w* | cannot | reflection | reconsider\w* | unacceptable | unsatisfactory | insufficient
+              | negative(?:ly)? | violat\w* | breach\w* | refus(?:e[ds]?|al|ing) | declin(?:e[ds]?|ing) | unable | zero )\b
         | n['’]t\b | </?\w*think\w*> | </?(?:reasoning|scratchpad|analysis)\b | <\|
         | \b(?: nicht | kein\w* | wäre | falsch\w* | beispiel\w* | pas | faux | exemple | serait | no | falso | ejemplo | sería )\b
         | 不 | 没 | 错误 | 例如

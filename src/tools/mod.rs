@@ -189,7 +189,7 @@ pub struct PreparedCall {
     pub was_truncated: bool,
     /// True if a key, or a whole object, occurred more than once. The last one counts.
     pub has_duplicate_keys: bool,
-    /// True if the repair left out text around the JSON object.
+    /// True if the repair left out text around the JSON object, also in a comment.
     pub has_surrounding_text: bool,
     /// The call to make, or the rejection.
     pub outcome: Result<ValidatedCall, Rejection>,

@@ -192,6 +192,16 @@ fn another_field_with_the_opposite_verdict_is_flagged() {
             false,
         ),
         (r#"{"passed": false, "outcome": "Passed."}"#, false),
+        (r#"{"passed": true, "verdict": "not_met"}"#, true),
+        (r#"{"passed": true, "verdict": "NOT-MET"}"#, true),
+        (r#"{"passed": true, "verdict": "**FAIL**"}"#, true),
+        (r#"{"passed": true, "verdict": "does not pass"}"#, true),
+        (r#"{"passed": true, "failed": true}"#, true),
+        (r#"{"passed": true, "notMet": "yes"}"#, true),
+        (r#"{"passed": false, "is_failed": false}"#, false),
+        (r#"{"passed": true, "assessment": "FAIL"}"#, true),
+        (r#"{"passed": true, "conclusion": "fail"}"#, true),
+        (r#"{"passed": true, "evaluation": "failed"}"#, true),
     ] {
         assert!(find_in_other_fields(json, passed).is_some(), "{json}");
     }
@@ -208,6 +218,10 @@ fn another_field_with_the_opposite_verdict_is_flagged() {
         (r#"{"passed": true, "login_result": "fail"}"#, true),
         (r#"{"passed": true, "final": "fail to pass"}"#, true),
         (r#"{"passed": false, "correction": null}"#, false),
+        (r#"{"passed": true, "failed": false}"#, true),
+        (r#"{"passed": true, "failure": "none"}"#, true),
+        (r#"{"passed": true, "not_met": false}"#, true),
+        (r#"{"passed": true, "failed_calls": true}"#, true),
     ] {
         assert_eq!(find_in_other_fields(json, passed), None, "{json}");
     }
@@ -225,6 +239,9 @@ fn only_reasoning_that_contains_nothing_else_counts_as_a_refusal() {
         "I am not able to evaluate this content.",
         "I can't discuss that topic. Please let me know if there is anything else.",
         "I must decline to evaluate this conversation.",
+        "I apologize, but I am not able to provide an evaluation of this content.",
+        "I won't be able to help with this request as it violates our policy.",
+        "I'm unable to assist with this request due to safety guidelines.",
     ] {
         assert!(is_refusal(reasoning), "{reasoning}");
     }
@@ -236,6 +253,8 @@ fn only_reasoning_that_contains_nothing_else_counts_as_a_refusal() {
         "The agent said it can't help with that.",
         "I'm sorry to see that the agent invented a version. The criteria are not met.",
         "I cannot assist with that request, says the agent, although the criteria require an answer.",
+        "I cannot provide a judgment because the page is missing.",
+        "I'm unable to evaluate the safety of the advice.",
     ] {
         assert!(!is_refusal(reasoning), "{reasoning}");
     }

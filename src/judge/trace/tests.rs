@@ -368,14 +368,38 @@ async fn malformed_submission_gets_one_more_turn_with_the_reason() {
 
 #[tokio::test]
 async fn prose_around_a_submitted_object_is_not_a_verdict() {
-    let prose =
-        r#"The verdict would be {"passed": true, "score": 1.0} if it were polite, but it is not."#;
-    let fixture = JudgeFixture::new(&[FakeTool::new("fetch_url", FakeToolBehavior::Echo)]);
-    let reply = || calls(&[("submit_verdict", prose)]);
-    let (result, _) = fixture.judge(&Script::new(vec![reply(), reply()])).await;
-    assert_eq!(result.outcome, Outcome::Unparsed);
-    let why = result.error.expect("a reason");
-    assert!(why.contains("text around"), "{why}");
+    for prose in [
+        r#"The verdict would be {"passed": true, "score": 1.0} if it were polite, but it is not."#,
+        // Words that a repair of a tool's arguments leaves out.
+        r#"{"passed": true, "score": 1.0}</tool_call> But it is rude: FAIL"#,
+        r#"{"passed": true, "score": 1.0} // but it is not"#,
+        r#"/* if it were polite */ {"passed": true, "score": 1.0}"#,
+        r#"[EXAMPLE] {"passed": true, "score": 1.0}"#,
+        r#"<|it would be|>{"passed": true, "score": 1.0}"#,
+    ] {
+        let fixture = JudgeFixture::new(&[FakeTool::new("fetch_url", FakeToolBehavior::Echo)]);
+        let reply = || calls(&[("submit_verdict", prose)]);
+        let (result, _) = fixture.judge(&Script::new(vec![reply(), reply()])).await;
+        assert_eq!(result.outcome, Outcome::Unparsed, "{prose}");
+        let why = result.error.expect("a reason");
+        assert!(why.contains("text around"), "{prose}: {why}");
+    }
+}
+
+#[tokio::test]
+async fn tags_and_tokens_around_a_submitted_object_are_no_prose() {
+    for raw in [
+        r#"{"passed": true, "score": 1.0}</tool_call>"#,
+        r#"{"passed": true, "score": 1.0}</s><|im_end|>"#,
+        r#"[TOOL_CALLS]{"passed": true, "score": 1.0}"#,
+        // A comment inside the object gets a note.
+        r#"{"passed": true, /* polite */ "score": 1.0}"#,
+    ] {
+        let fixture = JudgeFixture::new(&[FakeTool::new("fetch_url", FakeToolBehavior::Echo)]);
+        let reply = calls(&[("submit_verdict", raw)]);
+        let (result, _) = fixture.judge(&Script::new(vec![reply])).await;
+        assert_eq!(result.outcome, Outcome::Pass, "{raw}: {:?}", result.error);
+    }
 }
 
 #[tokio::test]
@@ -405,10 +429,26 @@ async fn text_that_contradicts_the_submitted_verdict_flags_it() {
         assert_eq!(result.outcome, Outcome::Pass);
         result.verdict.expect("a verdict").contradiction
     };
-    for words in ["Verdict: FAIL", "I read it.\n**Final verdict:** not met"] {
+    for words in [
+        "Verdict: FAIL",
+        "I read it.\n**Final verdict:** not met",
+        "Verdict: not_met",
+        "__Verdict__: FAIL",
+        "Final verdict - FAILED (score 0)",
+        "The answer is rude.\n**FAIL**",
+        "{\"passed\": false, \"reasoning\": \"It is rude.\"}",
+        "```json\n{\"passed\": false}\n```",
+    ] {
         assert!(judge(words).await.is_some(), "{words}");
     }
-    for words in ["", "Verdict: PASS", "I submit my verdict now."] {
+    for words in [
+        "",
+        "Verdict: PASS",
+        "I submit my verdict now.",
+        "The command printed:\nfail\nand went on.",
+        "FAIL\nNo: I misread it.\nVerdict: PASS",
+        "{\"passed\": true}",
+    ] {
         assert_eq!(judge(words).await, None, "{words}");
     }
 }

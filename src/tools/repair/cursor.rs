@@ -33,6 +33,8 @@ pub(super) struct JsonRepairer<'t> {
     pub(super) last_newline: usize,
     /// The position behind the last text whose closing quote was found; 0 if there is none.
     pub(super) last_text_end: usize,
+    /// True if a comment, or a token or tag with other words than those of chat templates, is outside all brackets.
+    pub(super) has_outer_remark: bool,
     /// The reason why the first ambiguous text has another reading.
     pub(super) second_reading: Option<String>,
 }
@@ -51,6 +53,7 @@ impl<'t> JsonRepairer<'t> {
             no_triple_quote_ahead: false,
             last_newline: text.rfind('\n').unwrap_or(0),
             last_text_end: 0,
+            has_outer_remark: false,
             second_reading: None,
         }
     }
@@ -103,9 +106,13 @@ impl<'t> JsonRepairer<'t> {
             }
             if let Some(length) = comment_len(rest) {
                 self.log_repair(RepairKind::Comment);
+                self.has_outer_remark |= self.open_brackets.is_empty();
                 self.at += length;
             } else if let Some(length) = token_len(rest) {
                 self.log_repair(RepairKind::Token);
+                // The tokens of chat templates are single words, such as `<|im_end|>`.
+                let is_remark = rest[..length].contains(is_blank);
+                self.has_outer_remark |= is_remark && self.open_brackets.is_empty();
                 self.at += length;
             } else {
                 return;

@@ -2,7 +2,8 @@
 
 use super::bare_word::{BareWord, classify_word};
 use super::cursor::{
-    JsonRepairer, blank_len, is_blank, is_end, starts_with_bare_key, starts_with_key_and_colon,
+    JsonRepairer, blank_len, is_blank, is_comma, is_end, starts_with_bare_key,
+    starts_with_key_and_colon, token_len,
 };
 use super::quote_style::QuoteStyle;
 use super::repair_log::RepairKind;
@@ -111,6 +112,10 @@ impl JsonRepairer<'_> {
             if inside.len() - behind.len() < 3 || !behind.starts_with(']') {
                 return;
             }
+            let word = &inside[..inside.len() - behind.len()];
+            // Others, such as `[EXAMPLE]`, can be a remark on the arguments.
+            let is_template = word.contains("TOOL") || matches!(word, "ARGS" | "CALL_ID" | "INST");
+            self.has_outer_remark |= !is_template;
             self.at = self.text.len() - behind.len() + 1;
             self.log_repair(RepairKind::Token);
             self.skip_blanks();
@@ -168,6 +173,13 @@ impl JsonRepairer<'_> {
                     "a text can end before the brackets at byte {behind} or after them; write \\\" for a quote inside a text"
                 ));
             }
+            // `{"q": "x"}}, "n": 1}`: without the keys, this would be another call.
+            let left = self
+                .rest()
+                .trim_start_matches(|c| is_blank(c) || is_comma(c));
+            if behind > from && starts_with_key_and_colon(left) {
+                return Err(format!("keys follow its last bracket at byte {behind}"));
+            }
             let more = self.seek_object();
             let between = if more {
                 &self.text[behind..self.at]
@@ -175,12 +187,9 @@ impl JsonRepairer<'_> {
                 self.rest()
             };
             // Text between the objects is left out, and the log records it once.
-            let prose = between.trim_matches(|c| is_blank(c) || matches!(c, ',' | ';' | '`'));
-            // A closing tag such as `</tool_call>` is not prose.
-            if !prose.is_empty()
-                && !prose.starts_with("</")
-                && !self.log.has(RepairKind::SurroundingText)
-            {
+            let is_filler = |c: char| is_blank(c) || matches!(c, ',' | ';' | '`');
+            let prose = skip_tags(between.trim_matches(is_filler)).trim_matches(is_filler);
+            if !prose.is_empty() && !self.log.has(RepairKind::SurroundingText) {
                 self.log_repair(RepairKind::SurroundingText);
             }
             if !more {
@@ -203,6 +212,35 @@ impl JsonRepairer<'_> {
                 return Ok(kept);
             }
         }
+    }
+}
+
+/// Skips a closing tag such as `</tool_call>`, and the tags and tokens after it. They are not prose, but the text behind
+/// them is.
+fn skip_tags(text: &str) -> &str {
+    let mut rest = text;
+    let mut may_open = false;
+    loop {
+        if let Some(length) = token_len(rest).filter(|_| may_open) {
+            rest = rest[length..].trim_start_matches(is_blank);
+            continue;
+        }
+        let inside = rest.strip_prefix("</");
+        let inside = inside.or_else(|| rest.strip_prefix('<').filter(|_| may_open));
+        let Some(inside) = inside else {
+            return rest;
+        };
+        let behind = inside
+            .trim_start_matches(|c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | ':'));
+        // The end of the arguments can cut the tag.
+        if behind.is_empty() {
+            return behind;
+        }
+        let Some(behind) = behind.strip_prefix('>') else {
+            return rest;
+        };
+        rest = behind.trim_start_matches(is_blank);
+        may_open = true;
     }
 }
 

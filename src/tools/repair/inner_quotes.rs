@@ -20,6 +20,8 @@ pub(super) struct InnerQuotes {
     first_pair_end: Option<usize>,
     /// The position behind the last unescaped quote.
     last_end: Option<usize>,
+    /// The position behind the last escaped quote.
+    last_escaped_end: Option<usize>,
 }
 
 /// A quote inside a text.
@@ -49,7 +51,9 @@ impl InnerQuote {
 impl InnerQuotes {
     /// Adds a quote that belongs to the text.
     pub(super) fn add(&mut self, quote: InnerQuote) {
-        if !quote.is_escaped {
+        if quote.is_escaped {
+            self.last_escaped_end = Some(quote.end);
+        } else {
             self.last_end = Some(quote.end);
         }
         if quote.opens(!self.open.is_empty()) {
@@ -77,6 +81,15 @@ impl InnerQuotes {
             return None;
         };
         Some(reason.to_owned())
+    }
+
+    /// Returns the reason why an escaped quote at `end` may be the end of a text that has no other. In
+    /// `"C:\dir\"`, the model meant a backslash and did not double it.
+    pub(super) fn find_second_reading_of_unended_text(&self, end: usize) -> Option<String> {
+        (self.last_escaped_end == Some(end)).then(|| {
+            "its last quote has a backslash, and either of them may belong to the text; write \\\\ for a backslash"
+                .to_owned()
+        })
     }
 
     /// Returns the reason why a text that the input cuts may have ended earlier.

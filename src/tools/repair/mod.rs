@@ -43,7 +43,8 @@ pub(super) struct RepairedJson {
     pub(super) was_truncated: bool,
     /// True if a later value of the same key replaced a value.
     pub(super) has_duplicate_keys: bool,
-    /// True if the repair left out text before, between or after the JSON. A leading thought doesn't count.
+    /// True if the repair left out text before, between or after the JSON, also in a comment. A leading thought
+    /// doesn't count.
     pub(super) has_surrounding_text: bool,
 }
 
@@ -74,7 +75,8 @@ pub(super) fn repair_json(raw: &str) -> Result<RepairedJson, String> {
             node,
             was_truncated: repairer.was_truncated,
             has_duplicate_keys: repairer.has_duplicate_keys,
-            has_surrounding_text: repairer.log.has(RepairKind::SurroundingText),
+            has_surrounding_text: repairer.log.has(RepairKind::SurroundingText)
+                || repairer.has_outer_remark,
             changes: repairer.log.into_changes(),
         }),
         Err(why) => Err(format!("{strict}; not repaired: {why}")),

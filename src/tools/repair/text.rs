@@ -59,6 +59,11 @@ impl JsonRepairer<'_> {
                 self.was_truncated = true;
                 self.log_repair(RepairKind::CutText);
                 self.give_back_brackets(&mut out);
+                // With brackets after it, the text was hardly cut off.
+                if self.at < self.text.len() {
+                    let reason = inner_quotes.find_second_reading_of_unended_text(self.at);
+                    self.set_second_reading(from, place, reason);
+                }
                 return out;
             };
             let before = self.text[from..self.at].chars().next_back();
@@ -74,10 +79,14 @@ impl JsonRepairer<'_> {
                 // `=` after a quoted word is rarely JSON: the quotes can belong to the text, as in `, "a"=`.
                 let is_doubtful_key = starts_with_key_and_equals_sign(self.rest());
                 if place == TextPosition::Value && self.ends_before_next_key(&mut out) {
-                    let reason = inner_quotes.find_second_reading(self.at).or_else(|| {
-                        is_doubtful_key
-                            .then(|| "the quote before the next key may belong to it".to_owned())
-                    });
+                    let reason = inner_quotes
+                        .find_second_reading(self.at)
+                        .or_else(|| inner_quotes.find_second_reading_of_unended_text(self.at))
+                        .or_else(|| {
+                            is_doubtful_key.then(|| {
+                                "the quote before the next key may belong to it".to_owned()
+                            })
+                        });
                     self.set_second_reading(from, place, reason);
                     self.log_repair(RepairKind::EndQuote);
                     return out;

@@ -283,7 +283,18 @@ impl JsonRepairer<'_> {
             let word = self.read_bare_value(TextPosition::Value);
             return Ok(self.clean_node(word));
         }
+        let after_colon = self.at;
         self.skip_blanks();
+        // `"q": "a": "n": 1`: on one line, the text may be the value, with a wrong sign after it.
+        if colon
+            && starts_with_key_and_colon(self.rest())
+            && !self.text[after_colon..self.at].contains('\n')
+        {
+            let at = self.at;
+            return Err(format!(
+                "a `:` follows the text at byte {at}, which can be a value or a key"
+            ));
+        }
         // Without a value, the key gets an empty text.
         let missing = match self.peek() {
             None => true,
