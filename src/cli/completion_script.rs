@@ -25,7 +25,8 @@ const MAX_WORDS: usize = 200;
 /// The largest number of transcripts that are read for their ids and tags: the user waits for the list.
 const MAX_READ_TRANSCRIPTS: usize = 2000;
 
-/// Lets bash complete words with `@` and `:`. By itself, bash takes these characters as separators of words.
+/// Lets bash complete words with `@` and `:`. By itself, bash takes these characters as separators of words. It also
+/// completes the last of several terms in quotation marks, and a value behind `=`.
 const BASH_WORDS: &str = r#"
 _dicta_words() {
     local line="${COMP_LINE:0:COMP_POINT}"
@@ -35,12 +36,27 @@ _dicta_words() {
         words+=("")
     fi
     local last=$((${#words[@]} - 1))
-    local word="${words[last]}"
-    local known="${word%"$2"}"
+    local word="${words[last]}" before="${words[last - 1]}" typed="$2" first=""
+    if [[ "$typed" == *" "* ]]; then
+        # Several terms of a filter in quotation marks.
+        first="${typed% *} "
+        typed="${typed##* }"
+        word="$typed"
+        before="$3"
+    elif [[ "$word" == --*=* ]]; then
+        # An option and its value in one word.
+        before="${word%%=*}"
+        word="${word#*=}"
+        words[last]="$before"
+        words+=("$word")
+        last=$((last + 1))
+    fi
+    local known="${word%"$typed"}"
     COMP_WORDS=("${words[@]}")
     COMP_CWORD=$last
-    _dicta "$1" "$word" "${words[last - 1]}"
+    _dicta "$1" "$word" "$before"
     COMPREPLY=("${COMPREPLY[@]#"$known"}")
+    COMPREPLY=("${COMPREPLY[@]/#/$first}")
 }
 "#;
 

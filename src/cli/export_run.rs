@@ -1,4 +1,4 @@
-//! `dicta export RUN [CELL]` in the formats of a recording: a bundle, spans of OpenTelemetry, or the screen of the replay.
+//! `dicta export STATE [CELL]` in the formats of a recording: a bundle, spans of OpenTelemetry, or the screen of the replay.
 //!
 //! Responsible for the selection of runs and cells. Does not know the formats: `record`, `report` and `tui` write them.
 
@@ -50,7 +50,8 @@ pub(super) fn export_run(
     let store = catalog.store()?;
     let run = match catalog.bundled_run() {
         Some(run) => run.clone(),
-        None => store.resolve_for(&args.state, RunNeed::Play)?,
+        None if args.state.starts_with('@') => find_run_of_state(&catalog, &args.state)?,
+        None => store.resolve(&args.state)?,
     };
     let exported = ExportedRun {
         state: run.read_state()?,
@@ -88,6 +89,27 @@ pub(super) fn export_run(
         exported.run.id.letters()
     ));
     Ok(0)
+}
+
+/// Returns the newest run of a state that judged something. If none did, returns its newest run, which reuses verdicts.
+fn find_run_of_state(catalog: &StateCatalog, name: &str) -> Result<RecordedRun, CommandError> {
+    let history = catalog.history()?;
+    // The recordings of the demo are not in its history.
+    if history.entries().is_empty() {
+        return Ok(catalog.store()?.resolve_for(name, RunNeed::Play)?);
+    }
+    let entry = history.resolve(name)?;
+    let newest_first = entry.runs.iter().rev();
+    let mut runs = newest_first
+        .filter_map(|own| history.runs().iter().find(|run| run.id == own.id))
+        .peekable();
+    let newest = runs.peek().copied();
+    let found = runs.find(|run| run.has_own_result()).or(newest);
+    found.cloned().ok_or_else(|| {
+        CommandError::usage(format!(
+            "the recordings of `{name}` are gone; `dicta runs` lists all"
+        ))
+    })
 }
 
 /// Writes a bundle. Returns the words for its content.

@@ -214,7 +214,10 @@ pub(super) fn confirm_labels(args: &ConfirmLabelsArgs, cx: &CommandCx) -> Result
     let visible = choose(&labels);
     // Sealed labels are confirmed with the others, or a changed question would leave none to measure with. Their answers
     // are not printed.
-    let unsealed = workspace.sealed.as_ref().map(|sealed| sealed.unseal());
+    let unsealed = workspace.sealed.as_ref().map(|sealed| {
+        let author = workspace.label_author.clone();
+        sealed.unseal().with_author(author)
+    });
     let sealed = unsealed.as_ref().map_or_else(ChosenLabels::default, choose);
     if visible.is_empty() && sealed.is_empty() {
         cx.streams.print_stderr("no label to confirm");

@@ -2,7 +2,6 @@
 //!
 //! Responsible for counts of pairs and causes. Does not compute rates of agreement beyond chance.
 
-use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -14,17 +13,71 @@ use super::CommandCx;
 use super::args::WorkspaceArgs;
 use super::error::CommandError;
 use super::label_args::CauseArg;
-use super::label_targets::{find_label_target, show_path, to_command_error};
+use super::label_targets::{LabelTarget, find_label_target, show_path, to_command_error};
+use super::states::StateCatalog;
 use super::workspace::load_workspace;
 use crate::model::{
-    Digest, DisagreementCause, Label, LabelLookup, make_visible, name_rater, pluralize,
+    Digest, DisagreementCause, Label, LabelLookup, PairPreference, UNKNOWN_RATER, make_visible,
+    name_rater, pluralize,
 };
+use crate::record::StateDecision;
 use crate::run::collect_transcript_ids;
 use crate::workspace::label_draws::{draws_file_path, read_draws};
 use crate::workspace::label_edit::{
-    append_chosen_labels, change_labels, list_label_files, read_labels,
+    LabelEditError, append_chosen_labels, change_labels, list_label_files, read_label_lines,
+    set_choice,
 };
 use crate::workspace::{Workspace, matches_an_eval};
+
+/// The questions that the evals of a workspace ask now. After a return to an earlier text, this is not the question that
+/// a label answered last.
+#[derive(Debug, Default)]
+struct CurrentQuestions<'w> {
+    /// The rubric and the question of each eval, by its id.
+    by_eval: HashMap<&'w str, Vec<(&'w str, &'w Digest)>>,
+}
+
+impl<'w> CurrentQuestions<'w> {
+    fn of(workspace: &'w Workspace) -> Self {
+        let mut by_eval: HashMap<&str, Vec<(&str, &Digest)>> = HashMap::new();
+        for rubric in &workspace.rubrics {
+            for eval in &rubric.evals {
+                // Labels of an eval with parts are about the whole.
+                let whole = eval.part_of.as_ref();
+                let whole = whole.map(|whole| (whole.id.as_str(), &whole.question));
+                for (id, question) in whole.into_iter().chain([(&*eval.id, &eval.question)]) {
+                    let questions = by_eval.entry(id).or_default();
+                    questions.push((rubric.id.as_str(), question));
+                }
+            }
+        }
+        Self { by_eval }
+    }
+
+    /// Reports whether an eval that a label is about asks this question now.
+    fn contains(&self, label: &Label, question: &Digest) -> bool {
+        let mut questions = self.by_eval.get(label.eval.as_str()).into_iter().flatten();
+        let rubric = label.rubric.as_deref();
+        questions.any(|(id, known)| *known == question && rubric.is_none_or(|one| one == *id))
+    }
+
+    /// Returns the answer of a label to the question of now with that question; otherwise the newest answer.
+    fn find_answer<'l>(&self, label: &'l Label) -> (Option<&'l Digest>, Option<bool>) {
+        let mut all = list_answers(label);
+        let is_current = |(question, _): &(Option<&Digest>, Option<bool>)| {
+            question.is_some_and(|question| self.contains(label, question))
+        };
+        let newest = (label.question_digest.as_ref(), label.passed);
+        all.find(is_current).unwrap_or(newest)
+    }
+}
+
+/// Returns the answers of a label with their questions, the newest first.
+fn list_answers(label: &Label) -> impl Iterator<Item = (Option<&Digest>, Option<bool>)> {
+    let earlier = label.earlier.iter().rev();
+    let earlier = earlier.map(|answer| (answer.question_digest.as_ref(), answer.passed));
+    std::iter::once((label.question_digest.as_ref(), label.passed)).chain(earlier)
+}
 
 /// The question that several people answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -46,12 +99,12 @@ struct MergeKey {
 }
 
 impl MergeKey {
-    fn of(label: &Label) -> Self {
+    fn of(label: &Label, question: Option<&Digest>) -> Self {
         Self {
             transcript: label.transcript.clone(),
             rubric: label.rubric.clone(),
             eval: label.eval.clone(),
-            question: label.question_digest.clone(),
+            question: question.cloned(),
             by: label.by.clone(),
         }
     }
@@ -89,10 +142,17 @@ impl LabelMerge<'_> {
             sealed_twice: 0,
         };
         let mut known: HashMap<MergeKey, Option<bool>> = HashMap::new();
+        let questions = CurrentQuestions::of(workspace);
+        // The first answer of a person to a question stays, as a file lists it.
+        let add_answers = |known: &mut HashMap<MergeKey, Option<bool>>, label: &Label| {
+            for (question, passed) in list_answers(label) {
+                let key = MergeKey::of(label, question);
+                known.entry(key).or_insert(passed);
+            }
+        };
         let loaded = workspace.list_labels().map(|(label, _)| label);
         for label in loaded.chain(present) {
-            // The first label of a person stays, as a file lists it.
-            known.entry(MergeKey::of(label)).or_insert(label.passed);
+            add_answers(&mut known, label);
         }
         for MergeCandidate { place, label } in &self.candidates {
             if let Some(problem) = label.list_invalid_values().first() {
@@ -101,8 +161,9 @@ impl LabelMerge<'_> {
                 continue;
             }
             // The same person may not answer one question twice; the label of the workspace stays.
-            match known.entry(MergeKey::of(label)) {
-                Entry::Vacant(free) => {
+            let (question, passed) = questions.find_answer(label);
+            match known.get(&MergeKey::of(label, question)) {
+                None => {
                     let mut lists = self.ids.iter();
                     let is_known = lists.all(|ids| ids.contains(&label.transcript));
                     if !(is_known && matches_an_eval(label, &workspace.rubrics)) {
@@ -111,20 +172,20 @@ impl LabelMerge<'_> {
                             AnsweredQuestion::of(label).describe()
                         ));
                     }
-                    free.insert(label.passed);
+                    add_answers(&mut known, label);
                     plan.added.push(label.clone());
                 }
                 // Whether two sealed answers are the same is a fact about them.
-                Entry::Occupied(_) if workspace.is_sealed(&label.transcript) => {
+                Some(_) if workspace.is_sealed(&label.transcript) => {
                     plan.sealed_twice += 1;
                 }
-                Entry::Occupied(known) if *known.get() == label.passed => {}
-                Entry::Occupied(known) => plan.refused.push(format!(
+                Some(known) if *known == passed => {}
+                Some(known) => plan.refused.push(format!(
                     "{place}: {}: {} answers {} here and {} in this workspace, so dicta does not add it",
                     AnsweredQuestion::of(label).describe(),
                     name_rater(label),
-                    describe_answer(label.passed),
-                    describe_answer(*known.get())
+                    describe_answer(passed),
+                    describe_answer(*known)
                 )),
             }
         }
@@ -148,31 +209,42 @@ impl<'l> AnsweredQuestion<'l> {
     }
 }
 
-/// Returns the last answer of each person to each question, in the order of the files. A label without a digest answers
-/// the newest question of its decision.
+/// Returns the last answer of each person to each question, in the order of the files. Of several answers of a label,
+/// the one to the question of now counts. A label without a digest answers the question of now if another label of its
+/// decision does; otherwise the newest one.
 fn collect_answers<'l>(
     labels: impl IntoIterator<Item = &'l Label>,
+    questions: &CurrentQuestions<'_>,
 ) -> IndexMap<AnsweredQuestion<'l>, BTreeMap<&'l str, Option<bool>>> {
     let labels: Vec<&Label> = labels.into_iter().collect();
     let without_question = |label: &'l Label| AnsweredQuestion {
         question: None,
         ..AnsweredQuestion::of(label)
     };
-    let dated = labels
-        .iter()
-        .filter(|label| label.question_digest.is_some());
-    let newest: HashMap<AnsweredQuestion<'_>, &Digest> = dated
-        .filter_map(|label| Some((without_question(label), label.question_digest.as_ref()?)))
-        .collect();
+    let mut newest: HashMap<AnsweredQuestion<'_>, &Digest> = HashMap::new();
+    let mut current: HashMap<AnsweredQuestion<'_>, &Digest> = HashMap::new();
+    for label in &labels {
+        if let Some(question) = questions.find_answer(label).0 {
+            newest.insert(without_question(label), question);
+            if questions.contains(label, question) {
+                current.insert(without_question(label), question);
+            }
+        }
+    }
+    newest.extend(current);
     let mut answers: IndexMap<AnsweredQuestion<'l>, BTreeMap<&str, Option<bool>>> = IndexMap::new();
     for label in labels {
-        let mut question = AnsweredQuestion::of(label);
+        let (digest, passed) = questions.find_answer(label);
+        let mut question = AnsweredQuestion {
+            question: digest,
+            ..AnsweredQuestion::of(label)
+        };
         if question.question.is_none() {
             question.question = newest.get(&question).copied();
         }
         let people = answers.entry(question).or_default();
         // The last label of a person counts, because files of labels grow at their end.
-        people.insert(name_rater(label), label.passed);
+        people.insert(name_rater(label), passed);
     }
     answers
 }
@@ -186,8 +258,11 @@ fn describe_answer(passed: Option<bool>) -> &'static str {
 }
 
 /// Returns one line per question that people answer differently: `refund-02/support/tone: ann pass, bo fail`.
-fn list_conflicts<'l>(labels: impl IntoIterator<Item = &'l Label>) -> Vec<String> {
-    let answers = collect_answers(labels);
+fn list_conflicts<'l>(
+    labels: impl IntoIterator<Item = &'l Label>,
+    questions: &CurrentQuestions<'_>,
+) -> Vec<String> {
+    let answers = collect_answers(labels, questions);
     let conflicting = answers.iter().filter(|(_, people)| {
         let mut decided = people.values().flatten();
         let first = decided.next();
@@ -212,12 +287,17 @@ pub(super) fn merge_labels(
 ) -> Result<u8, CommandError> {
     let workspace = load_workspace(place.workspace.as_deref(), cx)?.workspace;
     let mut candidates = Vec::new();
+    let mut choices = Vec::new();
     for path in files {
-        let labels = read_labels(path).map_err(to_command_error)?;
-        candidates.extend(labels.into_iter().map(|(line, label)| MergeCandidate {
-            place: format!("{}:{line}", path.display()),
+        let lines = read_label_lines(path).map_err(|error| describe_read_error(&error))?;
+        let name_line = |line: u64| format!("{}:{line}", path.display());
+        let labels = lines.labels.into_iter();
+        candidates.extend(labels.map(|(line, label)| MergeCandidate {
+            place: name_line(line),
             label,
         }));
+        let found = lines.choices.into_iter();
+        choices.extend(found.map(|(line, choice)| (name_line(line), choice)));
     }
     let merge = LabelMerge {
         candidates,
@@ -241,12 +321,17 @@ pub(super) fn merge_labels(
         refused,
         sealed_twice,
     } = plan;
+    let (chosen, contradicting) = merge_choices(&choices, &file, &workspace)?;
+    let and_choices = match chosen {
+        0 => String::new(),
+        many => format!(" and {}", pluralize(many, "choice")),
+    };
     let visible = added
         .iter()
         .filter(|label| !workspace.is_sealed(&label.transcript));
     let visible = workspace.labels.iter().map(Arc::as_ref).chain(visible);
     let mut out = format!(
-        "{}: added {}\n",
+        "{}: added {}{and_choices}\n",
         show_path(&workspace, &file),
         pluralize(added.len() as u64, "label")
     );
@@ -257,11 +342,12 @@ pub(super) fn merge_labels(
             pluralize(sealed_twice, "sealed label")
         );
     }
-    let conflicts = list_conflicts(visible);
+    let conflicts = list_conflicts(visible, &CurrentQuestions::of(&workspace));
     for line in conflicts
         .iter()
         .map(|conflict| format!("conflict: {conflict}"))
         .chain(refused)
+        .chain(contradicting)
     {
         let _infallible = writeln!(out, "{}", make_visible(&line, false));
     }
@@ -273,6 +359,46 @@ pub(super) fn merge_labels(
         );
     }
     Ok(0)
+}
+
+/// Describes why a file to merge cannot be read. Nothing was written.
+fn describe_read_error(error: &LabelEditError) -> CommandError {
+    CommandError::usage(match error {
+        LabelEditError::NoLabel { .. } => format!(
+            "{error}; a file to merge has one JSON object per line, and `labels:` of dicta.yaml reads other forms"
+        ),
+        other => other.to_string(),
+    })
+}
+
+/// Adds the choices between two transcripts that the workspace does not have. Returns their number, and the choices that
+/// contradict one of the same person.
+fn merge_choices(
+    choices: &[(String, PairPreference)],
+    file: &Path,
+    workspace: &Workspace,
+) -> Result<(u64, Vec<String>), CommandError> {
+    let key = |one: &PairPreference| (one.pair.clone(), one.eval.clone(), one.by.clone());
+    let loaded = workspace.pair_preferences.iter();
+    let mut known: HashMap<_, String> = loaded.map(|one| (key(one), one.better.clone())).collect();
+    let (mut added, mut refused) = (0, Vec::new());
+    for (place, choice) in choices {
+        match known.get(&key(choice)) {
+            None => {
+                set_choice(file, choice).map_err(to_command_error)?;
+                known.insert(key(choice), choice.better.clone());
+                added += 1;
+            }
+            Some(better) if *better == choice.better => {}
+            Some(better) => refused.push(format!(
+                "{place}: pair {}: {} chooses {} here and {better} in this workspace, so dicta does not add it",
+                choice.pair,
+                choice.by.as_deref().unwrap_or(UNKNOWN_RATER),
+                choice.better
+            )),
+        }
+    }
+    Ok((added, refused))
 }
 
 /// Names the labels of draws that the workspace has no record of: without the record, they measure nothing.
@@ -305,7 +431,7 @@ fn note_unrecorded_draws(added: &[Label], file: &Path, cx: &CommandCx) -> Result
 pub(super) fn list_raters(place: &WorkspaceArgs, cx: &CommandCx) -> Result<u8, CommandError> {
     let workspace = load_workspace(place.workspace.as_deref(), cx)?.workspace;
     let labels: Vec<&Label> = workspace.labels.iter().map(Arc::as_ref).collect();
-    let mut out = format_raters(&labels);
+    let mut out = format_raters(&labels, &CurrentQuestions::of(&workspace));
     let sealed = workspace.count_sealed() as u64;
     if sealed > 0 {
         let _infallible = writeln!(out, "{} in no count", pluralize(sealed, "sealed label"));
@@ -314,11 +440,11 @@ pub(super) fn list_raters(place: &WorkspaceArgs, cx: &CommandCx) -> Result<u8, C
     Ok(0)
 }
 
-fn format_raters(labels: &[&Label]) -> String {
+fn format_raters(labels: &[&Label], questions: &CurrentQuestions<'_>) -> String {
     let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
     // The number of common questions, and of those with the same answer, by pair.
     let mut pairs: BTreeMap<(&str, &str), (u64, u64)> = BTreeMap::new();
-    for people in collect_answers(labels.iter().copied()).values() {
+    for people in collect_answers(labels.iter().copied(), questions).values() {
         let people: Vec<(&str, bool)> = people
             .iter()
             .filter_map(|(by, passed)| {
@@ -345,7 +471,7 @@ fn format_raters(labels: &[&Label]) -> String {
             pluralize(common, "common answer")
         );
     }
-    for conflict in list_conflicts(labels.iter().copied()) {
+    for conflict in list_conflicts(labels.iter().copied(), questions) {
         let _infallible = writeln!(out, "conflict: {conflict}");
     }
     for cause in DisagreementCause::ALL {
@@ -356,6 +482,22 @@ fn format_raters(labels: &[&Label]) -> String {
         }
     }
     out
+}
+
+/// Returns the verdict on a decision in the newest state; `None` if no run decided it.
+fn find_newest_verdict(
+    target: &LabelTarget,
+    place: &WorkspaceArgs,
+    cx: &CommandCx,
+) -> Result<Option<bool>, CommandError> {
+    let catalog = StateCatalog::open(place.workspace.as_deref(), &["@"], cx)?;
+    let newest = catalog.history()?.newest().map(|entry| &entry.state);
+    let verdict = newest.and_then(|state| {
+        let mut decisions = state.decisions();
+        let found = decisions.find(|decision| state.name(decision) == target.name);
+        found.and_then(StateDecision::passed)
+    });
+    Ok(verdict)
 }
 
 /// Stores the cause of a disagreement in the label that counts.
@@ -369,9 +511,9 @@ pub(super) fn close_disagreement(
     let workspace = load_workspace(place.workspace.as_deref(), cx)?.workspace;
     let target = find_label_target(&workspace, cell, cx)?;
     let labels = workspace.index_labels();
-    let label = match labels.look_up(&target.query()) {
-        LabelLookup::Counted(counted) => counted.label,
-        LabelLookup::Shot(label) => label,
+    let (label, answer) = match labels.look_up(&target.query()) {
+        LabelLookup::Counted(counted) => (counted.label, counted.passed),
+        LabelLookup::Shot(label) => (label, label.passed),
         LabelLookup::ToConfirm(..) => {
             return Err(CommandError::usage(format!(
                 "the label of {} is to confirm; `dicta labels confirm {}` confirms it",
@@ -391,6 +533,19 @@ pub(super) fn close_disagreement(
             )));
         }
     };
+    let people = labels.list_answers(&target.query()).into_iter();
+    let mut people = people.filter_map(|(_, passed)| passed);
+    let first = people.next();
+    let people_differ = first.is_some_and(|first| people.any(|other| other != first));
+    if !people_differ
+        && let Some(verdict) = find_newest_verdict(&target, place, cx)?
+        && answer.is_none_or(|answer| answer == verdict)
+    {
+        return Err(CommandError::usage(format!(
+            "{} has no disagreement: no label differs from the verdict or from another label",
+            target.name
+        )));
+    }
     let closed = Label {
         cause: Some(match chosen {
             CauseArg::Rubric => DisagreementCause::Rubric,
@@ -435,7 +590,9 @@ mod tests {
             ..label("a", "ann", Some(true))
         };
         let labels = [label("a", "bo", Some(false)), dated];
-        assert_eq!(list_conflicts(&labels), ["a/*/e: ann pass, bo fail"]);
+        let questions = CurrentQuestions::default();
+        let conflicts = list_conflicts(&labels, &questions);
+        assert_eq!(conflicts, ["a/*/e: ann pass, bo fail"]);
     }
 
     #[test]
@@ -454,7 +611,10 @@ mod tests {
             label("d", "bo", Some(true)),
         ];
         assert_eq!(
-            format_raters(&labels.iter().collect::<Vec<_>>()),
+            format_raters(
+                &labels.iter().collect::<Vec<_>>(),
+                &CurrentQuestions::default()
+            ),
             "ann  3 labels\nbo  4 labels\nann and bo  1 of 2 common answers the same\n\
              conflict: b/*/e: ann pass, bo fail\nclosed with the cause unclear: 1\n"
         );
@@ -468,6 +628,38 @@ mod tests {
         };
         let old = asked("old", label("a", "ann", Some(true)));
         let new = asked("new", label("a", "bo", Some(false)));
-        assert_eq!(list_conflicts(&[old, new]), Vec::<String>::new());
+        let questions = CurrentQuestions::default();
+        assert_eq!(list_conflicts(&[old, new], &questions), [""; 0]);
+    }
+
+    #[test]
+    fn after_a_return_to_an_earlier_question_its_answers_are_compared() {
+        let [first, second] = [b"first", b"other"].map(|text| Digest::hash_bytes(text));
+        let answered_twice = |by: &str, [before, now]: [bool; 2]| {
+            let mut one = Label {
+                question_digest: Some(second.clone()),
+                ..label("a", by, Some(now))
+            };
+            one.answer_again(&Label {
+                question_digest: Some(first.clone()),
+                ..label("a", by, Some(before))
+            });
+            one
+        };
+        let labels = [
+            answered_twice("ann", [true, false]),
+            answered_twice("bo", [true, true]),
+            // A label without a digest answers the question of now.
+            label("a", "cy", Some(true)),
+        ];
+        let asks = |question| CurrentQuestions {
+            by_eval: HashMap::from([("e", vec![("r", question)])]),
+        };
+        let conflicts = |question| list_conflicts(&labels, &asks(question));
+        assert_eq!(conflicts(&second), ["a/*/e: ann fail, bo pass, cy pass"]);
+        assert_eq!(conflicts(&first), [""; 0]);
+        let raters = format_raters(&labels.iter().collect::<Vec<_>>(), &asks(&first));
+        let agree = "ann and bo  1 of 1 common answer the same";
+        assert!(raters.contains(agree), "{raters}");
     }
 }

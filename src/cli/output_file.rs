@@ -32,7 +32,7 @@ impl OutputFiles {
     /// Starts the file that an option names. It replaces an existing file only when its content is published.
     ///
     /// The error names the option. Files of `inputs`, of dicta itself, of a recorded run and of another option are
-    /// refused, under any of their names.
+    /// refused, under any of their names. So is a terminal.
     pub(super) fn open(
         &mut self,
         option: &str,
@@ -57,6 +57,10 @@ impl OutputFiles {
         let file = AtomicFile::create(path).map_err(|error| {
             CommandError::usage(format!("{option} {}: {error}", path.display()))
         })?;
+        // Security: a file gets texts as they are, and a terminal obeys the control characters in them.
+        if file.is_terminal() {
+            return refuse("a terminal is not a file; `--format` prints on it");
+        }
         self.outputs.insert(path);
         Ok(file)
     }

@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use foldhash::fast::RandomState;
 
 use crate::model::RecordedDraw;
+use crate::record::EvalPath;
 
 /// The draws of one eval, by transcript.
 pub(super) struct EvalDraws<'d> {
@@ -47,6 +48,20 @@ impl<'d> EvalDraws<'d> {
             found.add_draw(nth, draw);
         }
         found
+    }
+
+    /// Indexes the draws of an eval of a state. After the labels of a renamed eval moved, the file has its draws under the
+    /// later name only.
+    pub(super) fn of_eval(
+        draws: &'d [RecordedDraw],
+        (rubric, eval): (&str, &str),
+        later_name: Option<&EvalPath>,
+    ) -> Self {
+        let own = Self::new(draws, rubric, eval);
+        match later_name {
+            Some(later) if own.outside.is_empty() => Self::new(draws, &later.rubric, &later.eval),
+            _ => own,
+        }
     }
 
     fn add_draw(&mut self, nth: usize, draw: &'d RecordedDraw) {

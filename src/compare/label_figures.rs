@@ -43,6 +43,8 @@ pub struct EvalFigures {
     pub undecided: u64,
     /// The number of labels of people who could not decide.
     pub unsure: u64,
+    /// The part of `unsure` on drawn decisions with a verdict. The cells of the population count them as missing.
+    pub drawn_unsure: u64,
     /// The number of labels whose question or transcript changed. They are in no figure until a person confirms them.
     pub to_confirm: u64,
     /// The number of debug labels that state a draw which no record has.
@@ -219,7 +221,10 @@ pub fn compute_label_figures(
     let evals = state.header.evals.iter().zip(&state.evals);
     let parts = evals.map(|(spec, eval)| {
         let rubric = state.rubric_id(spec);
-        let mut sorted = SortedLabels::new(draws, rubric, &spec.id);
+        let first = eval.decisions.first();
+        let later_name = first.and_then(|first| state.later_name(first));
+        let draws = EvalDraws::of_eval(draws, (rubric, spec.id.as_str()), later_name);
+        let mut sorted = SortedLabels::new(draws);
         let decisions = eval.decisions.iter();
         for decision in decisions.filter(|one| one.message.is_none() && includes(one)) {
             let query = state.label_query(decision);
@@ -244,7 +249,7 @@ pub fn compute_whole_figures(
 ) -> Vec<EvalFigures> {
     let mut all = Vec::new();
     for whole in join_parts(state, includes) {
-        let mut sorted = SortedLabels::new(draws, whole.rubric, whole.id);
+        let mut sorted = SortedLabels::new(EvalDraws::new(draws, whole.rubric, whole.id));
         for decision in &whole.decisions {
             let query = decision.label_query(state);
             // Scores of the parts are no score of the whole.
@@ -312,7 +317,7 @@ pub fn compute_eval_figures(
     confidence: Confidence,
     add_all: impl FnOnce(&mut dyn FnMut(&LabelledDecision<'_>)),
 ) -> EvalFigures {
-    let mut sorted = SortedLabels::new(draws, rubric, eval);
+    let mut sorted = SortedLabels::new(EvalDraws::new(draws, rubric, eval));
     add_all(&mut |decision| sorted.add(decision));
     sorted.finish(rubric, eval, confidence)
 }
@@ -348,6 +353,7 @@ struct SortedLabels<'d> {
     decisions: u64,
     undecided: u64,
     unsure: u64,
+    drawn_unsure: u64,
     to_confirm: u64,
     unrecorded: u64,
     sealed: u64,
@@ -355,9 +361,9 @@ struct SortedLabels<'d> {
 }
 
 impl<'d> SortedLabels<'d> {
-    fn new(draws: &'d [RecordedDraw], rubric: &str, eval: &str) -> Self {
+    fn new(draws: EvalDraws<'d>) -> Self {
         Self {
-            draws: EvalDraws::new(draws, rubric, eval),
+            draws,
             items: Vec::new(),
             debug: ConfusionTable::default(),
             debug_labels: 0,
@@ -369,6 +375,7 @@ impl<'d> SortedLabels<'d> {
             decisions: 0,
             undecided: 0,
             unsure: 0,
+            drawn_unsure: 0,
             to_confirm: 0,
             unrecorded: 0,
             sealed: 0,
@@ -417,7 +424,9 @@ impl<'d> SortedLabels<'d> {
         self.sealed += u64::from(label.is_sealed);
         let passed = label.answer.flatten();
         self.undecided += u64::from(passed.is_some() && verdict.is_none());
-        self.unsure += u64::from(label.answer == Some(None));
+        let is_unsure = label.answer == Some(None);
+        self.unsure += u64::from(is_unsure);
+        self.drawn_unsure += u64::from(is_unsure && is_drawn && verdict.is_some());
         if let (Some(person), Some(judge)) = (label.score, decision.score) {
             let scores = if is_drawn {
                 &mut self.drawn_scores
@@ -490,6 +499,7 @@ impl<'d> SortedLabels<'d> {
             scores,
             undecided: self.undecided,
             unsure: self.unsure,
+            drawn_unsure: self.drawn_unsure,
             to_confirm: self.to_confirm,
             unrecorded: self.unrecorded,
             sealed: self.sealed,

@@ -117,6 +117,9 @@ pub fn collect_paired_labels(
     for (position, (spec, eval)) in after.header.evals.iter().zip(&after.evals).enumerate() {
         let rubric = after.rubric_id(spec);
         let name = (rubric, spec.id.as_str());
+        let first = eval.decisions.first();
+        let later_name = first.and_then(|first| after.later_name(first));
+        let draws = EvalDraws::of_eval(draws, name, later_name);
         let mut own = LabelCollector::new(after, labels, draws, all.len(), name);
         for decision in eval.decisions.iter().filter(|one| one.message.is_none()) {
             let old = matched.as_ref().and_then(|all| all.old_decision(decision));
@@ -134,6 +137,7 @@ pub fn collect_paired_labels(
     }
     for whole in join_parts(after, |_| true) {
         let name = (whole.rubric, whole.id);
+        let draws = EvalDraws::new(draws, whole.rubric, whole.id);
         let mut own = LabelCollector::new(after, labels, draws, all.len(), name);
         let undivided = wholes.find_undivided(name);
         for decision in &whole.decisions {
@@ -213,14 +217,14 @@ impl<'l> LabelCollector<'l> {
     fn new(
         state: &'l State,
         labels: &'l Labels,
-        draws: &'l [RecordedDraw],
+        draws: EvalDraws<'l>,
         number: usize,
         (rubric, eval): (&str, &str),
     ) -> Self {
         Self {
             state,
             labels,
-            draws: EvalDraws::new(draws, rubric, eval),
+            draws,
             eval: u32::try_from(number).unwrap_or(u32::MAX),
             found: EvalLabels {
                 rubric: rubric.to_owned(),

@@ -98,6 +98,8 @@ pub struct Labels {
     /// Two levels, because a lookup in one map with a key of two texts would need owned texts.
     by_eval: HashMap<String, LabelsByTranscript, RandomState>,
     seal: Option<Arc<LabelSeal>>,
+    /// The person who labels now.
+    author: Option<String>,
 }
 
 /// The labels of one eval by transcript: the first label, and those that follow in the order of the files. Most
@@ -150,7 +152,15 @@ impl Labels {
         Self {
             by_eval,
             seal: None,
+            author: None,
         }
+    }
+
+    /// Names the person who labels now. Of several labels that wait for a confirmation, this person confirms their own.
+    #[must_use]
+    pub fn with_author(mut self, author: Option<String>) -> Self {
+        self.author = author;
+        self
     }
 
     /// Hides the labels of sealed transcripts. This is the only place that hides them: each lookup, list and figure uses
@@ -242,7 +252,8 @@ impl Labels {
     }
 
     /// Looks up the label of a decision. A label that answers the question of the query comes before one that
-    /// waits for a confirmation. Then a label that names the rubric comes before one that does not. Of the answers of
+    /// waits for a confirmation. Of those that wait, a label of the person who labels now comes first. Then a label that
+    /// names the rubric comes before one that does not. Of the answers of
     /// several people, the majority counts. A tie is undecided, as an answer of "unsure" is: the order of files must not
     /// decide what a figure counts.
     pub fn look_up(&self, query: &LabelQuery<'_>) -> LabelLookup<'_> {
@@ -285,7 +296,8 @@ impl Labels {
         let stale = self
             .list(query)
             .filter_map(|label| Some((label, find_answer(label, query).err()?)));
-        match stale.max_by_key(|(label, _)| label.rubric.is_some()) {
+        let is_own = |label: &Label| self.author.is_some() && label.by == self.author;
+        match stale.max_by_key(|(label, _)| (is_own(label), label.rubric.is_some())) {
             Some((label, drift)) => LabelLookup::ToConfirm(label, drift),
             None => LabelLookup::Unlabelled,
         }
@@ -571,6 +583,24 @@ mod tests {
         let new = digest("new");
         let found = labels.find(&query(Some(&new), None)).expect("ann's label");
         assert_eq!(found.label.by.as_deref(), Some("ann"));
+    }
+
+    #[test]
+    fn person_confirms_their_own_label() {
+        let by = |name: &str, passed| Label {
+            by: Some(name.to_owned()),
+            ..label("old", passed)
+        };
+        let new = digest("new");
+        for (author, passed) in [(Some("ann"), false), (Some("bo"), true), (None, true)] {
+            let labels = Labels::new([by("ann", false), by("bo", true)]);
+            let labels = labels.with_author(author.map(str::to_owned));
+            let found = labels.look_up(&query(Some(&new), None));
+            let LabelLookup::ToConfirm(label, _) = found else {
+                panic!("{found:?}");
+            };
+            assert_eq!(label.passed, Some(passed), "{author:?}");
+        }
     }
 
     #[test]

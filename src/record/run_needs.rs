@@ -96,7 +96,7 @@ impl RunStore {
 
 impl RecordedRun {
     /// Returns true if the run computed a result and did not only reuse those of earlier runs.
-    fn has_own_result(&self) -> bool {
+    pub fn has_own_result(&self) -> bool {
         let Ok(events) = self.events_with_tags(RESULT_TAGS) else {
             return false;
         };

@@ -18,9 +18,10 @@ pub fn has_labels(eval: &EvalFigures) -> bool {
     eval.measured.is_some() || eval.debug.labels() > 0.0 || is_drawn || eval.to_confirm > 0
 }
 
-/// Returns the number of drawn decisions without a label that decides.
+/// Returns the number of drawn decisions that still need a label. A label of a person who could not decide is one.
 pub fn count_missing_labels(eval: &EvalFigures) -> u64 {
-    eval.population.cells.iter().map(|cell| cell.missing).sum()
+    let undecided: u64 = eval.population.cells.iter().map(|cell| cell.missing).sum();
+    undecided.saturating_sub(eval.drawn_unsure)
 }
 
 /// Returns the rate of Rogan and Gladen if it is meaningful.
@@ -170,8 +171,9 @@ pub fn describe_label_gaps(eval: &EvalFigures) -> Vec<String> {
             pluralize(population.total(), "decision")
         ));
     }
-    if population.cells_with_missing_labels().next().is_some() {
-        let drawn = pluralize(count_missing_labels(eval), "decision");
+    let missing = count_missing_labels(eval);
+    if missing > 0 && population.cells_with_missing_labels().next().is_some() {
+        let drawn = pluralize(missing, "decision");
         out.push(if eval.to_confirm > 0 {
             format!("{drawn} drawn and without a label that counts: label or confirm them first")
         } else {
@@ -413,6 +415,9 @@ pub fn answer_whether_good(eval: &EvalFigures) -> String {
                 "not known yet: the labels of the drawn decisions wait for a confirmation"
             }
             Some(AgreementStep::LabelDrawn) => "not known yet: the drawn decisions have no labels",
+            _ if eval.drawn_unsure > 0 => {
+                "not known yet: the people who labelled the drawn decisions could not decide"
+            }
             _ if eval.unrecorded > 0 => {
                 "not known: the file of draws has no record of the draws of these labels"
             }
@@ -484,6 +489,7 @@ pub fn find_next_step(eval: &EvalFigures) -> Option<AgreementStep> {
         return Some(match (missing, eval.to_confirm > 0) {
             (true, true) => AgreementStep::Confirm,
             (true, false) => AgreementStep::LabelDrawn,
+            (false, _) if has_label_everywhere(eval) => AgreementStep::AddTranscripts,
             (false, _) => AgreementStep::Draw,
         });
     };
@@ -495,17 +501,16 @@ pub fn find_next_step(eval: &EvalFigures) -> Option<AgreementStep> {
         (true, _) => None,
         (false, true) if eval.to_confirm > 0 => Some(AgreementStep::Confirm),
         (false, true) => Some(AgreementStep::LabelDrawn),
-        (false, false) if has_label_everywhere(&eval.population) => {
-            Some(AgreementStep::AddTranscripts)
-        }
+        (false, false) if has_label_everywhere(eval) => Some(AgreementStep::AddTranscripts),
         (false, false) => Some(AgreementStep::DrawMore),
     }
 }
 
-/// Returns `true` if no decision is left to label.
-fn has_label_everywhere(population: &SampledPopulation) -> bool {
-    let mut cells = population.cells.iter();
-    population.unreachable == 0 && cells.all(|cell| cell.labels == cell.population)
+/// Returns `true` if the draws chose decisions, and none is left to label.
+fn has_label_everywhere(eval: &EvalFigures) -> bool {
+    let population = &eval.population;
+    let labelled = population.labels() + eval.drawn_unsure;
+    population.unreachable == 0 && labelled > 0 && labelled == population.covered()
 }
 
 /// Returns `TPR`, `TNR` or both: those with enough labels that are certainly under the usual measure.

@@ -15,7 +15,7 @@ use crate::model::{Label, RecordedDraw, WallTime, pluralize};
 use crate::rubric::Rubric;
 use crate::workspace::Workspace;
 use crate::workspace::label_draws::{add_draw, remove_draws};
-use crate::workspace::label_edit::{append_labels, put_labels, read_labels, remove_labels};
+use crate::workspace::label_edit::{append_labels, put_labels, read_label_lines, remove_labels};
 use crate::workspace::rubric_write::{RubricFileChange, RubricWriteError, write_rubric_files};
 
 /// The rubric for evals of modes, if the user names no other one.
@@ -182,8 +182,8 @@ pub fn write_eval(
         replaced: Vec::new(),
     };
     if labels_file.is_file() && !undo.labels.is_empty() {
-        let known = read_labels(&labels_file).map_err(|error| error.to_string())?;
-        let known = known.into_iter().map(|(_, label)| label);
+        let known = read_label_lines(&labels_file).map_err(|error| error.to_string())?;
+        let known = known.labels.into_iter().map(|(_, label)| label);
         undo.replaced = known.filter(|label| undo.is_decision(label)).collect();
         // A label of another person is not replaced.
         let writers: Vec<_> = undo

@@ -1,7 +1,7 @@
 //! A file that replaces another one in one step.
 
 use std::fs::{self, File, OpenOptions, Permissions};
-use std::io::{self, Write};
+use std::io::{self, IsTerminal as _, Write};
 use std::os::fd::AsFd as _;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
@@ -108,6 +108,11 @@ impl AtomicFile {
             unpublished: None,
             is_new: false,
         }
+    }
+
+    /// Returns true if the content goes to a terminal.
+    pub fn is_terminal(&self) -> bool {
+        self.unpublished.is_none() && self.file.is_terminal()
     }
 
     /// Returns another handle for writing to the same content.

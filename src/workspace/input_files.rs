@@ -19,7 +19,7 @@ use crate::rubric::EvalTypeCatalog;
 pub struct WorkspaceInputs {
     /// The transcript files. `dicta import` may replace one.
     pub transcripts: Vec<PathBuf>,
-    /// All other files: dicta.yaml, rubrics, labels, tools, databases, keys.
+    /// All other files: dicta.yaml, rubrics, labels, tools, databases, programs, certificates, keys.
     pub others: Vec<PathBuf>,
 }
 
@@ -38,6 +38,12 @@ impl Workspace {
         let databases = sources
             .chain(self.tools.inline_servers.values())
             .flat_map(|source| source.input_files());
+        let programs = self.tools.programs.iter().flat_map(|one| &one.files);
+        // `ca_file` of `fetch_url`, for example; the loader made the paths absolute.
+        let named = self.judges.values().flat_map(|judge| &judge.tools);
+        let named = named.flat_map(|tool| &tool.settings);
+        let named = named.filter(|(key, _)| key.ends_with("_file"));
+        let named = named.filter_map(|(_, path)| path.as_str().map(PathBuf::from));
         let maps = self.field_maps.by_path.values();
         let joined = maps.flat_map(|map| map.joined_files().map(Path::to_owned));
         WorkspaceInputs {
@@ -45,6 +51,9 @@ impl Workspace {
             others: texts
                 .chain(keys)
                 .chain(databases)
+                .chain(programs.cloned())
+                .chain(named)
+                .chain(self.unkept_files.iter().cloned())
                 .chain(joined)
                 .chain(list_label_files(&self.labels_file_path()))
                 .collect(),

@@ -696,8 +696,9 @@ mod bulk;
 mod choices;
 
 pub use bulk::{
-    LabelRename, RenamedLine, append_chosen_labels, append_labels, change_labels, list_label_files,
-    put_labels, read_labels, remove_labels, rename_draws, rename_labels, restore_renamed_labels,
+    LabelFileLines, LabelRename, RenamedLine, append_chosen_labels, append_labels, change_labels,
+    list_label_files, put_labels, read_label_lines, remove_labels, rename_draws, rename_labels,
+    restore_renamed_labels,
 };
 pub use choices::set_choice;
 

@@ -18,8 +18,8 @@ use super::label_parts::{SplitSources, load_parts};
 use super::label_unsealings::read_unsealings;
 use super::{
     CONFIG_FILE, Env, JudgeNames, SealedLabels, Workspace, WorkspaceLimits, WorkspaceRubricFiles,
-    api_keys, cross_checks, demo, files, judges, labels, lint, model_config, paths, rubric_keys,
-    run_folders, scripts, source_judges, tools_files, trust,
+    api_keys, cross_checks, demo, files, find_label_author, judges, labels, lint, model_config,
+    paths, rubric_keys, run_folders, scripts, source_judges, tools_files, trust,
 };
 use crate::diag::yaml::{
     self, DiagnosticCollector, MAX_BYTES, MappingDecoder, YamlDoc, YamlLimits, describe_value,
@@ -326,8 +326,13 @@ impl WorkspaceLoader<'_> {
         let read = self.files.iter().map(|file| self.root.join(&file.path));
         let toolbox = self.toolbox.borrow();
         let programs = toolbox.programs.iter().flat_map(|one| one.files.clone());
-        self.trusted_files = read.chain(scripts.programs).chain(programs).collect();
+        self.trusted_files = read
+            .chain(scripts.programs.iter().cloned())
+            .chain(programs)
+            .collect();
         drop(toolbox);
+        let mut unkept_files = scripts.programs;
+        unkept_files.append(&mut found.unkept_files);
         for file in found.files {
             self.keep_file(file);
         }
@@ -348,6 +353,14 @@ impl WorkspaceLoader<'_> {
             label_places: found.places,
             sealed: sealed.map(Arc::new),
             pair_preferences: found.pair_preferences,
+            label_author: find_label_author(
+                self.env,
+                found
+                    .file
+                    .as_deref()
+                    .and_then(Path::parent)
+                    .unwrap_or(self.root),
+            ),
             labels_file: found.file,
             label_problems: Vec::new(),
             runs,
@@ -356,6 +369,7 @@ impl WorkspaceLoader<'_> {
             allow_scripts,
             limits,
             files: std::mem::take(&mut self.files),
+            unkept_files,
             warnings: Vec::new(),
             permissions: BTreeSet::new(),
         }

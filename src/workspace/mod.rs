@@ -149,6 +149,8 @@ pub struct Workspace {
     /// The file that receives new labels: the first `.jsonl` file of `labels:`, else `labels.jsonl` next to
     /// dicta.yaml. It may not exist yet.
     pub labels_file: Option<PathBuf>,
+    /// The author of new labels; `None` if neither git nor the environment has a name.
+    pub label_author: Option<String>,
     /// The problems of labels. They are errors for `dicta run` and `dicta check`, which compare verdicts with labels.
     /// Other commands work without labels.
     pub label_problems: Vec<Diagnostic>,
@@ -164,6 +166,8 @@ pub struct Workspace {
     pub limits: WorkspaceLimits,
     /// Every file that was read, with its text, for the run's snapshot. Paths inside `root` are relative to it.
     pub files: Vec<LoadedFile>,
+    /// Further files that dicta reads and does not keep: label files in other formats, and programs of scripts.
+    pub unkept_files: Vec<PathBuf>,
     /// The warnings of loading.
     pub warnings: Vec<Diagnostic>,
     /// The things that the workspace may do on this machine.
@@ -190,6 +194,7 @@ impl Workspace {
     /// Returns the labels by decision, with the sealed ones hidden.
     pub fn index_labels(&self) -> Labels {
         let labels = Labels::new(self.labels.iter().cloned());
+        let labels = labels.with_author(self.label_author.clone());
         match &self.sealed {
             Some(sealed) => labels.with_seal(Arc::clone(sealed.seal())),
             None => labels,

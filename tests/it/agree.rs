@@ -562,7 +562,7 @@ fn order_of_files_of_two_people_changes_no_figure() {
             &merged[0]["unsure"],
             &merged[0]["missing_labels"]
         ),
-        (&json!(10), &json!(2), &json!(2))
+        (&json!(10), &json!(2), &json!(0))
     );
 }
 

@@ -106,6 +106,50 @@ fn run_output_never_replaces_a_file_that_dicta_reads() {
     );
 }
 
+/// A certificate of an authority that nobody uses.
+const AUTHORITY: &str = "-----BEGIN CERTIFICATE-----
+MIIBLjCB4aADAgECAhQotaMXCqjmmJ3mPJFmbVXoOFDd3zAFBgMrZXAwDDEKMAgG
+A1UEAwwBeDAgFw0yNjExMjkwMzQwNTJaGA8yMTI2MTEwNTAzNDA1MlowDDEKMAgG
+A1UEAwwBeDAqMAUGAytlcAMhAMlHewNJmaBDE60JOOQZShvcfYUK9T7C7x8p6uaw
+68pPo1MwUTAdBgNVHQ4EFgQUApaFIrrPKqrGF3CAoS7oqAsGq0QwHwYDVR0jBBgw
+FoAUApaFIrrPKqrGF3CAoS7oqAsGq0QwDwYDVR0TAQH/BAUwAwEB/zAFBgMrZXAD
+QQB+k8MyzAKE4YtmDoAZW2rAGBdTz75gHYYkMuGboarmktYVIyVAZlyvdjJXdtzl
+ep1kdNzWVxx5ND0wAYvhTlkC
+-----END CERTIFICATE-----
+";
+
+#[test]
+fn run_output_replaces_no_certificate_no_program_and_no_second_file_of_labels() {
+    let test_dir = TestDir::new();
+    test_dir.workspace(
+        "labels: [labels.jsonl, sheet.csv]\nallow_scripts: true\ntools: [tools.yaml]\njudges:\n  m: { provider: openai, model: m, api_key_env: null, base_url: \"http://127.0.0.1:1/v1\", tools: [{ fetch_url: { ca_file: fetch.pem } }] }\n",
+        "  - { id: checked, type: script, params: { command: [./check.bin] } }\n",
+    );
+    test_dir.write("labels.jsonl", "");
+    test_dir.write("sheet.csv", "transcript,eval,verdict\none,checked,pass\n");
+    test_dir.write("fetch.pem", AUTHORITY);
+    test_dir.write("api.pem", AUTHORITY);
+    test_dir.write(
+        "tools.yaml",
+        "sources:\n  api: { kind: http, baseUrl: \"https://api.example.com\", caFile: api.pem }\n",
+    );
+    // A program that is no text is not kept in the recording.
+    let program = test_dir.path().join("check.bin");
+    fs::write(&program, b"\x7fELF\xff\xfe").expect("written");
+    for input in ["sheet.csv", "fetch.pem", "api.pem", "check.bin"] {
+        let before = fs::read(test_dir.path().join(input)).expect("read");
+        let refused = test_dir.dicta(&["run", "-q", "-o", &format!("json={input}")]);
+        let why = text(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(2), "{input}: {why}");
+        assert!(
+            why.contains(&format!("{input}, which dicta reads")),
+            "{input}: {why}"
+        );
+        let after = fs::read(test_dir.path().join(input)).expect("read");
+        assert_eq!(after, before, "{input}");
+    }
+}
+
 /// The files that dicta keeps next to the labels and for a review.
 const KEPT: [&str; 8] = [
     "notes.jsonl",
@@ -348,6 +392,16 @@ fn outputs_reach_pipes_and_standard_output() {
     let log = fs::read_to_string(test_dir.path().join("log.txt")).expect("read");
     assert!(log.starts_with("first\n{\"id\":\"one\""), "{log}");
     assert_eq!(log.lines().count(), 3);
+}
+
+#[test]
+fn output_is_no_terminal() {
+    let test_dir = test_dir();
+    // The controlling side of a new terminal, which is a terminal, too.
+    let refused = test_dir.dicta(&["run", "-q", "-o", "csv=/dev/ptmx"]);
+    let why = text(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(2), "{why}");
+    assert!(why.contains("a terminal is not a file"), "{why}");
 }
 
 #[test]

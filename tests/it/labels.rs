@@ -404,6 +404,25 @@ fn merged_labels_of_several_people_are_counted_and_conflicts_are_listed() {
             "{strays}"
         );
     }
+    // A label file may also have choices between two transcripts.
+    let choice = "{\"pair\":\"q\",\"better\":\"one\",\"by\":\"bo\"}";
+    let choices = test_dir.write("choices.txt", &format!("{choice}\n"));
+    let choices = choices.display().to_string();
+    let merged = text(&test_dir.dicta(&["labels", "merge", &choices]).stdout);
+    assert!(merged.contains("added 0 labels and 1 choice"), "{merged}");
+    let written = std::fs::read_to_string(test_dir.path().join("l.jsonl")).expect("labels");
+    assert!(written.contains(choice), "{written}");
+    test_dir.write(
+        "choices.txt",
+        &format!("{}\n", choice.replace("\"one\"", "\"tie\"")),
+    );
+    let refused = text(&test_dir.dicta(&["labels", "merge", &choices]).stdout);
+    assert!(
+        refused.contains("bo chooses tie here and one in this workspace"),
+        "{refused}"
+    );
+    let missing = test_dir.dicta(&["labels", "merge", "missing.jsonl"]);
+    assert_eq!(missing.status.code(), Some(2), "{}", text(&missing.stderr));
     let torn = test_dir.write("torn.jsonl", "\n{\"torn\n");
     let refused = test_dir.dicta(&["labels", "merge", &torn.display().to_string()]);
     assert_eq!(refused.status.code(), Some(2));
@@ -458,6 +477,104 @@ fn confirmation_of_labels_without_digest_keeps_the_answer_of_each_person() {
     let drift = text(&test_dir.dicta(&["labels", "drift"]).stdout);
     assert!(!drift.contains("without a digest"), "{drift}");
     assert_eq!(raters(), before);
+}
+
+#[test]
+fn after_a_return_to_an_earlier_question_people_are_compared_on_its_answers() {
+    let test_dir = test_dir("");
+    test_dir.write("s.csv", "");
+    let ask = |sentences: &str| {
+        let evals = EVALS.replace("at most 1", sentences);
+        test_dir.workspace("judge: rules\nlabels: [l.jsonl, s.csv]\n", &evals);
+    };
+    let answer = |by: &str, value: &str| {
+        let mut label = test_dir.command(&["label", "one/r/brief", value]);
+        let labelled = label.env("USER", by).output().expect("the program runs");
+        assert!(labelled.status.success(), "{}", text(&labelled.stderr));
+    };
+    ask("at most 1");
+    answer("ann", "pass");
+    answer("bo", "pass");
+    ask("at most 2");
+    answer("ann", "fail");
+    answer("bo", "pass");
+    let raters = || text(&test_dir.dicta(&["labels", "raters"]).stdout);
+    assert!(raters().contains("conflict: one/r/brief: ann fail, bo pass"));
+    ask("at most 1");
+    let today = raters();
+    assert!(
+        today.contains("ann and bo  1 of 1 common answer the same"),
+        "{today}"
+    );
+    assert!(!today.contains("conflict"), "{today}");
+    // ann answered the question of today before, so another answer of hers is not added.
+    let file = std::fs::read_to_string(test_dir.path().join("l.jsonl")).expect("labels");
+    let first: Value = serde_json::from_str(file.lines().next().expect("a label")).expect("JSON");
+    let theirs = json!({
+        "transcript": "one", "rubric": "r", "eval": "brief", "passed": false, "by": "ann",
+        "question_digest": first["earlier"][0]["question_digest"],
+    });
+    let theirs = test_dir.write("theirs.txt", &format!("{theirs}\n"));
+    let merged = test_dir.dicta(&["labels", "merge", &theirs.display().to_string()]);
+    let said = text(&merged.stdout);
+    assert!(said.contains("added 0 labels"), "{said}");
+    assert!(
+        said.contains("ann answers fail here and pass in this workspace"),
+        "{said}"
+    );
+}
+
+#[test]
+fn person_confirms_their_own_answer_and_not_that_of_another_person() {
+    let test_dir = test_dir("");
+    test_dir.write("s.csv", "");
+    let labels = |by: &str, args: &[&str]| {
+        let output = test_dir.command(args).env("USER", by).output();
+        let output = output.expect("the program runs");
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        text(&output.stdout)
+    };
+    labels("ann", &["label", "one/r/brief", "fail"]);
+    labels("bo", &["label", "one/r/brief", "pass"]);
+    let evals = EVALS.replace("at most 1", "at most 2");
+    test_dir.workspace("judge: rules\nlabels: [l.jsonl, s.csv]\n", &evals);
+    let confirmed = labels("ann", &["labels", "confirm", "--all"]);
+    assert!(
+        confirmed.contains("confirmed one/r/brief: fail"),
+        "{confirmed}"
+    );
+    let file = std::fs::read_to_string(test_dir.path().join("l.jsonl")).expect("labels");
+    let lines = file
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"));
+    let lines: Vec<Value> = lines.collect();
+    let of = |by: &str| lines.iter().find(|line| line["by"] == by).expect("a label");
+    assert_eq!(
+        (&of("ann")["passed"], &of("bo")["passed"]),
+        (&json!(false), &json!(true))
+    );
+    assert!(of("ann")["earlier"].is_array(), "{file}");
+}
+
+#[test]
+fn only_a_disagreement_can_be_closed() {
+    let test_dir = test_dir(concat!(
+        r#"{"transcript":"one","rubric":"r","eval":"hello","passed":true}"#,
+        "\n",
+        r#"{"transcript":"two","rubric":"r","eval":"hello","passed":true}"#,
+        "\n",
+    ));
+    test_dir.write("s.csv", "");
+    let run = test_dir.dicta(&["run", "-q"]);
+    assert_eq!(run.status.code(), Some(1), "{}", text(&run.stderr));
+    let close = |cell: &str| test_dir.dicta(&["labels", "close", cell, "rubric"]);
+    // `one` contains hello, so verdict and label agree; `two` does not.
+    let refused = close("one/r/hello");
+    assert_eq!(refused.status.code(), Some(2), "{}", text(&refused.stdout));
+    let why = text(&refused.stderr);
+    assert!(why.contains("has no disagreement"), "{why}");
+    let closed = close("two/r/hello");
+    assert_eq!(closed.status.code(), Some(0), "{}", text(&closed.stderr));
 }
 
 #[test]

@@ -12,6 +12,7 @@ mod cli_output;
 mod cli_panels;
 mod cli_tools;
 mod compare_figures;
+mod completion;
 mod connect;
 mod consent;
 mod crash;

@@ -73,6 +73,31 @@ fn drawn_decision_without_a_decided_label_is_missing() {
         let missing: u64 = found.population.cells.iter().map(|cell| cell.missing).sum();
         assert_eq!(missing, 1);
         assert_eq!(found.unsure, labels.len() as u64);
+        assert_eq!(found.drawn_unsure, found.unsure);
+    }
+}
+
+#[test]
+fn moved_draw_measures_the_earlier_states_of_a_renamed_eval() {
+    let history = history_after(&[Step::Run, Step::Rename(0), Step::Run]);
+    let [before, after] = history.entries() else {
+        panic!("two entries");
+    };
+    let later = after.state.header.evals[0].id.clone();
+    // The labels and the draw have the new name, as after `dicta labels rename`.
+    let moved = Label {
+        eval: later.clone(),
+        ..label("t0", Some(false))
+    };
+    let draws = [RecordedDraw {
+        eval: later,
+        ..draw(&["t0", "t1"], &["t0"])
+    }];
+    let labels = Labels::new([moved]);
+    for entry in [before, after] {
+        let all = compute_label_figures(&entry.state, &labels, &draws, Confidence::P95, |_| true);
+        assert_eq!(all[0].population.labels(), 1, "{}", all[0].eval);
+        assert_eq!(all[0].unrecorded, 0);
     }
 }
 

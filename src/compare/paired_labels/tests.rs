@@ -47,6 +47,34 @@ fn label(transcript: &str, passed: bool) -> Label {
 }
 
 #[test]
+fn moved_draw_measures_an_edit_before_the_rename() {
+    let history = history_after(&[
+        Step::SetBound(0, Some(5)),
+        Step::Run,
+        Step::SetBound(0, Some(2)),
+        Step::RunPart(0),
+        Step::Rename(0),
+        Step::RunPart(0),
+    ]);
+    let [before, after, renamed] = history.entries() else {
+        panic!("three entries");
+    };
+    let later = renamed.state.header.evals[0].id.clone();
+    let moved = |label: Label| Label {
+        eval: later.clone(),
+        ..label
+    };
+    let labels = Labels::new([moved(label("t0", false)), moved(label("t1", true))]);
+    let draws = [RecordedDraw {
+        eval: later.clone(),
+        ..draw(&["t0", "t1"])
+    }];
+    let all = collect_paired_labels(Some(&before.state), &after.state, &labels, &draws);
+    let counts = all[0].labels.figures(Confidence::P95).measured;
+    assert_eq!((counts.both_right, counts.lost, counts.gained), (1, 0, 1));
+}
+
+#[test]
 fn drawn_labels_are_gained_and_lost() {
     let labels = [label("t0", false), label("t1", true)];
     let found = pair(&labels, &[draw(&["t0", "t1"])]).labels;

@@ -180,6 +180,26 @@ fn answer_names_the_missing_labels_and_then_both_intervals() {
 }
 
 #[test]
+fn unsure_label_of_a_drawn_decision_is_not_missing() {
+    let mut partly = figures(&[(true, Some(true), 5), (true, None, 5)], true);
+    (partly.unsure, partly.drawn_unsure) = (3, 3);
+    assert_eq!(count_missing_labels(&partly), 2);
+    assert!(describe_label_gaps(&partly)[0].starts_with("2 decisions drawn and without a label"));
+    assert_eq!(find_next_step(&partly), Some(AgreementStep::LabelDrawn));
+    // The draw has nothing left to label, so the next step is not to go on with it.
+    (partly.unsure, partly.drawn_unsure) = (5, 5);
+    assert_eq!(
+        describe_label_gaps(&partly),
+        ["5 labels unsure or with a tie between people, in no figure"]
+    );
+    assert_eq!(find_next_step(&partly), Some(AgreementStep::AddTranscripts));
+    let mut unsure = figures(&[(true, None, 5)], true);
+    (unsure.unsure, unsure.drawn_unsure) = (5, 5);
+    assert_eq!(find_next_step(&unsure), Some(AgreementStep::AddTranscripts));
+    assert!(answer_whether_good(&unsure).ends_with("could not decide"));
+}
+
+#[test]
 fn details_of_a_class_with_very_few_labels_show_no_bare_number() {
     // 30 label passes and 4 label fails.
     let few = [

@@ -64,6 +64,7 @@ pub(super) fn workspace(root: &Path, rubrics: &[&str]) -> Workspace {
         judge: Some("one".into()),
         labels: Vec::new(),
         label_places: Vec::new(),
+        label_author: None,
         sealed: None,
         pair_preferences: Vec::new(),
         label_problems: Vec::new(),
@@ -81,6 +82,7 @@ pub(super) fn workspace(root: &Path, rubrics: &[&str]) -> Workspace {
             confirm_usd: 0.1,
         },
         files,
+        unkept_files: Vec::new(),
         warnings: Vec::new(),
         permissions: std::collections::BTreeSet::new(),
     }

@@ -13,6 +13,7 @@ mod execution;
 mod metered_stream;
 mod statement_rules;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::sql::{SqlFailure, SqlQuery, ToolQueries, probe_result};
@@ -23,7 +24,7 @@ use crate::model::{CallIx, Digest, ToolResponse};
 use crate::tools::ProbeError;
 use crate::tools::ValidatedCall;
 use crate::tools::source::{SourceAddress, SourceCx, ToolExecutor, ToolInput, ToolSource};
-use config::PostgresConfig;
+use config::{PostgresConfig, TlsPolicy};
 use connection_pool::PostgresPool;
 
 /// A database on a PostgreSQL server.
@@ -69,6 +70,13 @@ impl ToolSource for PostgresSource {
 
     fn is_writable(&self) -> bool {
         self.config().writable
+    }
+
+    fn input_files(&self) -> Vec<PathBuf> {
+        match &self.config().tls {
+            TlsPolicy::Verified(roots) => roots.iter().cloned().collect(),
+            TlsPolicy::Off | TlsPolicy::Prefer | TlsPolicy::Require => Vec::new(),
+        }
     }
 
     fn secrets(&self) -> Vec<String> {

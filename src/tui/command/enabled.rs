@@ -180,6 +180,7 @@ fn require_live(app: &App) -> EnabledResult {
         Some(replay) if replay.quits_on_leave => {
             Err("unavailable in a replay: dicta judges and edits nothing here (q quits)")
         }
+        Some(_) if app.shows_state() => Err("an opened state is read only: press q to go back"),
         Some(_) => Err("unavailable in a replay: press q to go back"),
         None => Ok(()),
     }

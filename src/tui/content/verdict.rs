@@ -156,20 +156,20 @@ fn describe_label(
     match compute_label_agreement(Some(label), outcome).filter(|_| outcome.is_verdict()) {
         Some(true) => (text, "agrees", Role::Towards),
         Some(false) => (text, "disagrees", Role::Away),
-        // No verdict has the majority, so the label counts nowhere.
-        None if label == LabelValue::Unsure && people_differ(cx) => {
-            (text, "undecided: people differ, D closes it", Role::Muted)
-        }
-        None if label == LabelValue::Unsure => (text, "unsure", Role::Muted),
+        None if label == LabelValue::Unsure => (text, describe_undecided(cx), Role::Muted),
         None => (text, "", Role::Text),
     }
 }
 
-/// Reports whether people answered the question of the shown decision differently.
-fn people_differ(cx: &ContentCx<'_>) -> bool {
+/// Returns the reason why a label counts nowhere: a person is unsure, or no verdict has the majority of the people.
+fn describe_undecided(cx: &ContentCx<'_>) -> &'static str {
     let session = cx.app.session();
     let row = session.trace_panes.row;
-    row.is_some_and(|row| session.cells.people_differ(row))
+    match row.filter(|row| session.cells.people_differ(*row)) {
+        None => "unsure",
+        Some(row) if session.cells.closed_cause(row).is_some() => "undecided: people differ",
+        Some(_) => "undecided: people differ, D closes it",
+    }
 }
 
 /// Returns author, time and note of the label, as far as they are known.

@@ -322,6 +322,26 @@ fn queue_of_disagreements_debugs_and_a_disagreement_is_closed_with_its_cause() {
 }
 
 #[test]
+fn disagreement_of_people_offers_its_key_until_it_is_closed() {
+    let mut app = labelled(
+        120,
+        40,
+        &(line("t00", "ann", false) + &line("t00", "bo", true)),
+    );
+    go_to(&mut app, "t00/r/names");
+    assert!(
+        app.screen().contains("people differ, D closes it"),
+        "{}",
+        app.screen()
+    );
+    app.keys("D").keys("u").type_in("rule 2").keys("enter");
+    read_back(&mut app);
+    let screen = app.screen();
+    assert!(screen.contains("undecided: people differ"), "{screen}");
+    assert!(!screen.contains("D closes it"), "{screen}");
+}
+
+#[test]
 fn labels_to_confirm_have_their_own_queue_and_the_next_unlabelled_is_none_of_them() {
     let mut app = labelled(120, 40, "");
     for name in ["t00/r/names", "t01/r/names"] {

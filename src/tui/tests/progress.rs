@@ -380,7 +380,8 @@ fn saved_edit_becomes_a_row_with_its_flips_and_the_state_opens() {
     assert!(screen.contains("STATE 1"), "{screen}");
     go_to(&mut app, "beam-release/beamline/newest");
     app.keys("p");
-    assert!(last_notice(&app).contains("unavailable in a replay"));
+    let notice = last_notice(&app);
+    assert!(notice.contains("an opened state is read only"), "{notice}");
     app.keys("esc").settle();
     assert!(app.event_loop.app.shows_progress());
     // A run of the revision plays.

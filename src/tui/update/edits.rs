@@ -351,7 +351,7 @@ pub(super) fn add_run(app: &mut App, ticket: RunTicket) {
     }
 }
 
-/// Removes a run that ended from the report, and counts again what waits for `R`.
+/// Removes a run that ended from the report. After the last run of a save, counts again what waits for `R`.
 pub(super) fn remove_from_report(app: &mut App, ticket: RunTicket) {
     let cells = &app.live_session.cells;
     let Some(report) = &mut app.saves.report else {
@@ -361,8 +361,10 @@ pub(super) fn remove_from_report(app: &mut App, ticket: RunTicket) {
     report.running_runs.retain(|one| *one != ticket);
     let removed = report.running_runs.len() < before;
     let has_evals = report.is_restored || !report.touched_evals.is_empty();
+    // The judge cells of a save start after its checks, and they do not wait for `R`.
+    let is_last = report.running_runs.is_empty() && app.saves.pending_judging.is_none();
     // A run that judged nothing leaves the estimate, which has the cost.
-    if removed && has_evals && (report.judged > 0 || report.is_restored) {
+    if removed && is_last && has_evals && (report.judged > 0 || report.is_restored) {
         let names = |row: RowId| {
             let eval = cells.evals.get(cells.row(row)?.eval as usize)?;
             Some(format!("{}/{}", eval.rubric, eval.id))

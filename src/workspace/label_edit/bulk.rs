@@ -13,7 +13,7 @@ use super::{
     BOM, LabelEditError, LineKey, LinePlace, choose_place, frame_line_like, parse_label,
     replace_answer, rewrite_file, strip_line,
 };
-use crate::model::{Label, RecordedDraw};
+use crate::model::{Label, PairPreference, RecordedDraw};
 use crate::workspace::Workspace;
 use crate::workspace::label_draws::draws_file_path;
 
@@ -238,26 +238,43 @@ pub fn change_labels(
     Ok(rewritten.result)
 }
 
-/// Reads a file of labels in dicta's own format, each label with the number of its line.
-pub fn read_labels(path: &Path) -> Result<Vec<(u64, Label)>, LabelEditError> {
+/// The lines of a file in dicta's own format, each with its number.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct LabelFileLines {
+    /// The labels.
+    pub labels: Vec<(u64, Label)>,
+    /// The choices between the transcripts of a pair.
+    pub choices: Vec<(u64, PairPreference)>,
+}
+
+/// Reads a file of labels in dicta's own format.
+pub fn read_label_lines(path: &Path) -> Result<LabelFileLines, LabelEditError> {
     let text = std::fs::read(path).map_err(|source| LabelEditError::Io {
         path: path.to_owned(),
         source,
     })?;
-    let mut labels = Vec::new();
+    let mut lines = LabelFileLines::default();
     for (line, number) in text.split(|byte| *byte == b'\n').zip(1..) {
-        if strip_line(line).is_empty() {
+        let line = strip_line(line);
+        if line.is_empty() {
             continue;
         }
-        let label =
-            serde_json::from_slice(strip_line(line)).map_err(|error| LabelEditError::NoLabel {
-                path: path.to_owned(),
-                line: number,
-                source: error,
-            })?;
-        labels.push((number, label));
+        match serde_json::from_slice(line) {
+            Ok(label) => lines.labels.push((number, label)),
+            Err(error) => match serde_json::from_slice(line) {
+                Ok(choice) => lines.choices.push((number, choice)),
+                // The line names no pair, so it is meant as a label.
+                Err(_) => {
+                    return Err(LabelEditError::NoLabel {
+                        path: path.to_owned(),
+                        line: number,
+                        source: error,
+                    });
+                }
+            },
+        }
     }
-    Ok(labels)
+    Ok(lines)
 }
 
 /// Removes the labels that `is_meant` selects. Returns their lines.

@@ -81,6 +81,8 @@ pub(super) struct LoadedLabels {
     pub(super) problems: Vec<Diagnostic>,
     /// The files in dicta's own format with their text.
     pub(super) files: Vec<LoadedFile>,
+    /// The files in other formats.
+    pub(super) unkept_files: Vec<PathBuf>,
     /// The file that receives new labels.
     pub(super) file: Option<PathBuf>,
     /// The split of `labels:`.
@@ -228,6 +230,8 @@ impl LoadedLabels {
                 path: shown_path,
                 text,
             });
+        } else {
+            self.unkept_files.push(path.to_owned());
         }
         Ok(())
     }

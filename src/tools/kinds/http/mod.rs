@@ -12,6 +12,7 @@
 mod http_tool;
 mod request;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -53,6 +54,8 @@ struct HttpSource {
     /// Shows the whole body of a failed request (`true`), none of it (`false`), or its start (`None`).
     show_full_error: Option<bool>,
     guard: AddressGuard,
+    /// The file of `caFile`.
+    ca_path: Option<PathBuf>,
 }
 
 /// Reads a source.
@@ -86,18 +89,22 @@ fn read_source(fields: &mut MappingDecoder<'_>, cx: &SourceCx<'_>) -> Option<Arc
     let max_bytes = http_tool::read_max_bytes(fields).unwrap_or(DEFAULT_MAX_BYTES);
     let ca = match fields.text("caFile") {
         None => Some(None),
-        Some(path) => match std::fs::read(cx.folder.join(&path)) {
-            Ok(pem) => Some(Some(pem)),
-            Err(error) => {
-                fields.error("caFile", "file", format!("caFile {path}: {error}"));
-                None
+        Some(path) => {
+            let file = cx.folder.join(&path);
+            match std::fs::read(&file) {
+                Ok(pem) => Some(Some((file, pem))),
+                Err(error) => {
+                    fields.error("caFile", "file", format!("caFile {path}: {error}"));
+                    None
+                }
             }
-        },
+        }
     };
     // Only after all keys were read, so that one pass reports all problems.
     let (base, policy) = read_base(fields, &written?, allow_private)?;
     let mut guard = AddressGuard::new(policy, Arc::clone(cx.resolver));
-    if let Some(pem) = ca? {
+    let mut ca_path = None;
+    if let Some((file, pem)) = ca? {
         guard = match guard.with_ca(&pem) {
             Ok(guard) => guard,
             Err(why) => {
@@ -105,6 +112,7 @@ fn read_source(fields: &mut MappingDecoder<'_>, cx: &SourceCx<'_>) -> Option<Arc
                 return None;
             }
         };
+        ca_path = Some(file);
     }
     Some(Arc::new(HttpSource {
         name: cx.name.to_owned(),
@@ -116,6 +124,7 @@ fn read_source(fields: &mut MappingDecoder<'_>, cx: &SourceCx<'_>) -> Option<Arc
         max_bytes,
         show_full_error: full_error,
         guard,
+        ca_path,
     }))
 }
 
@@ -258,6 +267,10 @@ impl ToolSource for HttpSource {
 
     fn is_writable(&self) -> bool {
         true
+    }
+
+    fn input_files(&self) -> Vec<PathBuf> {
+        self.ca_path.iter().cloned().collect()
     }
 
     fn secrets(&self) -> Vec<String> {

@@ -29,6 +29,7 @@ fn workspace(judges: Vec<JudgeConfig>) -> Workspace {
         judge: Some("one".into()),
         labels: Vec::new(),
         label_places: Vec::new(),
+        label_author: None,
         sealed: None,
         pair_preferences: Vec::new(),
         label_problems: Vec::new(),
@@ -46,6 +47,7 @@ fn workspace(judges: Vec<JudgeConfig>) -> Workspace {
             confirm_usd: 0.1,
         },
         files: Vec::new(),
+        unkept_files: Vec::new(),
         warnings: Vec::new(),
         permissions: std::collections::BTreeSet::new(),
     }

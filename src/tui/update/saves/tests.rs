@@ -211,6 +211,28 @@ fn two_saves_within_300_ms_start_one_judged_run() {
 }
 
 #[test]
+fn cells_of_a_free_judge_do_not_wait_for_a_key_while_the_save_judges_them() {
+    let mut app = app_with(workspace(&[&judged(""), CHECK], FREE));
+    with_row(&mut app, RowSlotState::NeverRun);
+    let changed = CHECK.replace("hello", "bye");
+    save(&mut app, workspace(&[&judged(" a"), &changed], FREE));
+    let end_run = |app: &mut App| {
+        let report = app.saves.report.as_mut().expect("a report");
+        report.judged = 1;
+        let ticket = *report.running_runs.last().expect("a run");
+        crate::tui::update::edits::remove_from_report(app, ticket);
+    };
+    // The check ends while the judge cells still wait for their delay.
+    assert!(app.saves.pending_judging.is_some());
+    end_run(&mut app);
+    assert_eq!(not_judged_text(&app), None);
+    // The run of the judge ends without a verdict.
+    advance_to(&mut app, 300);
+    end_run(&mut app);
+    assert_eq!(not_judged_text(&app), Some("1 cell waits for R"));
+}
+
+#[test]
 fn run_without_model_call_is_superseded() {
     let mut app = app_with(workspace(&[&judged("")], FREE));
     save(&mut app, workspace(&[&judged(" a")], FREE));

@@ -37,6 +37,7 @@ fn demo_app() -> App {
         judge: Some("quick".into()),
         labels: Vec::new(),
         label_places: Vec::new(),
+        label_author: None,
         sealed: None,
         pair_preferences: Vec::new(),
         label_problems: Vec::new(),
@@ -54,6 +55,7 @@ fn demo_app() -> App {
             confirm_usd: 0.1,
         },
         files: Vec::new(),
+        unkept_files: Vec::new(),
         warnings: Vec::new(),
         permissions: std::collections::BTreeSet::new(),
     };
