@@ -77,9 +77,9 @@ pub(super) enum ColorArg {
 
 #[derive(Debug, Subcommand)]
 pub(super) enum CliCommand {
-    /// Open the workbench on a workspace, a transcript file, or a run
+    /// Open the workbench on a workspace, a transcript file, a run, or a bundle
     Open {
-        /// A workspace or a file in it, a transcript file, or a run (@, its letters, its folder); default: the
+        /// A workspace or a file in it, a transcript file, a run (@, its letters, its folder), or a bundle; default: the
         /// workspace in this folder or a parent
         path: Option<PathBuf>,
         #[command(flatten)]

@@ -1,4 +1,4 @@
-//! Bundles as arguments: `dicta show FILE` and `dicta replay FILE` open one anywhere.
+//! Bundles as arguments: `dicta show FILE`, `dicta replay FILE` and `dicta open FILE` open one anywhere.
 //!
 //! Responsible for the folder into which a bundle is unpacked. It is private, and removed at the end of the command.
 

@@ -35,17 +35,20 @@ pub(super) fn open_here(look: &WorkbenchArgs, cx: &CommandCx) -> Result<u8, Comm
     run_workbench(OpenRequest::Workspace(opened.workspace), look, cx)
 }
 
-/// Opens the workbench on a workspace, a file in it, a transcript file, or a run.
+/// Opens the workbench on a workspace, a file in it, a transcript file, a run, or a bundle.
 pub(super) fn open(
     path: Option<&Path>,
     look: &WorkbenchArgs,
     cx: &CommandCx,
 ) -> Result<u8, CommandError> {
-    let what = match path {
-        None => return open_here(look, cx),
-        Some(path) => resolve_path(path, cx)?,
+    let Some(path) = path else {
+        return open_here(look, cx);
     };
-    run_workbench(what, look, cx)
+    // The folder of a bundle stays until the workbench ends.
+    if let Some(bundle) = OpenedBundle::open(&path.to_string_lossy(), cx)? {
+        return run_workbench(open_run(bundle.run.clone(), None, None), look, cx);
+    }
+    run_workbench(resolve_path(path, cx)?, look, cx)
 }
 
 /// Opens the workbench on the replay of a run.

@@ -1,15 +1,19 @@
 //! The questions of `dicta run --break`: what to do with a paused judge trace.
 //!
 //! Responsible for the dialogue on the terminal and for the editor. Does not pause traces; the gate of `judge` does.
+//!
+//! A question waits until the log contains its pause, so a killed process loses nothing that the question shows.
 
+use std::collections::{HashSet, VecDeque};
 use std::io::{self, BufRead as _};
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
 use super::streams::Streams;
+use crate::event::{EventKind, RunEvent};
 use crate::judge::{BreakpointGate, PauseDecision, PausedAt, PausedTrace};
-use crate::model::make_visible;
+use crate::model::{CellIx, make_visible};
 use crate::tui::editor::{EditedFile, FilePosition, build_editor_command};
 use crate::workspace::Env;
 
@@ -19,6 +23,10 @@ const MAX_SHOWN_CHARS: usize = 2000;
 /// The traces that wait for an answer of the person at the terminal.
 pub(super) struct PauseQueue {
     paused: tokio::sync::mpsc::UnboundedReceiver<PausedTrace>,
+    /// The paused traces without a question, oldest first.
+    waiting: VecDeque<PausedTrace>,
+    /// The cells whose pause is in the log, and about which no question was asked yet.
+    recorded: HashSet<CellIx>,
     answering: Option<tokio::task::JoinHandle<()>>,
     env: Env,
     streams: Streams,
@@ -34,6 +42,8 @@ impl PauseQueue {
         let (gate, paused) = BreakpointGate::new(breakpoints);
         let queue = Self {
             paused,
+            waiting: VecDeque::new(),
+            recorded: HashSet::new(),
             answering: None,
             env: env.clone(),
             streams,
@@ -48,14 +58,32 @@ impl PauseQueue {
             .is_some_and(|task| !task.is_finished())
     }
 
-    /// Waits for the next pause. Waits for the answer to the last question first, because a terminal shows one question.
+    /// Takes over the pauses of recorded events.
+    pub(super) fn note_recorded(&mut self, events: &[RunEvent]) {
+        for event in events {
+            if let EventKind::Paused { cell, .. } = event.kind {
+                self.recorded.insert(cell);
+            }
+        }
+    }
+
+    /// Waits for the next pause that is in the log. Waits for the answer to the last question first, because a terminal
+    /// shows one question.
     pub(super) async fn next(&mut self) -> Option<PausedTrace> {
         if let Some(task) = &mut self.answering {
             // A panic in a question must not end the run.
             _ = task.await;
             self.answering = None;
         }
-        self.paused.recv().await
+        loop {
+            let mut waiting = self.waiting.iter();
+            let ready = waiting.position(|trace| self.recorded.contains(&trace.cell));
+            if let Some(trace) = ready.and_then(|at| self.waiting.remove(at)) {
+                self.recorded.remove(&trace.cell);
+                return Some(trace);
+            }
+            self.waiting.push_back(self.paused.recv().await?);
+        }
     }
 
     /// Asks about a trace, on a thread of its own, so that the other cells continue.
@@ -136,4 +164,49 @@ fn edit_in_editor(at: &PausedAt, env: &Env) -> Result<Option<PauseDecision>, Str
     };
     let action = at.edit(&after).map_err(|error| error.to_string())?;
     Ok(Some(PauseDecision::Edit(action)))
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt as _;
+
+    use super::*;
+    use crate::event::GatePoint;
+    use crate::judge::{Gate as _, GateAction, GateStop};
+    use crate::model::{CellResult, Millis, Outcome};
+
+    fn paused(cell: u32) -> RunEvent {
+        RunEvent {
+            seq: 0,
+            at: Millis(0),
+            kind: EventKind::Paused {
+                cell: CellIx(cell),
+                at: GatePoint::Ended,
+                pending: None,
+            },
+        }
+    }
+
+    #[tokio::test]
+    async fn question_waits_until_its_pause_is_recorded() {
+        let env = Env::default();
+        let points = vec!["outcome:pass".parse().expect("valid")];
+        let (gate, mut queue) =
+            PauseQueue::new(points, &env, Streams::before_arguments(&env).muted());
+        let end = CellResult::new(Outcome::Pass, "");
+        let mut first = gate.pass(CellIx(1), GateStop::Ended(&end));
+        let mut second = gate.pass(CellIx(2), GateStop::Ended(&end));
+        assert!((&mut first).now_or_never().is_none(), "it pauses");
+        assert!((&mut second).now_or_never().is_none(), "it pauses");
+        assert!(queue.next().now_or_never().is_none(), "nothing is recorded");
+        queue.note_recorded(&[paused(2)]);
+        let asked = queue.next().now_or_never().flatten().expect("a pause");
+        assert_eq!(asked.cell, CellIx(2));
+        asked.decide(PauseDecision::Continue);
+        assert_eq!(second.await, GateAction::Continue);
+        assert!(queue.next().now_or_never().is_none(), "asked only once");
+        queue.note_recorded(&[paused(1)]);
+        let asked = queue.next().now_or_never().flatten().expect("a pause");
+        assert_eq!(asked.cell, CellIx(1));
+    }
 }

@@ -270,8 +270,9 @@ async fn drive_run(
             }
             step = timer.next_step(events.recv(), &*cx.clock) => match step {
                 PrintStep::Print(batch) => {
-                    if pauses.is_some() {
+                    if let Some(queue) = &mut pauses {
                         apply_names(&mut names, &batch);
+                        queue.note_recorded(&batch);
                     }
                     let has_failed = printer.print_events(&batch, cx.clock.now());
                     if args.fail_fast && has_failed && !std::mem::replace(&mut has_stopped, true) {

@@ -183,20 +183,20 @@ pub(super) fn show(
     let selected = match cell {
         None => None,
         Some(pattern) => {
-            let FinalState {
-                state,
-                integrity,
-                warnings,
-                ..
-            } = shown.read_final_state()?;
-            let picked = select_cells(&state, pattern)?;
+            let end = shown.read_final_state()?;
+            let picked = select_cells(&end.state, pattern)?;
             // A single cell prints its judge trace. Other formats have no layout for a trace.
             if let ([(at, name)], Format::Human) = (&picked[..], format)
-                && let Some((run, cell)) = find_trace(&catalog, &shown, &state, *at)?
+                && let Some((run, cell)) = find_trace(&catalog, &shown, &end.state, *at)?
             {
-                note_integrity(&integrity, &warnings, cx);
-                let decided = state.cells[at.index()].result.as_deref();
-                print_trace(&catalog, name, (run, cell), decided, cx)?;
+                note_integrity(&end.integrity, &end.warnings, cx);
+                let decided = end.state.cells[at.index()].result.clone();
+                // The trace of a state is in the run that decided the cell.
+                let state = match shown.run {
+                    Some(_) => end.into_cell_state(cell)?,
+                    None => run.read_cell_state(cell)?,
+                };
+                print_trace(&catalog, name, (run, state, cell), decided.as_deref(), cx);
                 return Ok(0);
             }
             Some(
@@ -409,11 +409,10 @@ fn find_trace(
 fn print_trace(
     catalog: &StateCatalog,
     name: &str,
-    (mut run, mut cell): (RecordedRun, CellIx),
+    (mut run, mut state, mut cell): (RecordedRun, RunState, CellIx),
     decided: Option<&CellResult>,
     cx: &CommandCx,
-) -> Result<(), CommandError> {
-    let mut state = run.read_cell_state(cell)?;
+) {
     for _ in 0..MAX_REUSES {
         let store = catalog.store().ok();
         let Some(judged) = store.and_then(|store| find_judged_cell(store, &state, cell)) else {
@@ -428,7 +427,7 @@ fn print_trace(
     }
     let blobs = run.blobs();
     let Some(found) = state.cells.get(cell.index()) else {
-        return Ok(());
+        return;
     };
     let places = find_places_in_run(&state, cell, &*blobs);
     cx.streams
@@ -455,7 +454,6 @@ fn print_trace(
             describe_outcome(then.outcome)
         ));
     }
-    Ok(())
 }
 
 /// Formats the questions after the verdict; empty if there are none.
@@ -523,19 +521,17 @@ pub(super) fn select_cells(
     state: &RunState,
     pattern: &str,
 ) -> Result<Vec<(CellIx, String)>, CommandError> {
-    let names: Vec<(CellIx, String)> = (0..u32::try_from(state.cells.len()).unwrap_or(u32::MAX))
+    let (cells, names): (Vec<CellIx>, Vec<String>) = (0..u32::try_from(state.cells.len())
+        .unwrap_or(u32::MAX))
         .map(CellIx)
-        .filter_map(|cell| Some((cell, state.cell_name(cell)?.to_string())))
-        .collect();
-    let texts: Vec<String> = names.iter().map(|(_, name)| name.clone()).collect();
-    let picked: HashSet<&String> = CellPattern::new(pattern)
-        .select(&texts)
-        .into_iter()
-        .collect();
+        .filter_map(|cell| Some((cell, state.cell_name_ref(cell)?.to_string())))
+        .unzip();
+    let picked = CellPattern::new(pattern).select(&names);
+    let picked: HashSet<&String> = picked.into_iter().collect();
     if picked.is_empty() {
-        let near = crate::diag::find_nearest(pattern, texts.iter().map(String::as_str));
+        let near = crate::diag::find_nearest(pattern, names.iter().map(String::as_str));
         // Without a similar name, show any name as an example of the form.
-        let near = near.or(texts.first().map(String::as_str));
+        let near = near.or(names.first().map(String::as_str));
         let near = near
             .map(|n| format!("; did you mean `{n}`?"))
             .unwrap_or_default();
@@ -543,9 +539,7 @@ pub(super) fn select_cells(
             "no cell matches `{pattern}`{near}"
         )));
     }
-    Ok(names
-        .iter()
-        .filter(|(_, name)| picked.contains(name))
-        .cloned()
-        .collect())
+    let all = cells.into_iter().zip(&names);
+    let found = all.filter(|(_, name)| picked.contains(name));
+    Ok(found.map(|(cell, name)| (cell, name.clone())).collect())
 }

@@ -183,15 +183,16 @@ impl TranscriptFileReport {
         if !unknown.is_empty() {
             let _infallible = writeln!(out, "  not understood: {}", format_counts(&unknown));
         }
-        let missing = self.tally.iter().flat_map(|tally| &tally.missing);
-        let mut missing: Vec<(&str, u64)> = missing.map(|(what, n)| (&**what, *n)).collect();
-        if self.counts.empty_replies > 0 {
-            let what = "an assistant message without content or call";
-            missing.push((what, self.counts.empty_replies));
-        }
-        for (what, n) in missing {
+        let all = pluralize(self.counts.transcripts, "transcript");
+        for (what, n) in self.tally.iter().flat_map(|tally| &tally.missing) {
             let what = make_visible(what, false);
-            let all = pluralize(self.counts.transcripts, "transcript");
+            // One transcript may lack several parts, so this is not a share of the transcripts.
+            let times = pluralize(*n, "time");
+            let _infallible = writeln!(out, "  {what}: {times} in {all}");
+        }
+        if self.counts.empty_replies > 0 {
+            let n = self.counts.empty_replies;
+            let what = "an assistant message without content or call";
             let _infallible = writeln!(out, "  {what} in {n} of {all}");
         }
         out

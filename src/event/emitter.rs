@@ -12,8 +12,8 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    DeltaPart, EventKind, RecordedToolResponse, Redactor, StoredText, StreamRedactor, ToolFact,
-    TurnFact,
+    DeltaPart, EventKind, RecordedRequest, RecordedToolResponse, Redactor, StoredText,
+    StreamRedactor, ToolFact, TurnFact,
 };
 use crate::clock::Clock;
 use crate::model::{Blob, CallIx, CellIx, Digest, Millis, ToolResponse, TurnIx};
@@ -214,6 +214,15 @@ impl Emitter {
         } else {
             StoredText::Blob(self.store_blob(text.as_bytes()).await)
         }
+    }
+
+    /// Stores the pieces of a request, one by one: pieces that earlier turns stored are shared.
+    pub async fn store_pieces(&self, pieces: &[impl AsRef<str>]) -> RecordedRequest {
+        let mut request = Vec::with_capacity(pieces.len());
+        for piece in pieces {
+            request.push(self.store_text(piece.as_ref()).await);
+        }
+        request
     }
 
     /// Stores a tool response for an event.

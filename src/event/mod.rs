@@ -148,9 +148,9 @@ pub enum EventKind {
         cell: CellIx,
         /// The gate.
         at: GatePoint,
-        /// The text for the judge that a person sees there: a tool response, or the error of a rejected call.
+        /// The part of the trace that a person sees there and that no other event contains yet.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        pending: Option<Box<PendingResponse>>,
+        pending: Option<Box<PendingPart>>,
     },
     /// A paused judge trace continues.
     Resumed {
@@ -354,6 +354,25 @@ pub enum GatePoint {
     Verdict,
     /// At the end of the trace.
     Ended,
+}
+
+/// A part of a judge trace that waits for a person's decision. JSON has its fields without a tag.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum PendingPart {
+    /// A tool response, or the error of a rejected call.
+    Response(PendingResponse),
+    /// A request.
+    Request(PendingRequest),
+}
+
+/// A request that is not sent yet.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PendingRequest {
+    /// The turn.
+    pub turn: TurnIx,
+    /// The request as it is before an edit.
+    pub request: RecordedRequest,
 }
 
 /// A text for the judge that waits for a person's decision.

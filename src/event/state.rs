@@ -11,7 +11,7 @@ use indexmap::IndexMap;
 use super::stats::RunStats;
 use super::{
     BudgetStop, CellKey, DeltaPart, DroppedSetting, EventKind, GatePoint, GateRelease,
-    HttpExchange, PendingResponse, RecordedRequest, RecordedToolResponse, RunEvent, RunHeader,
+    HttpExchange, PendingPart, RecordedRequest, RecordedToolResponse, RunEvent, RunHeader,
     RunTotals, StoredText, ThrottleReason, ToolFact, ToolResponseSource, TurnFact,
 };
 use crate::model::LabelQuery;
@@ -287,11 +287,16 @@ impl RunState {
 
     /// Applies the next event.
     pub fn apply(&mut self, event: &RunEvent) {
+        self.stats.apply(event);
+        self.apply_without_stats(event);
+    }
+
+    /// Applies the next event to everything except the statistics. For callers that have the statistics from an index.
+    pub fn apply_without_stats(&mut self, event: &RunEvent) {
         self.last = Some(LastEvent {
             seq: event.seq,
             at: event.at,
         });
-        self.stats.apply(event);
         match &event.kind {
             EventKind::RunStarted(header) => self.header = Some(header.clone()),
             EventKind::CellsPlanned {
@@ -331,7 +336,7 @@ impl RunState {
                 self.update_cell(*cell, |c| {
                     c.phase = CellPhase::Paused(*at);
                     if let Some(pending) = pending {
-                        c.apply_pending(pending);
+                        c.apply_pending(pending, event.at);
                     }
                 });
             }
@@ -352,14 +357,14 @@ impl RunState {
 
     /// Returns the cell's name, if its plan and the header are known.
     pub fn cell_name(&self, cell: CellIx) -> Option<CellName> {
+        Some(self.cell_name_ref(cell)?.to_owned())
+    }
+
+    /// As [`RunState::cell_name`], without a copy.
+    pub fn cell_name_ref(&self, cell: CellIx) -> Option<CellNameRef<'_>> {
         let PlanPosition { transcript, key } = self.cells.get(cell.index())?.planned?;
         let transcript = &self.transcripts.get(transcript as usize)?.source;
-        Some(
-            self.header
-                .as_ref()?
-                .cell_name(transcript, &key)?
-                .to_owned(),
-        )
+        self.header.as_ref()?.cell_name(transcript, &key)
     }
 
     fn apply_plan(&mut self, transcript: &TranscriptRef, first: CellIx, keys: &[CellKey]) {
@@ -581,12 +586,21 @@ impl CellState {
         self.phase = phase;
     }
 
-    fn apply_pending(&mut self, pending: &PendingResponse) {
-        // Without the turn, as in a state of finished cells, the text belongs to nothing that is kept.
-        let turn = self.judge_trace.get_mut(usize::from(pending.turn.0));
-        let call = turn.and_then(|turn| turn.calls.get_mut(usize::from(pending.call.0)));
-        if let Some(call) = call {
-            call.pending = Some(pending.response.clone());
+    fn apply_pending(&mut self, pending: &PendingPart, at: Millis) {
+        match pending {
+            PendingPart::Response(pending) => {
+                let turn = self.judge_trace.get_mut(usize::from(pending.turn.0));
+                let call = turn.and_then(|turn| turn.calls.get_mut(usize::from(pending.call.0)));
+                if let Some(call) = call {
+                    call.pending = Some(pending.response.clone());
+                }
+            }
+            PendingPart::Request(pending) => {
+                if let Some(turn) = self.turn_mut(pending.turn) {
+                    turn.request.clone_from(&pending.request);
+                    turn.started = at;
+                }
+            }
         }
     }
 

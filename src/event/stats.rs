@@ -16,6 +16,7 @@ mod snapshot;
 use std::collections::HashMap;
 use std::fmt;
 
+use foldhash::fast::RandomState;
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
@@ -41,7 +42,7 @@ pub struct RunStats {
     /// The tools by name, in the order of their first calls.
     pub tools: IndexMap<String, ToolStats>,
     /// The judged cells without a result.
-    open_cells: HashMap<CellIx, OpenCellStats>,
+    open_cells: HashMap<CellIx, OpenCellStats, RandomState>,
 }
 
 /// The statistics of a judge.
@@ -161,7 +162,7 @@ struct OpenCellStats {
     request_bytes: u64,
     attempt_began: Option<Millis>,
     /// The tool name of each call.
-    tools: HashMap<CallKey, String>,
+    tools: HashMap<CallKey, String, RandomState>,
     /// The last turn whose verdict call was rejected.
     rejected: Option<TurnIx>,
 }

@@ -79,6 +79,8 @@ pub enum RecordedCall {
 pub struct RecordedTurn {
     /// The pieces of the request.
     pub request: Vec<String>,
+    /// `true` if a person edited the request at a pause.
+    pub edited_by_hand: bool,
     /// The number of the attempt that succeeded.
     pub attempt: u8,
     /// The reply with its native items.
@@ -100,6 +102,8 @@ pub struct TracePrefix {
     pub turns: Vec<RecordedTurn>,
     /// The recorded request of the first turn that is not in `turns`, if there is one.
     pub next_request: Option<Vec<String>>,
+    /// `true` if a person edited `next_request` at a pause.
+    pub next_edited_by_hand: bool,
     /// The number of turns that the judge receives as a text and not as its own messages.
     pub text_turns: usize,
     /// The change at the step.
@@ -124,6 +128,15 @@ impl TracePrefix {
     /// Returns the recorded turn; `None` if the branch makes the turn itself.
     pub(super) fn turn(&self, turn: TurnIx) -> Option<&RecordedTurn> {
         self.turns.get(usize::from(turn.0))
+    }
+
+    /// Returns the recorded request of the first turn that the branch makes itself, if a person edited it and the branch
+    /// changes nothing.
+    pub(super) fn edited_request(&self, turn: TurnIx) -> Option<String> {
+        let is_first = usize::from(turn.0) == self.turns.len();
+        let is_repeated = is_first && self.next_edited_by_hand && self.change.is_none();
+        let request = self.next_request.as_ref().filter(|_| is_repeated)?;
+        Some(request.concat())
     }
 
     /// Returns the source of a tool call; `None` in a turn that the branch makes itself.
@@ -243,12 +256,14 @@ fn is_prompt_change(change: &BranchChange) -> bool {
 }
 
 impl RecordedTurn {
+    /// Returns the request, if a person edited it at a pause.
+    pub(super) fn edited_request(&self) -> Option<String> {
+        self.edited_by_hand.then(|| self.request.concat())
+    }
+
     /// Records the turn again, without usage, and returns its reply.
     pub(super) async fn replay(&self, cx: &CallCx) -> CompletedReply {
-        let mut request = Vec::with_capacity(self.request.len());
-        for piece in &self.request {
-            request.push(cx.out.store_text(piece).await);
-        }
+        let request = cx.out.store_pieces(&self.request).await;
         let dropped = Vec::new();
         cx.turn(TurnFact::Started { request, dropped }).await;
         let mut native = Vec::with_capacity(self.finished.native.len());

@@ -19,6 +19,7 @@ use crate::event::GatePoint;
 use crate::model::{
     CellIx, CellName, CellPattern, Outcome, RawJson, ToolResponse, Verdict, is_json_object,
 };
+use crate::tools::{self, SeenUrls, ToolSet};
 
 /// A stop at which a trace pauses.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -176,6 +177,8 @@ pub enum PausedAt {
         tool: String,
         /// The arguments.
         arguments: String,
+        /// The check that other arguments must pass.
+        check: CallCheck,
     },
     /// A rejected tool call, with the error text for the model.
     Rejected(String),
@@ -185,6 +188,34 @@ pub enum PausedAt {
     Verdict(Box<Verdict>),
     /// The end of the trace.
     Ended(Outcome),
+}
+
+/// The tools of a judge and the addresses that a fetch may open: what decides whether arguments are valid.
+#[derive(Clone)]
+pub struct CallCheck {
+    tools: ToolSet,
+    seen: Arc<SeenUrls>,
+}
+
+impl CallCheck {
+    /// Checks arguments as dicta checks those of the model. The error is the text that the model would receive.
+    fn check(&self, tool: &str, arguments: &str) -> Result<(), String> {
+        let prepared =
+            tools::prepare_call_catching_panics(&self.tools, tool, arguments, &self.seen);
+        prepared.outcome.map(|_| ()).map_err(|refused| refused.text)
+    }
+}
+
+impl PartialEq for CallCheck {
+    fn eq(&self, other: &Self) -> bool {
+        self.tools.decls() == other.tools.decls()
+    }
+}
+
+impl fmt::Debug for CallCheck {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CallCheck").finish_non_exhaustive()
+    }
 }
 
 /// The error of an edit that dicta can't use.
@@ -198,6 +229,14 @@ pub enum PauseEditError {
         /// The reason.
         why: String,
     },
+    /// The tool does not accept the arguments.
+    #[error("`{tool}` does not accept the edited arguments: {why}")]
+    Refused {
+        /// The tool.
+        tool: String,
+        /// The reason.
+        why: String,
+    },
     /// Nothing can be edited at the stop.
     #[error("the trace has ended, so nothing can be edited here")]
     Nothing,
@@ -207,9 +246,13 @@ impl PausedAt {
     fn new(stop: &GateStop<'_>) -> Self {
         match stop {
             GateStop::BeforeTurn(body) => Self::Turn(body.text()),
-            GateStop::Call { call, .. } => Self::Call {
+            GateStop::Call { call, check, .. } => Self::Call {
                 tool: call.tool.clone(),
                 arguments: call.canonical.get().to_owned(),
+                check: CallCheck {
+                    tools: check.tools.clone(),
+                    seen: Arc::new(check.seen.clone()),
+                },
             },
             GateStop::Rejected(rejection) => Self::Rejected(rejection.text.clone()),
             GateStop::Answered(response) => Self::Answered(response.text.clone()),
@@ -250,12 +293,18 @@ impl PausedAt {
                 }
                 GateAction::ContinueWith(GateEdit::Body(edited))
             }
-            Self::Call { .. } => {
+            Self::Call { tool, check, .. } => {
                 let json = RawJson::parse(text);
                 let json = json.map_err(|error| malformed("JSON", error.to_string()))?;
                 if !is_json_object(text) {
                     return Err(malformed("a JSON object", "arguments are one".to_owned()));
                 }
+                check
+                    .check(tool, text)
+                    .map_err(|why| PauseEditError::Refused {
+                        tool: tool.clone(),
+                        why,
+                    })?;
                 GateAction::ContinueWith(GateEdit::Args(json))
             }
             Self::Rejected(_) | Self::Answered(_) => {
@@ -275,7 +324,9 @@ impl fmt::Display for PausedAt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Turn(body) => write!(f, "before a model call of {} bytes", body.len()),
-            Self::Call { tool, arguments } => write!(f, "before the call {tool}({arguments})"),
+            Self::Call {
+                tool, arguments, ..
+            } => write!(f, "before the call {tool}({arguments})"),
             Self::Rejected(text) => write!(f, "at a rejected call: {text}"),
             Self::Answered(text) => write!(f, "at a tool response:\n{text}"),
             Self::Verdict(verdict) => {
@@ -619,13 +670,15 @@ mod tests {
 
     #[tokio::test]
     async fn edit_is_checked_before_the_trace_continues() {
-        let at = PausedAt::Call {
-            tool: "fetch_url".to_owned(),
-            arguments: "{}".to_owned(),
-        };
+        let (seen, ..) = judge(&["call"], vec![PauseDecision::Continue]).await;
+        let at = &seen[0];
         for bad in ["{", "[1]", "no"] {
             assert!(at.edit(bad).is_err(), "{bad}");
         }
+        assert_eq!(
+            at.edit(r#"{"link":"b"}"#).expect_err("no url").to_string(),
+            "`fetch_url` does not accept the edited arguments: Error: url must be text"
+        );
         let verdict = PausedAt::Verdict(Box::default());
         assert!(verdict.edit("{\"passed\": \"yes\"}").is_err());
         let same = verdict.editable_text().expect("a verdict is text");

@@ -8,7 +8,7 @@ use crate::model::{
     CellIx, CellName, CellResult, Outcome, RawJson, Rejection, ToolResponse, Verdict,
 };
 use crate::provider::RequestBody;
-use crate::tools::ValidatedCall;
+use crate::tools::{SeenUrls, ToolSet, ValidatedCall};
 
 /// The gate that a trace passes at every stop. [`OpenGate`] lets everything through.
 pub trait Gate: Send + Sync {
@@ -37,6 +37,8 @@ pub enum GateStop<'a> {
     Call {
         /// The call.
         call: &'a ValidatedCall,
+        /// The check that other arguments must pass.
+        check: ArgumentCheck<'a>,
         /// True if dicta repaired its arguments.
         repaired: bool,
     },
@@ -48,6 +50,21 @@ pub enum GateStop<'a> {
     Verdict(&'a Verdict),
     /// Before the cell ends: its result.
     Ended(&'a CellResult),
+}
+
+/// The check of arguments that a person writes: that of the model's own arguments.
+#[derive(Clone, Copy)]
+pub struct ArgumentCheck<'a> {
+    /// The tools of the judge.
+    pub tools: &'a ToolSet,
+    /// The addresses that a fetch may open.
+    pub seen: &'a SeenUrls,
+}
+
+impl std::fmt::Debug for ArgumentCheck<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ArgumentCheck").finish_non_exhaustive()
+    }
 }
 
 impl GateStop<'_> {

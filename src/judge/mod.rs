@@ -79,7 +79,7 @@ pub use evidence::{
     EvidenceKey, EvidenceLookup, EvidenceMissPolicy, EvidenceStore, LiveEvidence, NoEvidence,
     ReplayedEvidence,
 };
-pub use gate::{CellNames, Gate, GateAction, GateEdit, GateStop, OpenGate};
+pub use gate::{ArgumentCheck, CellNames, Gate, GateAction, GateEdit, GateStop, OpenGate};
 pub use message_parts::collect_judged_messages;
 pub use parts::PartsFormat;
 pub use prompt::{JudgePrompt, PromptFrame, render_prompt};

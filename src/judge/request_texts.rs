@@ -2,6 +2,7 @@
 //!
 //! Responsible for finding the texts in the requests of all dialects, and for putting edited ones back. Everything else of
 //! the request stays byte for byte. Leaves out texts that a provider signed, because the server would refuse a changed one.
+//! Repeats the edits in the later requests of a trace, because each of them contains the conversation so far.
 //!
 //! ```text
 //! === 1 of 2: system
@@ -193,6 +194,55 @@ impl<'b> RequestTexts<'b> {
     }
 }
 
+/// An edit of one text of a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct TextEdit {
+    role: String,
+    before: String,
+    /// The number of equal texts before this one.
+    equal_before: usize,
+    after: String,
+}
+
+impl TextEdit {
+    /// Returns the edits that lead from one body of a request to another. Empty if the bodies have different numbers of
+    /// texts.
+    pub(super) fn list(before: &str, after: &str) -> Vec<Self> {
+        let found = RequestTexts::find(before).zip(RequestTexts::find(after));
+        let Some((old, new)) = found.filter(|(old, new)| old.texts.len() == new.texts.len()) else {
+            return Vec::new();
+        };
+        let pairs = old.texts.iter().zip(&new.texts).enumerate();
+        let changed = pairs.filter(|(_, (old, new))| old.text != new.text);
+        let edits = changed.map(|(at, (text, edited))| Self {
+            role: text.role.clone(),
+            before: text.text.clone(),
+            equal_before: old.texts[..at]
+                .iter()
+                .filter(|other| other.role == text.role && other.text == text.text)
+                .count(),
+            after: edited.text.clone(),
+        });
+        edits.collect()
+    }
+
+    /// Returns a later request with this edit. Returns `None` if the request lacks the text.
+    pub(super) fn apply(&self, body: &str) -> Option<String> {
+        let found = RequestTexts::find(body)?;
+        let mut equal = found
+            .texts
+            .iter()
+            .filter(|text| text.role == self.role && text.text == self.before);
+        let place = equal.nth(self.equal_before)?.place.clone();
+        let json = serde_json::to_string(&self.after).ok()?;
+        Some(format!(
+            "{}{json}{}",
+            &body[..place.start],
+            &body[place.end..]
+        ))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -249,6 +299,33 @@ mod tests {
                 "the rest stays byte for byte"
             );
         }
+    }
+
+    #[test]
+    fn edits_are_repeated_in_a_later_request_of_each_dialect() {
+        for request in requests() {
+            let later = request.to_string();
+            // The first request has no tool response yet. Another text in its place keeps the number of texts.
+            let first = later.replace("190.25", "What is it?");
+            let edits = TextEdit::list(&first, &first.replace("Is it right?", "Is it \u{e9}?"));
+            assert_eq!(edits.len(), 1, "{edits:?}");
+            let kept = edits[0].apply(&later).expect("it has the text");
+            assert_eq!(kept, later.replace("Is it right?", "Is it \u{e9}?"));
+            assert_eq!(edits[0].apply(&kept), None, "the text is gone");
+        }
+    }
+
+    #[test]
+    fn edit_of_one_of_two_equal_texts_changes_that_one() {
+        let body = |texts: [&str; 3]| {
+            let messages = texts.map(|text| json!({"role": "user", "content": text}));
+            json!({"messages": messages}).to_string()
+        };
+        let edits = TextEdit::list(&body(["a", "a", "a"]), &body(["a", "b", "a"]));
+        let kept = edits[0].apply(&body(["a", "a", "c"]));
+        assert_eq!(kept, Some(body(["a", "b", "c"])));
+        let shorter = json!({"messages": [{"role": "user", "content": "b"}]}).to_string();
+        assert!(TextEdit::list(&body(["a", "a", "a"]), &shorter).is_empty());
     }
 
     #[test]

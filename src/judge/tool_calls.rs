@@ -8,7 +8,7 @@ use tokio::sync::watch;
 use super::branch::{CallReplay, RecordedCall, TracePrefix};
 use super::call_history::{CallHistory, IdenticalCall, ToolCallStatus, TurnCalls};
 use super::evidence::{EvidenceKey, EvidenceLookup, EvidenceStore};
-use super::gate::{GateAction, GateEdit, GateStop};
+use super::gate::{ArgumentCheck, GateAction, GateEdit, GateStop};
 use super::trace_gate::{TraceGate, person_ended_result};
 use crate::event::{CallCx, FROZEN_RULE, ToolFact, ToolResponseSource};
 use crate::model::SUBMIT_VERDICT;
@@ -299,8 +299,13 @@ impl ToolCallRunner<'_> {
             return self.reject_call(ix, rejection).await;
         }
         let mut by_hand = None;
+        let check = ArgumentCheck {
+            tools: self.tools,
+            seen: self.seen,
+        };
         let stop = GateStop::Call {
             call: &ready,
+            check,
             repaired,
         };
         match self.gate.pass(stop).await {

@@ -97,8 +97,8 @@ impl JudgeTrace<'_> {
                 || recorded.is_none()
                     && emit_conclude_if_near(self.meter, self.setup.verdict_mode, &cx).await;
             let finished = match recorded {
-                Some(recorded) => self.replay_turn(recorded, &state, last, &cx).await,
-                None => self.ask_model(&state, last, &cx).await?,
+                Some(recorded) => self.replay_turn(recorded, &mut state, last, &cx).await,
+                None => self.ask_model(&mut state, last, &cx).await?,
             };
             // Count the reply before any return, so that the next check includes it.
             state.size.add_reply(&finished);
@@ -152,7 +152,7 @@ impl JudgeTrace<'_> {
     async fn replay_turn(
         &self,
         recorded: &RecordedTurn,
-        state: &TraceState,
+        state: &mut TraceState,
         last: bool,
         cx: &CallCx,
     ) -> CompletedReply {
@@ -160,7 +160,13 @@ impl JudgeTrace<'_> {
             && usize::from(cx.turn.0) >= prefix.text_turns
             && let Ok(body) = self.build_request(state, last)
         {
-            prefix.note_difference(&body, cx).await;
+            match recorded.edited_request() {
+                Some(edited) => state.note_edit(&body, &edited),
+                None => prefix.note_difference(&body, cx).await,
+            }
+        }
+        if let Some(edited) = recorded.edited_request() {
+            self.gate.record_edit("edited", &edited).await;
         }
         recorded.replay(cx).await
     }
@@ -194,31 +200,36 @@ impl JudgeTrace<'_> {
             tools,
             tool_choice: self.setup.tool_choice(last),
         };
-        self.setup.provider.build_body(&request)
+        let body = self.setup.provider.build_body(&request)?;
+        Ok(state.repeat_edits(body))
     }
 
     /// Builds and sends one turn's request, and records it and its reply.
     async fn ask_model(
         &self,
-        state: &TraceState,
+        state: &mut TraceState,
         last: bool,
         cx: &CallCx,
     ) -> Result<CompletedReply, CellResult> {
         let body = self.build_request(state, last);
         let mut body = body.map_err(|error| provider_error_result(&error))?;
-        let prefix_turns = self.prefix.map_or(0, |prefix| prefix.turns.len());
-        if let Some(prefix) = self.prefix.filter(|prefix| prefix.text_turns == 0) {
+        let prefix = self.prefix;
+        let prefix_turns = prefix.map_or(0, |prefix| prefix.turns.len());
+        let edited = prefix.and_then(|prefix| prefix.edited_request(cx.turn));
+        if let Some(edited) = edited {
+            self.gate.record_edit("edited", &edited).await;
+            state.note_edit(&body, &edited);
+            body = state.repeat_edits(body);
+        }
+        if let Some(prefix) = prefix.filter(|prefix| prefix.text_turns == 0) {
             prefix.note_difference(&body, cx).await;
         }
         // Check the size before the gate and the budget: such a request is never sent.
         state.size.check_request(&body)?;
         // A person may edit the body or end the cell here.
-        match self.gate.pass(GateStop::BeforeTurn(&body)).await {
+        match self.gate.pass_request(&body, cx.turn).await {
             GateAction::ContinueWith(GateEdit::Body(edited)) => {
-                body = RequestBody {
-                    pieces: vec![edited.into()],
-                    dropped: body.dropped,
-                };
+                body = state.replace_body(body, edited);
             }
             GateAction::EndCell(outcome) => return Err(person_ended_result(outcome)),
             GateAction::Continue | GateAction::ContinueWith(_) | GateAction::AnswerCall(_) => {}
@@ -227,11 +238,7 @@ impl JudgeTrace<'_> {
         if let Err(reached) = self.meter.admit(&body).await {
             return Err(end_out_of_budget(reached, cx).await);
         }
-        // Store the pieces one by one: pieces that earlier turns stored are shared.
-        let mut request = Vec::with_capacity(body.pieces.len());
-        for piece in &body.pieces {
-            request.push(cx.out.store_text(piece).await);
-        }
+        let request = cx.out.store_pieces(&body.pieces).await;
         let dropped = body.dropped.clone();
         cx.turn(TurnFact::Started { request, dropped }).await;
         let metered = MeteredProvider {

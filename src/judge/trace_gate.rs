@@ -8,8 +8,31 @@ use futures_util::FutureExt as _;
 
 use super::deadline::CellDeadline;
 use super::gate::{Gate, GateAction, GateStop};
-use crate::event::{CallCx, EventKind, GateRelease, PendingResponse};
+use crate::event::{CallCx, EventKind, GateRelease, PendingPart, PendingRequest, PendingResponse};
 use crate::model::{CallIx, CellIx, CellResult, Outcome, ToolResponse, TurnIx};
+use crate::provider::RequestBody;
+
+/// A part of the trace that a person sees at a stop and that no event contains yet.
+enum Pending<'p> {
+    Response((TurnIx, CallIx), &'p ToolResponse),
+    Request(TurnIx, &'p RequestBody),
+}
+
+impl Pending<'_> {
+    async fn store(self, cx: &CallCx) -> PendingPart {
+        match self {
+            Self::Response((turn, call), response) => PendingPart::Response(PendingResponse {
+                turn,
+                call,
+                response: cx.out.store_tool_response(response).await,
+            }),
+            Self::Request(turn, body) => PendingPart::Request(PendingRequest {
+                turn,
+                request: cx.out.store_pieces(&body.pieces).await,
+            }),
+        }
+    }
+}
 
 /// The gate of one cell.
 pub(super) struct TraceGate<'a> {
@@ -54,14 +77,20 @@ impl<'a> TraceGate<'a> {
         at: (TurnIx, CallIx),
         response: &ToolResponse,
     ) -> GateAction {
-        self.pass_with(stop, Some((at, response))).await
+        self.pass_with(stop, Some(Pending::Response(at, response)))
+            .await
     }
 
-    async fn pass_with(
-        &self,
-        stop: GateStop<'_>,
-        pending: Option<((TurnIx, CallIx), &ToolResponse)>,
-    ) -> GateAction {
+    /// Passes the stop before a model call. Records the request before a person sees it.
+    pub(super) async fn pass_request(&self, body: &RequestBody, turn: TurnIx) -> GateAction {
+        self.pass_with(
+            GateStop::BeforeTurn(body),
+            Some(Pending::Request(turn, body)),
+        )
+        .await
+    }
+
+    async fn pass_with(&self, stop: GateStop<'_>, pending: Option<Pending<'_>>) -> GateAction {
         let cell = self.cell;
         let point = stop.kind();
         // Poll once first, to learn whether the gate waits at all.
@@ -74,11 +103,7 @@ impl<'a> TraceGate<'a> {
             // Pause before recording, so that the time of a person never counts.
             let pause = self.deadline.pause();
             let pending = match pending {
-                Some((at, response)) => Some(Box::new(PendingResponse {
-                    turn: at.0,
-                    call: at.1,
-                    response: self.cx.out.store_tool_response(response).await,
-                })),
+                Some(pending) => Some(Box::new(pending.store(self.cx).await)),
                 None => None,
             };
             let paused = EventKind::Paused {

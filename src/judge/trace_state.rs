@@ -8,10 +8,12 @@ use super::citations::CitableSources;
 use super::delimiter::{Delimiter, escape_name};
 use super::hidden_text;
 use super::message_parts::describe_invisible;
+use super::request_texts::TextEdit;
 use super::seen;
 use super::trace_size::TraceSize;
 use crate::handlers::JudgeRequest;
 use crate::model::{HistoryItem, InstallationSecret, ToolResponse};
+use crate::provider::RequestBody;
 use crate::tools::{SeenUrls, ToolSet};
 
 /// The version of the texts that a judge receives after its first turn: the blocks of tool responses and of errors. The
@@ -36,6 +38,8 @@ pub(super) struct TraceState {
     pub(super) asked_to_resubmit: bool,
     /// `true` after an empty reply, after which dicta sends the same request again once.
     pub(super) asked_after_empty_reply: bool,
+    /// The texts of requests that a person edited, in order.
+    text_edits: Vec<TextEdit>,
     /// The number of tool responses that are cited as `fetch N`.
     fetch_count: usize,
 }
@@ -57,7 +61,38 @@ impl TraceState {
             call_history: CallHistory::default(),
             asked_to_resubmit: false,
             asked_after_empty_reply: false,
+            text_edits: Vec::new(),
             fetch_count: 0,
+        }
+    }
+
+    /// Takes over a person's edit of a request, for the later requests of the trace.
+    pub(super) fn note_edit(&mut self, body: &RequestBody, edited: &str) {
+        self.text_edits.extend(TextEdit::list(&body.text(), edited));
+    }
+
+    /// Returns a request with the body that a person wrote, and takes over the edit.
+    pub(super) fn replace_body(&mut self, body: RequestBody, edited: String) -> RequestBody {
+        self.note_edit(&body, &edited);
+        RequestBody {
+            pieces: vec![edited.into()],
+            dropped: body.dropped,
+        }
+    }
+
+    /// Returns a request with the texts that a person edited in earlier requests.
+    pub(super) fn repeat_edits(&self, body: RequestBody) -> RequestBody {
+        // Without edits, a request keeps its pieces, which the recording shares between turns.
+        if self.text_edits.is_empty() {
+            return body;
+        }
+        let text = self
+            .text_edits
+            .iter()
+            .fold(body.text(), |text, edit| edit.apply(&text).unwrap_or(text));
+        RequestBody {
+            pieces: vec![text.into()],
+            dropped: body.dropped,
         }
     }
 

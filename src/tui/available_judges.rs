@@ -426,7 +426,12 @@ fn describe_preview(judge: &JudgeConfig, preview: &JudgePreview) -> String {
     );
     // Tools cause more turns, so the number of calls is a range.
     if preview.calls_most > preview.calls_least {
-        let _infallible = write!(note, " a call, up to {} calls", preview.calls_most);
+        // Recorded cells include all their calls. Without them, the tokens are those of the first request.
+        let unit = match preview.cells_with_history {
+            0 => " a call",
+            _ => "",
+        };
+        let _infallible = write!(note, "{unit}, up to {} calls", preview.calls_most);
     }
     let pricing = judge.pricing();
     let usd = pricing.map(|p| p.estimate_token_cost(preview.input_tokens, preview.output_tokens));

@@ -477,6 +477,22 @@ fn branch_of_a_paid_judge_needs_consent_and_names_only_its_own_calls() {
 }
 
 #[test]
+fn branch_does_not_lower_the_estimate_of_whole_cells() {
+    let (server, shop) = (judging(Dialect::Openai), Shop::failing_first(0));
+    let test_dir = workspace(&[("m", &server, "provider: openai")], &shop);
+    run_once(&test_dir);
+    let plan = || {
+        let args = ["run", "--dry-run", "--refresh", "--where", "transcript:one"];
+        dicta(&test_dir, &args).1
+    };
+    let before = plan();
+    assert!(before.contains("from 1 past cell"), "{before}");
+    // The branch makes one of the two calls.
+    branch(&test_dir, &["@", "one/r/grounded", "--at", "2.prompt"]);
+    assert_eq!(plan(), before);
+}
+
+#[test]
 fn wrong_step_or_part_is_refused_with_the_steps_of_the_trace() {
     let (server, shop) = (judging(Dialect::Openai), Shop::failing_first(0));
     let test_dir = workspace(&[("m", &server, "provider: openai")], &shop);

@@ -146,6 +146,42 @@ fn bundle_opens_anywhere_with_the_runs_whose_verdicts_it_reuses() {
 }
 
 #[test]
+fn name_of_a_state_means_a_run_of_that_state_in_every_format() {
+    let test_dir = TestDir::new();
+    let line = json!({"id": "one", "messages": [{"role": "assistant", "content": "hello"}]});
+    test_dir.write("t.jsonl", &format!("{line}\n"));
+    let run = |max: u32| {
+        let eval = format!("  - {{ id: short, type: max_length, params: {{ max: {max} }} }}\n");
+        test_dir.workspace("judge: rules\n", &eval);
+        let run = test_dir.dicta(&["run", "-q"]);
+        assert_eq!(run.status.code(), Some(0), "{}", text(&run.stderr));
+    };
+    run(90);
+    let first = runs(&test_dir).remove(0);
+    // The newest state has two runs, so the second newest run is one of it, too.
+    run(80);
+    run(80);
+    let letters = &first[first.len() - 4..];
+    for (format, file) in [("bundle", "s.dicta"), ("cast", "s.cast")] {
+        let note = export(&test_dir, &["@2", "--format", format, "-o", file]);
+        assert!(
+            note.contains(&format!("of run {letters};")),
+            "{format}: {note}"
+        );
+        export(&test_dir, &["@", "--format", format, "-o", file]);
+    }
+    let baseline = test_dir.dicta(&["history", "--baseline", "@2"]);
+    assert_eq!(
+        baseline.status.code(),
+        Some(0),
+        "{}",
+        text(&baseline.stderr)
+    );
+    let note = export(&test_dir, &["@baseline", "-o", "s.dicta"]);
+    assert!(note.contains(&format!("of run {letters};")), "{note}");
+}
+
+#[test]
 fn bundle_of_one_cell_has_nothing_of_the_others() {
     let test_dir = judged();
     // A second transcript, whose secret must not leave with the first one.

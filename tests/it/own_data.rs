@@ -489,6 +489,27 @@ fn counts_of_check_import_and_run_agree() {
 }
 
 #[test]
+fn several_missing_parts_of_one_transcript_are_counted_as_such() {
+    let test_dir = TestDir::new();
+    test_dir.write(
+        "session/p/ses_1.json",
+        "{\"id\":\"ses_1\",\"projectID\":\"p\",\"version\":\"1\",\"time\":{\"created\":1}}",
+    );
+    for at in [1, 2] {
+        test_dir.write(
+            &format!("message/ses_1/msg_{at}.json"),
+            &format!("{{\"id\":\"msg_{at}\",\"sessionID\":\"ses_1\",\"role\":\"user\"}}"),
+        );
+    }
+    let check = test_dir.dicta(&["check", "session/p/ses_1.json"]);
+    let check = text(&check.stdout) + &text(&check.stderr);
+    assert!(
+        check.contains("(it has no folder `part/MESSAGE`): 2 times in 1 transcript\n"),
+        "{check}"
+    );
+}
+
+#[test]
 fn ids_are_paths_below_the_workspace_and_earlier_labels_match() {
     let test_dir = workspace_with_broken_files();
     let label = |id: &str| format!("{{\"transcript\":\"{id}\",\"eval\":\"a\",\"passed\":true}}\n");

@@ -11,9 +11,9 @@ use super::nouns::{
     run_id, text, transcript, turn, usage, verdict,
 };
 use crate::event::{
-    DeltaPart, EventKind, GatePoint, GateRelease, HttpExchange, PendingResponse, ReadingTotals,
-    RecordedToolResponse, RunEvent, RunTotals, SettledCell, ThrottleReason, ToolFact,
-    ToolResponseSource, TurnFact,
+    DeltaPart, EventKind, GatePoint, GateRelease, HttpExchange, PendingPart, PendingRequest,
+    PendingResponse, ReadingTotals, RecordedToolResponse, RunEvent, RunTotals, SettledCell,
+    ThrottleReason, ToolFact, ToolResponseSource, TurnFact,
 };
 use crate::model::{Cost, Hop, Millis, ModelReply, RawJson, ReplyCall, StopReason};
 
@@ -146,12 +146,17 @@ fn tool_response() -> impl Strategy<Value = RecordedToolResponse> {
         )
 }
 
-fn pending() -> impl Strategy<Value = PendingResponse> {
-    (turn(), call(), tool_response()).prop_map(|(turn, call, response)| PendingResponse {
-        turn,
-        call,
-        response,
-    })
+fn pending() -> impl Strategy<Value = PendingPart> {
+    let response = (turn(), call(), tool_response()).prop_map(|(turn, call, response)| {
+        PendingPart::Response(PendingResponse {
+            turn,
+            call,
+            response,
+        })
+    });
+    let request = (turn(), vec(piece(), 0..3))
+        .prop_map(|(turn, request)| PendingPart::Request(PendingRequest { turn, request }));
+    prop_oneof![response, request]
 }
 
 fn tool_fact() -> impl Strategy<Value = ToolFact> {

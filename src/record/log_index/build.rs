@@ -22,7 +22,7 @@ enum CellProgress {
 #[derive(Default)]
 struct IndexBuilder {
     events_per_snapshot: usize,
-    parts: IndexParts,
+    parts: IndexParts<'static>,
     cells: Vec<CellProgress>,
     stats: RunStats,
 }
@@ -40,7 +40,7 @@ pub(super) fn build_index(run: &RecordedRun, events_per_snapshot: usize) -> Opti
     parts.into_index(run, stamp)
 }
 
-fn read_parts(run: &RecordedRun, events_per_snapshot: usize) -> Option<IndexParts> {
+fn read_parts(run: &RecordedRun, events_per_snapshot: usize) -> Option<IndexParts<'static>> {
     let mut events = run.events().ok()?;
     let mut builder = IndexBuilder {
         events_per_snapshot,
@@ -103,8 +103,9 @@ impl IndexBuilder {
             self.parts
                 .outline_positions
                 .push(u32::try_from(position).ok()?);
-            self.parts.outline_lines.extend_from_slice(line);
-            self.parts.outline_lines.push(b'\n');
+            let lines = self.parts.outline_lines.to_mut();
+            lines.extend_from_slice(line);
+            lines.push(b'\n');
         }
         Some(())
     }
@@ -164,10 +165,9 @@ fn classify(kind: &EventKind) -> EventClass {
             let is_call = matches!(fact, ToolFact::Received { name, .. } if name != SUBMIT_VERDICT);
             EventClass::TRACE | if is_call { EventClass::TOOL_CALL } else { 0 }
         }
-        // A pause is a part of the trace while its cell is live. Afterwards the cell keeps who released it.
-        EventKind::Paused { .. } | EventKind::Resumed { .. } => {
-            EventClass::OUTLINE | EventClass::TRACE | EventClass::NO_STATS
-        }
+        EventKind::Paused { .. } => EventClass::TRACE | EventClass::NO_STATS,
+        // Afterwards the cell keeps who released it.
+        EventKind::Resumed { .. } => EventClass::OUTLINE | EventClass::TRACE | EventClass::NO_STATS,
         EventKind::CellFinished { .. } | EventKind::CellsSettled(_) => {
             EventClass::OUTLINE | EventClass::ENDS_CELL
         }

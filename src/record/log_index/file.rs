@@ -10,6 +10,7 @@
 //! Numbers are little-endian. The key is that of the installation, so no one else can plant an index that shows other
 //! results than the log.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 
@@ -87,13 +88,13 @@ const ORIGINS: [LogOrigin; 4] = [
 
 /// The parts of an index, as the file has them.
 #[derive(Debug, Default)]
-pub(super) struct IndexParts {
+pub(super) struct IndexParts<'b> {
     pub(super) lens: Vec<u32>,
     pub(super) steps: Vec<u32>,
     pub(super) cells: Vec<u32>,
     pub(super) classes: Vec<u8>,
     pub(super) outline_positions: Vec<u32>,
-    pub(super) outline_lines: Vec<u8>,
+    pub(super) outline_lines: Cow<'b, [u8]>,
     pub(super) spans: Vec<CellSpan>,
     pub(super) snapshots: Vec<PlacedSnapshot>,
     pub(super) durations: StatsDurations,
@@ -105,7 +106,7 @@ pub(super) struct IndexParts {
     pub(super) last_at: u64,
 }
 
-impl IndexParts {
+impl IndexParts<'_> {
     /// Completes the index in memory. Returns `None` if the parts do not fit together.
     pub(super) fn into_index(self, run: &RecordedRun, stamp: LogStamp) -> Option<LogIndex> {
         let mut offsets = Vec::with_capacity(self.lens.len() + 1);
@@ -178,7 +179,7 @@ pub(super) enum StoredIndex {
 }
 
 /// Writes the index next to its log. Nothing depends on it, so a failure is not an error.
-pub(super) fn write_index(run: &RecordedRun, log: &LogStamp, parts: &IndexParts) {
+pub(super) fn write_index(run: &RecordedRun, log: &LogStamp, parts: &IndexParts<'_>) {
     write_parts(run, log, parts, true);
 }
 
@@ -187,7 +188,7 @@ pub(super) fn write_unsuitable(run: &RecordedRun, log: &LogStamp) {
     write_parts(run, log, &IndexParts::default(), false);
 }
 
-fn write_parts(run: &RecordedRun, log: &LogStamp, parts: &IndexParts, is_suitable: bool) {
+fn write_parts(run: &RecordedRun, log: &LogStamp, parts: &IndexParts<'_>, is_suitable: bool) {
     // Without a key, a planted index would look the same.
     let Some(key) = &run.key else { return };
     // The log may have grown during the pass.
@@ -252,7 +253,7 @@ pub(super) fn read_index(run: &RecordedRun) -> Option<StoredIndex> {
         cells,
         classes: classes.to_vec(),
         outline_positions,
-        outline_lines: outline_lines.to_vec(),
+        outline_lines: Cow::Borrowed(outline_lines),
         spans: description
             .spans
             .into_iter()
@@ -277,7 +278,7 @@ pub(super) fn read_index(run: &RecordedRun) -> Option<StoredIndex> {
 }
 
 /// Parses the lines of the outline, `count` events. A run of many cells has so many of them that two threads share the
-/// work. Returns `None` if a line is no event.
+/// work. Returns `None` if a line is not an event.
 fn parse_outline(lines: &[u8], count: usize) -> Option<Vec<RunEvent>> {
     if lines.len() < MIN_SHARED_BYTES {
         return parse_lines(lines, count);

@@ -126,7 +126,7 @@ impl LogIndex {
         let at = self.read_state_at(position)?;
         let mut state = RunState::default();
         for event in self.outline[..at.outline_len].iter().chain(&at.live_events) {
-            state.apply(event);
+            state.apply_without_stats(event);
         }
         at.complete(&mut state);
         Ok(state)

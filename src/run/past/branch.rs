@@ -9,8 +9,8 @@ use serde_json::value::RawValue;
 
 use super::resume::ResumedRun;
 use crate::event::{
-    BlobSource, BranchPoint, CallState, CellState, EventKind, ParentCause, ParentRun, RunPurpose,
-    StepId, StepPart, StoredText, TurnState, list_trace_steps,
+    BlobSource, BranchPoint, CallState, CellState, EventKind, EventTag, ParentCause, ParentRun,
+    RunPurpose, StepId, StepPart, StoredText, TurnState, list_trace_steps,
 };
 use crate::handlers::EvalTypeRegistry;
 use crate::judge::{BranchChange, EvidenceMissPolicy, RecordedCall, RecordedTurn, TracePrefix};
@@ -19,7 +19,7 @@ use crate::model::{
     TranscriptRef,
 };
 use crate::provider::CompletedReply;
-use crate::record::{RecordedRun, RunStore};
+use crate::record::{RecordError, RecordedRun, RunStore};
 use crate::run::{CachePolicy, DecisionFilter, RunError, RunOptions, RunUsageError};
 use crate::workspace::Workspace;
 
@@ -85,6 +85,7 @@ impl BranchPlan {
             at: order.at,
             turns: Vec::new(),
             next_request: None,
+            next_edited_by_hand: false,
             text_turns: parent.as_ref().map_or(0, |parent| parent.text_turns),
             change: order.change.clone(),
             inherited: find_inherited_change(&run, parent.as_ref(), order)?,
@@ -97,20 +98,24 @@ impl BranchPlan {
             notes: Vec::new(),
             resumed,
         };
-        plan.read_turns(cell).map_err(error)?;
+        let edits = read_edits(&run, order.cell, &*plan.resumed.blobs)?;
+        plan.read_turns(cell, &edits).map_err(error)?;
         Ok(plan)
     }
 
-    /// Reads the turns up to the step.
-    fn read_turns(&mut self, cell: &CellState) -> Result<(), String> {
+    /// Reads the turns up to the step. `edits` are the texts that a person wrote in the cell's trace.
+    fn read_turns(&mut self, cell: &CellState, edits: &[String]) -> Result<(), String> {
         let kept = count_kept_turns(cell, self.order.at);
         let blobs = Arc::clone(&self.resumed.blobs);
         for turn in cell.judge_trace.iter().take(kept) {
-            let recorded = read_turn(turn, &*blobs)?;
+            let mut recorded = read_turn(turn, &*blobs)?;
+            recorded.edited_by_hand = edits.contains(&recorded.request.concat());
             self.prefix.turns.push(recorded);
         }
         if let Some(next) = cell.judge_trace.get(kept) {
-            self.prefix.next_request = Some(read_pieces(&next.request, &*blobs)?);
+            let request = read_pieces(&next.request, &*blobs)?;
+            self.prefix.next_edited_by_hand = edits.contains(&request.concat());
+            self.prefix.next_request = Some(request);
         }
         Ok(())
     }
@@ -336,6 +341,7 @@ fn read_turn(turn: &TurnState, blobs: &dyn BlobSource) -> Result<RecordedTurn, S
     let calls = turn.calls.iter().map(|call| read_call(call, blobs));
     Ok(RecordedTurn {
         request: read_pieces(&turn.request, blobs)?,
+        edited_by_hand: false,
         attempt: finished.attempt,
         // Recordings of other programs have replies without native items.
         resendable: turn.resendable && !native.is_empty(),
@@ -376,6 +382,25 @@ fn read_call(call: &CallState, blobs: &dyn BlobSource) -> Result<RecordedCall, S
         values: values.clone(),
         coerced: call.coerced.clone(),
     })
+}
+
+/// Returns the texts that a person wrote in the trace of a cell. An edited request is one of them.
+fn read_edits(
+    run: &RecordedRun,
+    cell: CellIx,
+    blobs: &dyn BlobSource,
+) -> Result<Vec<String>, RecordError> {
+    let mut edits = Vec::new();
+    for event in run.events_with_tags(&[EventTag::Resumed])? {
+        if let EventKind::Resumed { cell: at, how } = event?.kind
+            && at == cell
+            && let Some(edit) = &how.edit
+        {
+            // A lost blob is not the request of a turn, because reading that turn fails.
+            edits.extend(read_text(edit, blobs));
+        }
+    }
+    Ok(edits)
 }
 
 fn read_pieces(pieces: &[StoredText], blobs: &dyn BlobSource) -> Result<Vec<String>, String> {

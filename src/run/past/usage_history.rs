@@ -1,11 +1,12 @@
 //! The recorded usage of judges per eval: calls, tokens and durations of the cells of earlier runs.
 //!
 //! Responsible for averages that previews need. Includes only cells that called a judge and whose tokens are known.
-//! Excludes cells that a person changed and cancelled cells.
+//! Excludes cells that a person changed, cancelled cells and branches. A branch pays only for its own turns, so it says
+//! nothing about a whole cell.
 
 use std::collections::HashMap;
 
-use crate::event::{EventKind, EventTag};
+use crate::event::{EventKind, EventTag, RunPurpose};
 use crate::model::{CellResult, JudgeConfig, Outcome};
 use crate::record::{PlannedCell, RecordError, RecordedPlan, RecordedRun, RunStore};
 use crate::workspace::Workspace;
@@ -51,7 +52,9 @@ impl UsageHistory {
         // `runs` lists the newest first, so `take` below keeps the newest.
         let own_runs = runs.iter().filter(|run| {
             let header = run.read_header();
-            header.is_ok_and(|header| header.workspace == workspace.root)
+            header.is_ok_and(|header| {
+                header.workspace == workspace.root && header.purpose != RunPurpose::Branch
+            })
         });
         for run in own_runs.take(MAX_HISTORY_RUNS) {
             // A preview works without this run, so its error is not reported here.

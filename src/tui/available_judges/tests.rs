@@ -173,6 +173,26 @@ async fn local_servers_list_models_and_silent_ones_are_skipped() {
 }
 
 #[test]
+fn tokens_of_recorded_cells_are_not_those_of_one_call() {
+    let judge = JudgeConfig::new("house", ProviderKind::Openai);
+    let mut preview = JudgePreview {
+        cells: 1,
+        calls_least: 1,
+        calls_most: 5,
+        input_tokens: 2745,
+        output_tokens: 100,
+        ..JudgePreview::default()
+    };
+    let note = describe_preview(&judge, &preview);
+    let sized = "about 2,745 + 100 tokens a call, up to 5 calls, ";
+    assert!(note.starts_with(sized), "{note}");
+    preview.cells_with_history = 1;
+    let note = describe_preview(&judge, &preview);
+    let recorded = "about 2,745 + 100 tokens, up to 5 calls, ";
+    assert!(note.starts_with(recorded), "{note}");
+}
+
+#[test]
 fn numbers_are_grouped_in_thousands() {
     assert_eq!(format_thousands(300), "300");
     assert_eq!(format_thousands(2_100), "2,100");

@@ -132,7 +132,9 @@ pub(super) fn build_source<'a>(
         out.push(block);
     }
     if first.is_none() {
-        out.push(TextBlock::new("no step differs", Role::Muted));
+        // `align_traces` counts prompts as equal, although another rubric, judge or branch has another prompt.
+        let text = "no step differs; prompts are not compared";
+        out.push(TextBlock::new(text, Role::Muted));
     }
     Box::new(out)
 }

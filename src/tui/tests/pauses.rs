@@ -152,6 +152,10 @@ fn step_goes_from_stop_to_stop_and_continue_to_the_next_breakpoint() {
     let mut app = paused(&server, "turn", (120, 40));
     assert_eq!(waits_at(&app.event_loop.app), Some(GatePoint::BeforeTurn));
     assert_eq!(server.asked(), 0, "the request waits");
+    // The request is shown, and its record precedes what a person sees.
+    app.settle_until(|app| app.runs().by_ticket[0].state.cells[0].judge_trace.len() == 1);
+    let screen = app.screen();
+    assert!(!screen.contains("no step yet"), "{screen}");
     assert_eq!(next_stop(&mut app, "s"), GatePoint::Call);
     assert_eq!(next_stop(&mut app, "s"), GatePoint::Answered);
     assert_eq!(server.asked(), 1);
@@ -219,8 +223,19 @@ fn arguments_are_edited_in_the_footer_and_checked_first() {
         app.screen()
     );
     assert_eq!(waits_at(&app.event_loop.app), Some(GatePoint::Call));
+    // The name of the parameter is wrong.
+    app.keys("ctrl-u")
+        .type_in("{\"link\":\"http://127.0.0.1:9/a\"}")
+        .keys("enter");
+    assert!(
+        app.screen().contains("does not accept the edited"),
+        "{}",
+        app.screen()
+    );
+    app.keys("ctrl-u")
+        .type_in("{\"url\":\"http://127.0.0.1:9/a");
     app.keys("backspace")
-        .type_in("bc\"}")
+        .type_in("abc\"}")
         .keys("enter")
         .settle();
     assert_eq!(outcome(&app, CELL), Some(Outcome::Fail));

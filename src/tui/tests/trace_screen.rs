@@ -333,7 +333,10 @@ fn branch_is_shown_next_to_the_original_and_decides_nothing() {
     app.keys("d").settle();
     let screen = app.screen();
     assert!(screen.contains("branch from 2.verdict"), "{screen}");
-    assert!(screen.contains("no step differs"), "{screen}");
+    assert!(
+        screen.contains("no step differs; prompts are not compared"),
+        "{screen}"
+    );
 }
 
 #[test]

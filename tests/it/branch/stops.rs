@@ -125,6 +125,49 @@ async fn check_stopped_trace(dialect: Dialect, provider: &str) {
     }
 }
 
+/// Edits the prompt before the first model call. The later requests, and those of branches, keep the edit.
+async fn check_edited_prompt(dialect: Dialect, provider: &str) {
+    let (server, shop) = (judging(dialect), Shop::failing_first(0));
+    let settings = format!("provider: {provider}");
+    let test_dir = workspace(&[("m", &server, &settings)], &shop);
+    let mut is_first = true;
+    let (run, _) = run_with_stops(&test_dir, &["turn"], |trace| {
+        let decision = if std::mem::take(&mut is_first) {
+            let text = trace.at.editable_text().expect("texts");
+            let text = text.replace("The amount is on file.", "The amount is on file today.");
+            PauseDecision::Edit(trace.at.edit(&text).expect("a valid edit"))
+        } else {
+            PauseDecision::Continue
+        };
+        trace.decide(decision);
+    })
+    .await;
+    for at in ["1.prompt", "2.prompt"] {
+        let again = branch(&test_dir, &[&run, "one/r/grounded", "--at", at]);
+        assert_eq!(again["edited"], true, "{provider} {at}: {again}");
+    }
+    let requests = server.requests();
+    let sent = bodies(&requests);
+    assert_eq!(sent.len(), 5, "{provider}");
+    for body in &sent {
+        assert!(body.contains("on file today."), "{provider}: {body}");
+    }
+    assert!(sent[2] == sent[0], "{provider}: {}", sent[2]);
+    assert!(sent[4] == sent[1], "{provider}: {}", sent[4]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn edited_prompt_stays_in_the_later_requests() {
+    for (dialect, provider) in [
+        (Dialect::Openai, "openai"),
+        (Dialect::Gemini, "gemini"),
+        (Dialect::Anthropic, "anthropic"),
+        (Dialect::Responses, "openai-responses"),
+    ] {
+        check_edited_prompt(dialect, provider).await;
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn stopped_and_edited_trace_continues_with_the_models_own_items_of_openai() {
     check_stopped_trace(Dialect::Openai, "openai").await;

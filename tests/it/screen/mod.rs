@@ -90,6 +90,29 @@ fn paid_run_asks_on_the_terminal_and_no_records_nothing() {
 }
 
 #[test]
+fn bundle_opens_in_the_workbench_without_its_workspace() {
+    let server = WireServer::answering(Dialect::Openai, |_| Reply::text(PASSES));
+    let test_dir = TestDir::new();
+    test_dir.workspace(&judged_by(&server), POLITE);
+    for args in [
+        &["run", "-q"][..],
+        &["export", "@", "--format", "bundle", "-o", "run.dicta"],
+    ] {
+        assert_eq!(test_dir.dicta(args).status.code(), Some(0), "{args:?}");
+    }
+    let elsewhere = TestDir::new();
+    let bundle = test_dir.path().join("run.dicta").display().to_string();
+    let mut pty = Pty::with(&["open", &bundle], |command| {
+        command.cwd(elsewhere.path());
+        command.env("DICTA_DATA_DIR", elsewhere.path().join(".data"));
+    });
+    pty.until_shown("REPLAY").until_shown("polite");
+    kill_process(pty.id(), Signal::TERM).expect("sent");
+    pty.ended();
+    assert_eq!(server.requests().len(), 2, "the bundle calls no judge");
+}
+
+#[test]
 fn verdict_edited_at_a_breakpoint_decides_and_is_marked() {
     let server = WireServer::answering(Dialect::Openai, |_| Reply::text(PASSES));
     let test_dir = TestDir::new();

@@ -1,7 +1,6 @@
 //! Tests over recorded samples. Every effect is answered at once, unless a test withholds the answer.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Rect, Size};
@@ -557,10 +556,8 @@ fn hostile_text_in_every_field_breaks_no_span() {
             verdict.reasoning = hostile.into();
         }
     }
-    if let Some(verdict) = state
-        .result
-        .as_mut()
-        .and_then(|result| Arc::make_mut(result).verdict.as_mut())
+    if let Some(result) = &mut state.result
+        && let Some(verdict) = &mut Arc::make_mut(result).verdict
     {
         verdict.reasoning = hostile.into();
         verdict.contradiction = Some(hostile.into());
