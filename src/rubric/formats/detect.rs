@@ -158,7 +158,10 @@ fn detect_results(value: &Value) -> Option<DetectedFile> {
         || (has_key("promptIdx") && has_key("testIdx"))
         || inner.is_some_and(|r| {
             r.get("table").is_some() || (r.get("stats").is_some() && r.get("version").is_some())
-        });
+        })
+        || inner
+            .and_then(Value::as_array)
+            .is_some_and(|rows| has_key("stats") || rows.iter().any(is_promptfoo_result));
     if promptfoo {
         return Some(not_a_rubric(
             "promptfoo results",
@@ -176,6 +179,12 @@ fn detect_results(value: &Value) -> Option<DetectedFile> {
         ));
     }
     None
+}
+
+/// Returns true for a result in a summary of promptfoo, which has the `prompts` of a config next to its results.
+fn is_promptfoo_result(row: &Value) -> bool {
+    let any = |keys: &[&str]| keys.iter().any(|key| row.get(key).is_some());
+    any(&["prompt", "promptIdx"]) && any(&["response", "gradingResult", "success", "error"])
 }
 
 /// Returns true for a page of evals, as the API lists them.

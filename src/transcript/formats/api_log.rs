@@ -12,7 +12,7 @@
 //! | Batch output `{custom_id, response, error}` | the reply; an error is a fault with its text |
 //! | Batch input `{custom_id, method, url, body}` | the request |
 //! | a reply alone (`choices`, `object: response`), `{input, output}` | the messages that it contains |
-//! | a list of messages or items, or one per line | one transcript |
+//! | a list of messages or items, or one per line | one transcript; if they name several conversations, one for each |
 //!
 //! The record's id is its `id`, `custom_id` or `key`, else that of the reply. Its other keys become metadata as written
 //! (`latency_ms`, `cost_usd` …), unless the reply has a value for them. The record's `metadata` is merged in the same
@@ -30,6 +30,7 @@ use super::super::reader::{
 };
 use super::super::walk::RecordLayout;
 use super::exchange::{ApiExchange, ExchangeBody, UnpackedText, add_items, api_error};
+use super::record_readers::{Grouping, open_groups};
 use super::response_items::ConversationBuilder;
 use super::signatures::ANSWER_KEYS;
 use super::{gemini, openai};
@@ -46,8 +47,19 @@ pub(super) fn open_contents(preview: &FilePreview<'_>) -> Box<dyn TranscriptRead
     Box::new(PerRecordReader::new(preview.list_walker(), ApiLogParser))
 }
 
-/// Returns a reader of lists of messages or items. A list is a conversation, and so are consecutive lines.
+/// Returns a reader of lists of messages or items. A list is a conversation, and so are consecutive lines, unless the
+/// messages name their conversations.
 pub(super) fn open_list(preview: &FilePreview<'_>) -> Box<dyn TranscriptReader> {
+    if names_several_conversations(preview) {
+        return open_groups(
+            preview,
+            Grouping {
+                key: conversation_of,
+                parse: parse_named_conversation,
+                without_group: "a message without a conversation",
+            },
+        );
+    }
     match preview.layout {
         RecordLayout::Values { array: true } => {
             // `list_walker` keeps the outer bracket, so the whole list is one record.
@@ -56,7 +68,7 @@ pub(super) fn open_list(preview: &FilePreview<'_>) -> Box<dyn TranscriptReader> 
         // One message per line: only a session parser joins lines to one conversation.
         RecordLayout::Lines => Box::new(PerSessionReader::new(
             preview.record_walker(),
-            ApiLinesParser,
+            ApiLinesParser::default(),
         )),
         _ => Box::new(PerRecordReader::new(preview.record_walker(), ApiLogParser)),
     }
@@ -422,31 +434,79 @@ fn build_transcript<'a>(source: &str, messages: Vec<TranscriptMessage<'a>>) -> T
     }
 }
 
-/// The parser of a file with one message or item per line. The whole file is one conversation.
-#[derive(Debug)]
-struct ApiLinesParser;
+/// Returns the id of the conversation that a message names.
+fn conversation_of(line: &[u8]) -> Option<String> {
+    let fields = RawFields::parse(record_text(line).ok()?).ok()?;
+    let keys = [
+        "conversation_id",
+        "conversationId",
+        "conv_id",
+        "dialogue_id",
+        "thread_id",
+        "threadId",
+        "chat_id",
+        "chatId",
+        "session_id",
+        "sessionId",
+    ];
+    let id = keys.iter().find_map(|key| fields.id_text(key))?;
+    Some(id.0.into_owned())
+}
+
+/// Returns true if each of the first messages names its conversation, and there is more than one.
+fn names_several_conversations(preview: &FilePreview<'_>) -> bool {
+    // The end of the preview may cut the last message.
+    let complete = preview.records.iter().filter(|seen| !seen.sniff.is_cut());
+    let ids: Option<Vec<String>> = complete.map(|seen| conversation_of(seen.bytes)).collect();
+    ids.is_some_and(|ids| ids.iter().any(|id| *id != ids[0]))
+}
+
+/// Adds the conversation of messages that name it.
+fn parse_named_conversation(lines: &[&[u8]], _: RecordCx<'_>, out: &mut TranscriptSink) {
+    let id = lines.first().and_then(|line| conversation_of(line));
+    push_conversation(lines, id, out);
+}
+
+/// Adds the conversation of messages or items. Without an id, it gets the default id.
+fn push_conversation(lines: &[&[u8]], id: Option<String>, out: &mut TranscriptSink) {
+    let mut all: Vec<&RawValue> = Vec::new();
+    for line in lines {
+        let raw = record_text(line)
+            .ok()
+            .and_then(|text| serde_json::from_str(text).ok());
+        match raw {
+            Some(raw) => all.push(raw),
+            None => out.count_unknown("a line that is not JSON"),
+        }
+    }
+    match parse_conversation(&all) {
+        Ok(mut transcript) => {
+            transcript.id = SourceText::from(id.unwrap_or_default());
+            out.push_transcript(&transcript);
+        }
+        Err(why) => out.push_fault(why),
+    }
+}
+
+/// The parser of a file with one message or item per line. The file is one conversation, unless a line names another
+/// one than the line before.
+#[derive(Debug, Default)]
+struct ApiLinesParser {
+    /// The conversation that the last line named.
+    conversation: Option<String>,
+}
 
 impl SessionParser for ApiLinesParser {
-    fn starts_session(&mut self, _: &[u8]) -> bool {
-        // The file has no line that begins a conversation.
-        false
+    fn starts_session(&mut self, line: &[u8]) -> bool {
+        let Some(id) = conversation_of(line) else {
+            return false;
+        };
+        let before = self.conversation.replace(id);
+        before.is_some() && before != self.conversation
     }
 
     fn parse_session(&self, lines: &[&[u8]], _: RecordCx<'_>, out: &mut TranscriptSink) {
-        let mut all: Vec<&RawValue> = Vec::new();
-        for line in lines {
-            let raw = record_text(line)
-                .ok()
-                .and_then(|text| serde_json::from_str(text).ok());
-            match raw {
-                Some(raw) => all.push(raw),
-                None => out.count_unknown("a line that is not JSON"),
-            }
-        }
-        match parse_conversation(&all) {
-            Ok(transcript) => out.push_transcript(&transcript),
-            Err(why) => out.push_fault(why),
-        }
+        push_conversation(lines, None, out);
     }
 }
 

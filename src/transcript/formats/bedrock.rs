@@ -1,11 +1,14 @@
 //! Messages of Amazon Bedrock's Converse API, with its reply if the log has one.
 //!
 //! Responsible for records `{messages, system?, output?, usage?, stopReason?}`, for pairs of the Converse API, for bare
-//! lists of its messages, and for Bedrock's invocation logs (`{input: {inputBodyJson}, output: {outputBodyJson}}`). Does
-//! not read Anthropic's messages through `InvokeModel`: those are in `anthropic.rs`.
+//! lists of its messages, and for Bedrock's invocation logs (`{input: {inputBodyJson}, output: {outputBodyJson}}`). A
+//! reply may be the list of the events of `ConverseStream`. Does not read Anthropic's messages through `InvokeModel`:
+//! those are in `anthropic.rs`.
 
-use serde_json::Value;
+use std::collections::BTreeMap;
+
 use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
 
 use super::super::detect::FilePreview;
 use super::super::fields::RawFields;
@@ -76,8 +79,13 @@ fn parse_record(record: &str, _: RecordCx<'_>, out: &mut TranscriptSink) -> Resu
     let request = logged("input", "inputBodyJson")
         .or_else(|| fields.object("request"))
         .unwrap_or_else(|| fields.clone());
-    let reply = logged("output", "outputBodyJson")
-        .or_else(|| fields.object("response"))
+    let output = fields.object("output");
+    let output = output.as_ref().and_then(|all| all.get("outputBodyJson"));
+    let written = output.or_else(|| fields.get("response"));
+    let assembled = written.and_then(assemble_events);
+    let written = assembled.as_deref().or(written);
+    let reply = written
+        .and_then(RawFields::from_raw)
         .unwrap_or_else(|| fields.clone());
     if let Some(system) = request.get("system") {
         add_messages(system, &MessageRole::System, &mut built);
@@ -93,6 +101,9 @@ fn parse_record(record: &str, _: RecordCx<'_>, out: &mut TranscriptSink) -> Resu
     let output = reply.object("output");
     if let Some(message) = output.as_ref().and_then(|output| output.get("message")) {
         add_messages(message, &MessageRole::Assistant, &mut built);
+    }
+    if written.is_some() && built.messages.len() == before {
+        built.unknown.push("a reply of an unknown shape".to_owned());
     }
     let model = fields.get_first(&["modelId", "model"]);
     built
@@ -150,4 +161,133 @@ fn parse_record(record: &str, _: RecordCx<'_>, out: &mut TranscriptSink) -> Resu
     }
     built.finish(out);
     Ok(())
+}
+
+/// Returns the reply that the events of `ConverseStream` form; `None` if the value is not a list of such events.
+fn assemble_events(raw: &RawValue) -> Option<Box<RawValue>> {
+    let events: Vec<Map<String, Value>> = serde_json::from_str(raw.get()).ok()?;
+    let mut blocks: BTreeMap<u64, Value> = BTreeMap::new();
+    let mut reply = Map::new();
+    let mut is_stream = false;
+    for (kind, body) in events.into_iter().flatten() {
+        let at = body["contentBlockIndex"].as_u64().unwrap_or(0);
+        match kind.as_str() {
+            "messageStart" | "contentBlockStop" => {}
+            "contentBlockStart" => {
+                if let Some(call) = body["start"].get("toolUse") {
+                    blocks.insert(at, json!({"toolUse": call}));
+                }
+            }
+            "contentBlockDelta" => {
+                let block = blocks.entry(at).or_insert_with(|| json!({}));
+                add_delta(block, &body["delta"]);
+            }
+            "messageStop" => {
+                reply.insert("stopReason".to_owned(), body["stopReason"].clone());
+            }
+            "metadata" => {
+                for key in ["usage", "metrics"] {
+                    reply.insert(key.to_owned(), body[key].clone());
+                }
+                continue;
+            }
+            _ => continue,
+        }
+        is_stream = true;
+    }
+    if !is_stream {
+        return None;
+    }
+    for block in blocks.values_mut() {
+        // The input of a call is JSON in pieces. If it is cut off, it stays a text.
+        if let Some(input) = block.pointer_mut("/toolUse/input")
+            && let Some(Ok(json)) = input.as_str().map(serde_json::from_str::<Value>)
+        {
+            *input = json;
+        }
+    }
+    let content: Vec<Value> = blocks.into_values().collect();
+    let message = json!({"role": "assistant", "content": content});
+    reply.insert("output".to_owned(), json!({"message": message}));
+    RawValue::from_string(Value::Object(reply).to_string()).ok()
+}
+
+/// Adds a delta to a block: the texts of equal keys grow.
+fn add_delta(block: &mut Value, delta: &Value) {
+    let Some(fields) = delta.as_object() else {
+        return;
+    };
+    for (key, more) in fields {
+        match (key.as_str(), more) {
+            ("text" | "input", Value::String(more)) => match block.get_mut(key) {
+                Some(Value::String(so_far)) => so_far.push_str(more),
+                _ => block[key] = Value::from(more.as_str()),
+            },
+            // A reasoning delta has its text at the top; a complete block has it in `reasoningText`.
+            ("reasoningContent", Value::Object(_)) => {
+                if !block[key]["reasoningText"].is_object() {
+                    block[key] = json!({"reasoningText": {}});
+                }
+                add_delta(&mut block[key]["reasoningText"], more);
+            }
+            ("toolUse", Value::Object(_)) => {
+                if !block[key].is_object() {
+                    block[key] = json!({});
+                }
+                add_delta(&mut block[key], more);
+            }
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::read_back::{message_lines, read};
+
+    #[test]
+    fn events_of_a_stream_are_put_together() {
+        let events = json!([
+            {"messageStart": {"role": "assistant"}},
+            {"contentBlockDelta": {"contentBlockIndex": 0, "delta": {"reasoningContent": {"text": "I lo"}}}},
+            {"contentBlockDelta": {"contentBlockIndex": 0, "delta": {"reasoningContent": {"text": "ok."}}}},
+            {"contentBlockDelta": {"contentBlockIndex": 1, "delta": {"text": "Let me "}}},
+            {"contentBlockDelta": {"contentBlockIndex": 1, "delta": {"text": "look."}}},
+            {"contentBlockStart": {"contentBlockIndex": 2, "start": {"toolUse": {"toolUseId": "t1", "name": "get"}}}},
+            {"contentBlockDelta": {"contentBlockIndex": 2, "delta": {"toolUse": {"input": "{\"city\":"}}}},
+            {"contentBlockDelta": {"contentBlockIndex": 2, "delta": {"toolUse": {"input": "\"Tokyo\"}"}}}},
+            {"contentBlockStop": {"contentBlockIndex": 2}},
+            {"messageStop": {"stopReason": "tool_use"}},
+            {"metadata": {"usage": {"inputTokens": 3, "outputTokens": 5, "totalTokens": 8}}},
+        ]);
+        let messages = json!([{"role": "user", "content": [{"text": "Weather?"}]}]);
+        for record in [
+            json!({"messages": messages, "response": events}),
+            json!({"request": {"messages": messages}, "response": events}),
+            json!({"input": {"inputBodyJson": {"messages": messages}}, "output": {"outputBodyJson": events}}),
+        ] {
+            let (all, tally) = read(format!("{record}\n").as_bytes());
+            let one = all[0].as_ref().expect("a transcript");
+            assert_eq!(
+                message_lines(one),
+                [
+                    "user Weather?",
+                    "assistant <reasoning> | Let me look. | get({\"city\":\"Tokyo\"})"
+                ],
+                "{record}"
+            );
+            assert_eq!(one["metadata"]["usage"]["output"], 5);
+            assert_eq!(tally.unknown_count(), 0);
+        }
+    }
+
+    #[test]
+    fn reply_of_an_unknown_shape_is_named() {
+        let messages = json!([{"role": "user", "content": [{"text": "Hi"}]}]);
+        let record = json!({"request": {"messages": messages}, "response": [{"x": 1}]});
+        let (_, tally) = read(format!("{record}\n").as_bytes());
+        assert_eq!(tally.unknown["a reply of an unknown shape"], 1);
+    }
 }

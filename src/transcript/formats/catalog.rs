@@ -53,7 +53,7 @@ pub(crate) const DESCRIPTIONS: &[FormatDescription] = &[
     },
     FormatDescription {
         name: "a streamed reply (server-sent events)",
-        known_by: "`data:` with JSON; chunks of a reply, one per line",
+        known_by: "`data:` with JSON; chunks of a reply, one per line or as a list",
         transcript: "a reply",
         id: "the reply's",
         version: "APIs of 2025",
@@ -425,7 +425,7 @@ pub(crate) const DESCRIPTIONS: &[FormatDescription] = &[
     },
     FormatDescription {
         name: "promptfoo results",
-        known_by: "`results` below `evalId`; `results` with a prompt and an outcome; `promptIdx` and `testIdx`",
+        known_by: "`results` below `evalId` or `data`; `results` with a prompt and an outcome; `promptIdx` and `testIdx`",
         transcript: "a result",
         id: "the result's, else `EVAL:TEST:PROMPT`",
         version: "promptfoo, result versions 1 to 4",
@@ -490,8 +490,8 @@ pub(crate) const DESCRIPTIONS: &[FormatDescription] = &[
     FormatDescription {
         name: "a bare list of messages",
         known_by: "`role`",
-        transcript: "a list; lines of messages are one",
-        id: "`FILE:NUMBER`",
+        transcript: "a list; lines of messages are one, or one per `conversation_id`",
+        id: "`FILE:NUMBER`, or the conversation's",
         version: "–",
         origin: SampleOrigin::Real("Cline and Kimi histories"),
     },

@@ -2,8 +2,8 @@
 //! logs of OpenHands, and logs that programs write themselves.
 //!
 //! Responsible for records with `messages` and `response` (also `completion`, `choices`, `output`). The reply may be a
-//! chat completion, an item list of the Responses API, an Anthropic message, a bare message, or a text. Each further
-//! choice is a transcript `ID#2` …. Does not read `{request, response}`: that is `api_log.rs`.
+//! chat completion, an item list of the Responses API, an Anthropic message, a bare message or a text. It may also be a
+//! stream. Each further choice is a transcript `ID#2` …. Does not read `{request, response}`: that is `api_log.rs`.
 
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -17,6 +17,7 @@ use super::exchange::parse_usage;
 use super::foreign_message::add_messages;
 use super::record_readers::open_records;
 use super::transcript_builder::{TranscriptBuilder, text_part};
+use super::unpacked_reply::{unpack_messages, unpack_reply};
 use crate::model::{MessageRole, SourceText};
 
 /// The keys of the reply, in the order of preference.
@@ -66,9 +67,14 @@ pub(super) fn open(preview: &FilePreview<'_>) -> Box<dyn TranscriptReader> {
 
 fn parse_log(record: &str, _: RecordCx<'_>, out: &mut TranscriptSink) -> Result<(), String> {
     let fields = RawFields::parse(record)?;
-    let reply = REPLY_KEYS
+    let written = REPLY_KEYS
         .iter()
         .find_map(|key| fields.get(key).filter(|raw| raw.get() != "\"\""));
+    let unpacked = written.map(unpack_reply).transpose()?.flatten();
+    let reply = unpacked.as_deref().or(written);
+    let messages = fields.get("messages");
+    let unpacked = messages.and_then(unpack_messages);
+    let messages = unpacked.as_deref().or(messages);
     // LiteLLM writes the error of a failed call next to an empty response.
     let error = ["error_str", "error", "exception"];
     let error = error
@@ -93,7 +99,7 @@ fn parse_log(record: &str, _: RecordCx<'_>, out: &mut TranscriptSink) -> Result<
         if let Some(system) = fields.get("system") {
             add_messages(system, &MessageRole::System, &mut built);
         }
-        if let Some(messages) = fields.get("messages") {
+        if let Some(messages) = messages {
             add_messages(messages, &MessageRole::User, &mut built);
         }
         let before = built.messages.len();
@@ -254,12 +260,5 @@ fn write_metadata(
     }
     if let Some(source) = record.object("metadata") {
         built.meta.merge_readable_fields(&source);
-    }
-    // A reply as a text is not a list of events: a stream is not put together here.
-    let streamed = record
-        .text("response")
-        .is_some_and(|text| text.starts_with("data: {"));
-    if streamed {
-        built.unknown.push("a reply that is a stream".to_owned());
     }
 }

@@ -1,10 +1,12 @@
-//! Files that contain streamed replies alone: server-sent events as a server sent them, or one chunk per line.
+//! Files that contain streamed replies alone: server-sent events as a server sent them, one chunk per line, or a list
+//! of chunks.
 //!
 //! Responsible for the boundaries between replies. Does not put them together: that is `streamed_reply.rs`.
 
 use serde_json::Value;
 
 use super::super::detect::FilePreview;
+use super::super::fields::compact_json;
 use super::super::reader::{
     PerSessionReader, RecordCx, RecordParser as _, SessionParser, TranscriptReader, TranscriptSink,
     record_text,
@@ -26,7 +28,49 @@ pub(super) fn is_stream(preview: &FilePreview<'_>) -> bool {
         let fields: [&[u8]; 3] = [b"data:", b"event:", b":"];
         fields.iter().any(|field| first.bytes.starts_with(field))
     });
-    (starts_event && has_field(b"data:")) || is_chunk(preview.first_outline())
+    (starts_event && has_field(b"data:"))
+        || is_chunk(preview.first_outline())
+        || begins_with_partial_reply(preview)
+}
+
+/// Returns true if the first record is a part of a reply of Gemini or Ollama. A complete reply has the same keys, and
+/// states its end.
+fn begins_with_partial_reply(preview: &FilePreview<'_>) -> bool {
+    let first = preview.first_outline();
+    if first["done"] == false && first["model"].is_string() {
+        return first["message"].is_object() || first["response"].is_string();
+    }
+    // A log has a request next to the reply, or a key of the record.
+    let is_log = ["request", "key"].iter().any(|key| !first[*key].is_null());
+    let Some(second) = preview.records.get(1).filter(|_| !is_log) else {
+        return false;
+    };
+    let first = gemini_chunk(first);
+    let next = gemini_chunk(second.sniff.outline(second.bytes));
+    first["candidates"].is_array()
+        && !states_end(first)
+        && (next["candidates"].is_array() || !next["usageMetadata"].is_null())
+        && response_id(first) == response_id(next)
+}
+
+/// Returns a chunk of Gemini without the wrapper of Google's Code Assist.
+fn gemini_chunk(event: &Value) -> &Value {
+    match event.get("response") {
+        Some(inner) if inner.is_object() => inner,
+        _ => event,
+    }
+}
+
+fn response_id(chunk: &Value) -> Option<&str> {
+    let keys = ["responseId", "response_id"];
+    keys.iter().find_map(|key| chunk[*key].as_str())
+}
+
+/// Returns true if a chunk of Gemini is the last one with content.
+fn states_end(chunk: &Value) -> bool {
+    let keys = ["finishReason", "finish_reason"];
+    let mut candidates = chunk["candidates"].as_array().into_iter().flatten();
+    candidates.any(|candidate| keys.iter().any(|key| candidate[*key].is_string()))
 }
 
 /// Returns a reader of the replies of a file.
@@ -46,6 +90,23 @@ struct StreamParser {
     id: Option<String>,
 }
 
+impl StreamParser {
+    /// Returns true if a chunk of Gemini begins a reply. Older chunks have no id, so the end before them decides.
+    fn starts_gemini_reply(&mut self, chunk: &Value, ended: bool) -> bool {
+        let id = response_id(chunk);
+        let starts = match (&self.id, id) {
+            (Some(before), Some(id)) => before != id,
+            // The token counts may follow the end.
+            _ => ended && chunk["candidates"].is_array(),
+        };
+        self.has_ended = states_end(chunk) || (ended && !starts);
+        if let Some(id) = id {
+            self.id = Some(id.to_owned());
+        }
+        starts
+    }
+}
+
 impl SessionParser for StreamParser {
     fn starts_session(&mut self, line: &[u8]) -> bool {
         let line = line.trim_ascii();
@@ -61,8 +122,12 @@ impl SessionParser for StreamParser {
             return false;
         };
         let kind = event["type"].as_str().unwrap_or_default();
+        let chunk = gemini_chunk(&event);
+        if chunk["candidates"].is_array() || !chunk["usageMetadata"].is_null() {
+            return self.starts_gemini_reply(chunk, ended);
+        }
         let ends = ["message_stop", "response.completed", "response.failed"];
-        self.has_ended = ends.contains(&kind);
+        self.has_ended = ends.contains(&kind) || event["done"] == true;
         let id = event["id"].as_str().filter(|_| event["choices"].is_array());
         let is_other = matches!((&self.id, id), (Some(before), Some(id)) if before != id);
         if let Some(id) = id {
@@ -75,6 +140,12 @@ impl SessionParser for StreamParser {
         let mut text = String::new();
         for line in lines {
             match record_text(line) {
+                // A chunk of a list may extend over several lines. As an event, it needs no other chunk next to it.
+                Ok(line) if line.trim_start().starts_with('{') => {
+                    text.push_str("data: ");
+                    text.push_str(&compact_json(line));
+                    text.push_str("\n\n");
+                }
                 Ok(line) => {
                     text.push_str(line);
                     text.push('\n');
@@ -82,13 +153,16 @@ impl SessionParser for StreamParser {
                 Err(why) => return out.push_fault(why),
             }
         }
-        // A chunk alone in its reply is not followed by another line.
-        text.push_str("data: [DONE]\n");
         let parsed = match assemble_reply(&text) {
             None => Err("it does not contain a streamed reply".to_owned()),
             Some(Err(why)) => Err(why),
             Some(Ok(reply)) if reply.is_anthropic => anthropic::parse_transcript(&reply.json)
                 .map(|transcript| out.push_transcript(&transcript)),
+            // A list of chunks and a reply of Ollama are replies only below `response`.
+            Some(Ok(reply)) if reply.is_partial_record => {
+                let record = format!("{{\"response\":{}}}", reply.json);
+                ApiLogParser.parse_record(&record, cx, out)
+            }
             Some(Ok(reply)) => ApiLogParser.parse_record(&reply.json, cx, out),
         };
         if let Err(why) = parsed {
@@ -132,6 +206,66 @@ mod tests {
             message_lines(all[0].as_ref().expect("a transcript")),
             ["assistant Hi"]
         );
+    }
+
+    #[test]
+    fn chunks_of_gemini_are_one_reply_as_events_lines_or_a_list() {
+        let chunk = |id: &str, text: &str, end: &str| {
+            format!(
+                "{{\"candidates\":[{{\"content\":{{\"parts\":[{{\"text\":\"{text}\"}}],\"role\":\"model\"}}{end}}}],\"usageMetadata\":{{\"promptTokenCount\":9}},\"responseId\":\"{id}\"}}"
+            )
+        };
+        let end = ",\"finishReason\":\"STOP\"";
+        let all = [
+            chunk("a", "There are ", ""),
+            chunk("a", "3.", end),
+            chunk("b", "Four.", end),
+        ];
+        let events = format!("data: {}\r\n\r\n", all.join("\r\n\r\ndata: "));
+        let list = format!("[{}]", all.join(",\n")).replace(":[", ":\n [");
+        for file in [events, all.join("\n"), list] {
+            let (found, tally) = read(file.as_bytes());
+            let texts: Vec<_> = found
+                .iter()
+                .map(|one| message_lines(one.as_ref().expect("a transcript")))
+                .collect();
+            assert_eq!(
+                texts,
+                [["assistant There are 3."], ["assistant Four."]],
+                "{file}"
+            );
+            assert_eq!(tally.unknown_count(), 0, "{file}");
+        }
+    }
+
+    #[test]
+    fn chunks_of_ollama_are_one_reply() {
+        let file = concat!(
+            "{\"model\":\"m\",\"message\":{\"role\":\"assistant\",\"content\":\"The\"},\"done\":false}\n",
+            "{\"model\":\"m\",\"message\":{\"role\":\"assistant\",\"content\":\" sky\"},\"done\":false}\n",
+            "{\"model\":\"m\",\"message\":{\"role\":\"assistant\",\"content\":\"\"},\"done\":true,\"prompt_eval_count\":26,\"eval_count\":2}\n",
+        );
+        let (all, _) = read(file.as_bytes());
+        assert_eq!(all.len(), 1);
+        assert_eq!(
+            message_lines(all[0].as_ref().expect("a transcript")),
+            ["assistant The sky"]
+        );
+    }
+
+    #[test]
+    fn reply_of_one_chunk_is_read() {
+        let line = |id: &str, text: &str| {
+            format!(
+                "{{\"id\":\"{id}\",\"object\":\"chat.completion.chunk\",\"choices\":[{{\"delta\":{{\"content\":\"{text}\"}}}}]}}\n"
+            )
+        };
+        let (all, _) = read([line("a", "x"), line("b", "y")].concat().as_bytes());
+        let texts: Vec<_> = all
+            .iter()
+            .map(|one| message_lines(one.as_ref().expect("a transcript")))
+            .collect();
+        assert_eq!(texts, [["assistant x"], ["assistant y"]]);
     }
 
     #[test]

@@ -113,6 +113,13 @@ fn add_message(
         message.add_part(raw);
         return message.finish();
     }
+    // DeepEval stores an item of a call without its type, or with the type of a function.
+    let names_call = fields.has("name") && fields.has("arguments") && fields.has("call_id");
+    if names_call && !fields.has("role") {
+        let mut message = MessageInProgress::new(MessageRole::Assistant, out);
+        message.add_call(raw);
+        return message.finish();
+    }
     if matches!(&*kind, "text" | "input_text" | "output_text") && is_bare_part(raw) {
         let mut message = MessageInProgress::new(default.clone(), out);
         message.add_part(raw);
@@ -153,7 +160,10 @@ fn add_plain_message(
     let contents = ["parts", "contents", "content", "value", "text"];
     let contents = contents.iter().filter_map(|key| fields.get(key));
     let is_filled = |raw: &&RawValue| !matches!(raw.get(), "[]" | "\"\"");
-    let content = contents.into_iter().find(is_filled);
+    let content = contents.into_iter().find(is_filled).or_else(|| {
+        let is_result = *role == MessageRole::Tool;
+        is_result.then(|| fields.get_first(&["output", "result"]))?
+    });
     if let Some(content) = content {
         message.add_content(content);
     }
@@ -329,6 +339,8 @@ impl<'b> MessageInProgress<'b> {
             | "input_audio" | "video" | "document" | "media" | "blob" | "uri" | "source-url"
             | "source-document" => self.add_media(&kind, raw),
             "" => self.add_untyped(raw, fields),
+            // A tool call of DeepEval.
+            _ if fields.has("name") && fields.has("inputParameters") => self.add_call(raw),
             _ => self.parts.push(owned_unknown_part(raw)),
         }
     }
@@ -442,7 +454,15 @@ impl<'b> MessageInProgress<'b> {
             }
             return;
         };
-        let arguments = function.get_first(&["arguments", "args", "input", "parameters", "kwargs"]);
+        let arguments = [
+            "arguments",
+            "args",
+            "input",
+            "inputParameters",
+            "parameters",
+            "kwargs",
+        ];
+        let arguments = function.get_first(&arguments);
         self.parts.push(call_part(
             &id.clone().unwrap_or_default(),
             &name,
@@ -569,5 +589,58 @@ pub(super) fn result_text(raw: &RawValue) -> String {
     match texts.filter(|texts| !texts.is_empty()) {
         Some(texts) => texts.join("\n"),
         None => text_or_json(raw).0.into_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::read_back::{message_lines, read};
+
+    /// Returns the messages of a model call in a trace of DeepEval.
+    fn lines_of(input: &serde_json::Value, output: &serde_json::Value) -> Vec<String> {
+        let span = json!({"uuid": "s", "name": "m", "type": "llm", "input": input, "output": output,
+            "startTime": "2026-01-29T14:38:33.984Z", "endTime": "2026-01-29T14:38:35.984Z"});
+        let trace = json!({"uuid": "t", "baseSpans": [], "agentSpans": [], "toolSpans": [], "llmSpans": [span]});
+        let (all, tally) = read(format!("{trace}\n").as_bytes());
+        assert_eq!(tally.unknown_count(), 0, "{tally:?}");
+        message_lines(all[0].as_ref().expect("a transcript"))
+    }
+
+    #[test]
+    fn call_and_result_of_deepeval_are_read() {
+        let input = json!([
+            {"type": "message", "role": "user", "content": "Weather?"},
+            {"call_id": "c1", "name": "get", "arguments": "{\"city\":\"London\"}"},
+            {"role": "tool", "call_id": "c1", "output": "Rainy"},
+            {"id": "c2", "call_id": "c2", "name": "get", "type": "function", "arguments": {"city": "Rome"}},
+            {"call_id": "c2", "type": "tool", "output": "Sunny"},
+        ]);
+        assert_eq!(
+            lines_of(&input, &json!("Rain and sun.")),
+            [
+                "user Weather?",
+                "assistant get({\"city\":\"London\"})",
+                "tool Rainy",
+                "assistant get({\"city\":\"Rome\"})",
+                "tool Sunny",
+                "assistant Rain and sun.",
+            ]
+        );
+    }
+
+    #[test]
+    fn call_as_the_output_of_a_model_is_a_call() {
+        let input = json!([{"role": "user", "content": "Weather?"}]);
+        let call = r#"{"call_id":"c1","name":"get","arguments":"{}"}"#;
+        let calls = json!([{"name": "get", "type": "FUNCTION", "inputParameters": {}}]);
+        for output in [json!(call), calls] {
+            assert_eq!(
+                lines_of(&input, &output),
+                ["user Weather?", "assistant get({})"],
+                "{output}"
+            );
+        }
     }
 }

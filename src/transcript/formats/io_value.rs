@@ -210,7 +210,7 @@ fn add_object(
             return add_value(only, default, out, depth - 1);
         }
     }
-    if fields.has("tool_calls") || fields.has("type") && fields.has("call_id") {
+    if fields.has("tool_calls") || fields.has("call_id") {
         return add_messages(raw, default, out);
     }
     out.push_text(default.clone(), &owned_text(raw));

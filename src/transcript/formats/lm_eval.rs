@@ -2,7 +2,8 @@
 //!
 //! Responsible for one sample per record. The prompt is a user message, or the messages of a chat template; the reply is
 //! the model's own text, not the filtered one. For a choice among texts, the reply is the text with the highest
-//! likelihood. Metrics are verdicts of the judge `lm-eval`; the gold answer is in the metadata, as `target`.
+//! likelihood, as for the harness the first of equal ones. A likelihood of one text is not a reply, unless the model would
+//! write that text. Metrics are verdicts of the judge `lm-eval`; the gold answer is in the metadata, as `target`.
 
 use serde_json::value::RawValue;
 
@@ -56,21 +57,35 @@ fn parse_sample(record: &str, cx: RecordCx<'_>, out: &mut TranscriptSink) -> Res
     let mut built = TranscriptBuilder::new("lm-eval", Some(id.into()));
     let arguments = list_arguments(&fields);
     let replies = list_replies(&fields);
-    let likelihoods: Vec<Option<f64>> = replies.iter().map(|reply| likelihood(reply)).collect();
-    let is_choice = !likelihoods.is_empty() && likelihoods.iter().all(Option::is_some);
-    if is_choice {
-        let best = likelihoods
-            .iter()
-            .enumerate()
-            .max_by(|(_, a), (_, b)| a.unwrap_or(f64::MIN).total_cmp(&b.unwrap_or(f64::MIN)));
-        let best = best.map_or(0, |(at, _)| at);
+    let likelihoods: Option<Vec<Likelihood>> =
+        replies.iter().map(|reply| likelihood(reply)).collect();
+    let likelihoods = likelihoods.filter(|all| !all.is_empty());
+    if let Some(likelihoods) = likelihoods {
+        let mut best = 0;
+        for (at, likelihood) in likelihoods.iter().enumerate() {
+            if likelihood.log > likelihoods[best].log {
+                best = at;
+            }
+        }
+        // One text was no choice: it is the gold answer, whose likelihood the task measures.
+        let is_reply = likelihoods.len() > 1 || likelihoods[0].is_greedy;
+        if !is_reply {
+            out.count_missing(NO_REPLY);
+        }
         if let Some((context, continuation)) = arguments.get(best) {
             add_prompt(context, &mut built);
-            if let Some(text) = continuation.and_then(json_string) {
+            if let Some(text) = continuation.and_then(json_string).filter(|_| is_reply) {
                 built.push(MessageRole::Assistant, vec![text_part(text.trim_start())]);
             }
         }
-        built.meta.set("choice", best);
+        if likelihoods.len() > 1 {
+            built.meta.set("choice", best);
+        }
+    } else if is_rolling(&arguments, &replies) {
+        if let Some((text, _)) = arguments.first() {
+            add_prompt(text, &mut built);
+        }
+        out.count_missing(NO_REPLY);
     } else {
         if let Some((context, _)) = arguments.first() {
             add_prompt(context, &mut built);
@@ -123,8 +138,33 @@ fn list_replies<'a>(fields: &RawFields<'a>) -> Vec<&'a RawValue> {
     fields.list("resps").unwrap_or_default()
 }
 
+/// The words for a sample in which the model wrote nothing.
+const NO_REPLY: &str = "the answer is missing (the task measures the likelihood of a text)";
+
+/// The likelihood of a text.
+struct Likelihood {
+    /// The logarithm.
+    log: f64,
+    /// True if the model would write this text.
+    is_greedy: bool,
+}
+
+/// Returns true if the reply is the likelihood of the prompt itself: `[["-123.4"]]` without a text or settings to
+/// continue with.
+fn is_rolling(arguments: &[(&RawValue, Option<&RawValue>)], replies: &[&RawValue]) -> bool {
+    let is_likelihood = |reply: &&RawValue| {
+        let items = list_items(reply).unwrap_or_else(|| vec![*reply]);
+        let mut numbers = items.iter().map(|item| text_or_json(item).parse::<f64>());
+        !items.is_empty() && numbers.all(|number| number.is_ok_and(|number| number < 0.0))
+    };
+    !arguments.is_empty()
+        && !replies.is_empty()
+        && arguments.iter().all(|(_, next)| next.is_none())
+        && replies.iter().all(is_likelihood)
+}
+
 /// Returns the log-likelihood of a reply, if it is one: `[[-3.2, false]]`, with numbers or texts.
-fn likelihood(reply: &RawValue) -> Option<f64> {
+fn likelihood(reply: &RawValue) -> Option<Likelihood> {
     let first = list_items(reply)?.first().copied()?;
     let pair = list_items(first)?;
     let [number, greedy] = pair[..] else {
@@ -134,7 +174,10 @@ fn likelihood(reply: &RawValue) -> Option<f64> {
     if !["true", "false"].contains(&&*greedy) {
         return None;
     }
-    text_or_json(number).parse().ok()
+    Some(Likelihood {
+        log: text_or_json(number).parse().ok()?,
+        is_greedy: greedy == "true",
+    })
 }
 
 fn add_prompt(raw: &RawValue, built: &mut TranscriptBuilder) {
@@ -162,5 +205,43 @@ fn add_metrics(fields: &RawFields<'_>, built: &mut TranscriptBuilder) {
         {
             built.push_verdict(verdict_of("lm-eval", key, Some(raw), None));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::read_back::{message_lines, read};
+
+    #[test]
+    fn likelihood_of_one_text_is_no_answer() {
+        let sample = |greedy: &str| {
+            format!(
+                r#"{{"doc_id":0,"doc":{{}},"target":" shop","arguments":{{"gen_args_0":{{"arg_0":"To the","arg_1":" shop"}}}},"resps":[[["-5.2","{greedy}"]]],"metrics":["acc"],"acc":0.0}}"#
+            )
+        };
+        let rolling = r#"{"doc_id":1,"doc":{},"target":"A text","arguments":{"gen_args_0":{"arg_0":"A text"}},"resps":[["-123.4"]],"metrics":["word_perplexity"]}"#;
+        let file = format!("{}\n{}\n{rolling}\n", sample("False"), sample("True"));
+        let (all, tally) = read(file.as_bytes());
+        let lines = |at: usize| message_lines(all[at].as_ref().expect("a transcript"));
+        assert_eq!(lines(0), ["user To the"]);
+        assert_eq!(lines(1), ["user To the", "assistant shop"]);
+        assert_eq!(lines(2), ["user A text"]);
+        assert_eq!(tally.missing[super::NO_REPLY], 2);
+    }
+
+    #[test]
+    fn first_of_equally_likely_texts_is_the_choice() {
+        let file = r#"{"doc_id":0,"doc":{},"target":0,"arguments":[["Q:"," A"],["Q:"," B"]],"resps":[[[-5.0,false]],[[-5.0,false]]],"acc":1.0}"#;
+        let (all, _) = read(format!("{file}\n").as_bytes());
+        let one = all[0].as_ref().expect("a transcript");
+        assert_eq!(message_lines(one), ["user Q:", "assistant A"]);
+    }
+
+    #[test]
+    fn number_that_the_model_wrote_is_an_answer() {
+        let file = r#"{"doc_id":0,"doc":{},"target":"4","arguments":[["2+2=",{"until":["\n"]}]],"resps":[["4"]]}"#;
+        let (all, _) = read(format!("{file}\n").as_bytes());
+        let one = all[0].as_ref().expect("a transcript");
+        assert_eq!(message_lines(one), ["user 2+2=", "assistant 4"]);
     }
 }

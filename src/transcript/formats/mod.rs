@@ -76,6 +76,7 @@ mod tau_bench;
 mod testing;
 mod trace_spans;
 mod transcript_builder;
+mod unpacked_reply;
 
 use super::TranscriptError;
 use super::detect::FilePreview;

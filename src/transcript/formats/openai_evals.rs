@@ -3,7 +3,7 @@
 //! Responsible for both layouts. In a log, the events of one sample are one transcript: the last `sampling` is the
 //! conversation, calls are `function_call` events. Results are verdicts of the judge `openai-evals`. The hosted service
 //! ends on 30 November 2026: its output items are the replies of `GET /evals/ID/runs/ID/output_items`, as a list in
-//! `data` or one per line.
+//! `data` or one per line. Azure's service has the reply of an agent in the item: `sample.output_items`.
 
 use serde_json::value::RawValue;
 
@@ -191,10 +191,14 @@ fn parse_output_item(
             add_messages(question, &MessageRole::User, &mut built);
         }
     }
+    let is_filled = |raw: &&RawValue| is_list(raw) && !matches!(raw.get(), "[]" | "\"\"");
+    let item = fields.object("datasource_item").unwrap_or_default();
+    let item_keys = ["sample.output_items", "sample.output_text"];
     let output = sample
         .get("output")
-        .filter(is_list)
-        .or_else(|| sample.get("output_text"));
+        .filter(is_filled)
+        .or_else(|| sample.get("output_text"))
+        .or_else(|| item.get_first(&item_keys).filter(is_filled));
     if let Some(output) = output {
         add_messages(output, &MessageRole::Assistant, &mut built);
     }
@@ -232,6 +236,7 @@ fn parse_output_item(
         let reason = reason
             .last()
             .and_then(|raw| RawFields::from_raw(raw)?.text("content"));
+        let reason = reason.or_else(|| result.text("reason"));
         verdict.reasoning = reason.map(|text| text.0.into_owned());
         built.push_verdict(verdict);
     }
@@ -244,4 +249,21 @@ fn parse_output_item(
         .set_readable("item", fields.get("datasource_item"));
     built.finish(out);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::read_back::{message_lines, read};
+
+    #[test]
+    fn reply_of_an_agent_in_the_item_is_read() {
+        let file = r#"{"object":"eval.run.output_item","id":"1","datasource_item":{"query":"Weather?","sample.output_text":"Sunny.","sample.output_items":[{"type":"function_call","call_id":"c1","name":"get","arguments":"{}"},{"type":"message","role":"assistant","content":[{"type":"output_text","text":"Sunny."}]}]},"results":[{"type":"azure_ai_evaluator","name":"Quality","score":0.8,"label":"pass","reason":"clear","passed":true}],"sample":{"input":[],"output":[]}}"#;
+        let (all, _) = read(format!("{file}\n").as_bytes());
+        let one = all[0].as_ref().expect("a transcript");
+        assert_eq!(
+            message_lines(one),
+            ["user Weather?", "assistant get({})", "assistant Sunny."]
+        );
+        assert_eq!(one["verdicts"][0]["reasoning"], "clear");
+    }
 }

@@ -39,8 +39,13 @@ use crate::transcript::source::SourceFile;
 use crate::transcript::walk::{RecordLayout, RecordWalker};
 use grading::PromptfooOutcome;
 
-const RESULTS_PATH: &[&str] = &["results", "results"];
-const TABLE_PATH: &[&str] = &["results", "table", "body"];
+/// The paths of the results. An eval that was shared until 2024 has all keys below `data`.
+const RESULTS_PATHS: [&[&str]; 2] = [&["results", "results"], &["data", "results", "results"]];
+/// The paths of the rows of the table.
+const TABLE_PATHS: [&[&str]; 2] = [
+    &["results", "table", "body"],
+    &["data", "results", "table", "body"],
+];
 /// The results of a bare summary, as `evaluate()` returns it, and of a shared eval.
 const SUMMARY_PATH: &[&str] = &["results"];
 
@@ -51,9 +56,12 @@ pub(super) fn is_results(preview: &FilePreview<'_>) -> bool {
         || preview.first_matches(|s| s.has("evalId") && (s.has("results") || s.has("config")))
         // A file may have no `evalId`. Then the path to the results decides.
         || preview.records.first().is_some_and(|seen| {
-            seen.sniff.has("results")
-                && (find_value_offset(seen.bytes, RESULTS_PATH, b'[').is_some()
-                    || find_value_offset(seen.bytes, &["results", "table"], b'{').is_some())
+            // The body of a table may come after the preview.
+            let tables: [&[&str]; 2] = [&["results", "table"], &["data", "results", "table"]];
+            let has = |path: &[&str], first: u8| find_value_offset(seen.bytes, path, first).is_some();
+            (seen.sniff.has("results") || seen.sniff.has("data"))
+                && (RESULTS_PATHS.iter().any(|path| has(path, b'['))
+                    || tables.iter().any(|path| has(path, b'{')))
         })
 }
 
@@ -88,12 +96,14 @@ pub(super) fn open(
         )));
     }
     let start = preview.start as u64;
-    if let Some(at) = find_array_offset(source, start, RESULTS_PATH)? {
-        let walk = RecordWalker::new(RecordLayout::Elements, at);
-        return Ok(Box::new(PerRecordReader::new(
-            walk,
-            PromptfooResultParser { eval },
-        )));
+    for path in RESULTS_PATHS {
+        if let Some(at) = find_array_offset(source, start, path)? {
+            let walk = RecordWalker::new(RecordLayout::Elements, at);
+            return Ok(Box::new(PerRecordReader::new(
+                walk,
+                PromptfooResultParser { eval },
+            )));
+        }
     }
     if is_summary(preview)
         && let Some(at) = find_array_offset(source, start, SUMMARY_PATH)?
@@ -105,12 +115,14 @@ pub(super) fn open(
         )));
     }
     // Some files of the second format have only the table.
-    if let Some(at) = find_array_offset(source, start, TABLE_PATH)? {
-        let walk = RecordWalker::new(RecordLayout::Elements, at);
-        return Ok(Box::new(PerRecordReader::new(
-            walk,
-            PromptfooTableParser { eval },
-        )));
+    for path in TABLE_PATHS {
+        if let Some(at) = find_array_offset(source, start, path)? {
+            let walk = RecordWalker::new(RecordLayout::Elements, at);
+            return Ok(Box::new(PerRecordReader::new(
+                walk,
+                PromptfooTableParser { eval },
+            )));
+        }
     }
     Err(source.unknown_error(
         "these are promptfoo results without `results.results` or `results.table.body`; write them again with `promptfoo export eval -o out.json`",

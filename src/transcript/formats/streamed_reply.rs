@@ -19,6 +19,8 @@ pub(super) struct AssembledReply {
     pub(super) json: String,
     /// True if the reply is an Anthropic message.
     pub(super) is_anthropic: bool,
+    /// True if the reply is not a record of a log by itself: a list of chunks, or a reply of Ollama.
+    pub(super) is_partial_record: bool,
 }
 
 /// Returns true if a text begins as a stream does: with an event, or with one of several chunks.
@@ -327,7 +329,15 @@ impl ReplyAssembler {
         let index = event["index"].as_u64().unwrap_or(0);
         match event["type"].as_str().unwrap_or_default() {
             "message_start" => {
-                if let Value::Object(message) = event["message"].take() {
+                if let Value::Object(mut message) = event["message"].take() {
+                    // After the calls of a program, the message begins with its blocks.
+                    let blocks = message.remove("content");
+                    let blocks = blocks.iter().filter_map(Value::as_array).flatten();
+                    for (at, block) in blocks.enumerate() {
+                        if let Value::Object(block) = block {
+                            self.pieces.insert(at as u64, block.clone());
+                        }
+                    }
                     self.reply.extend(message);
                 }
             }
@@ -467,6 +477,7 @@ impl ReplyAssembler {
                 return Ok(AssembledReply {
                     json: Value::Array(self.chunks).to_string(),
                     is_anthropic: false,
+                    is_partial_record: true,
                 });
             }
             Dialect::Ollama => {}
@@ -474,6 +485,7 @@ impl ReplyAssembler {
         Ok(AssembledReply {
             json: Value::Object(reply).to_string(),
             is_anthropic: dialect == Dialect::Anthropic,
+            is_partial_record: dialect == Dialect::Ollama,
         })
     }
 }
@@ -487,6 +499,7 @@ fn error_reply(error: &Value) -> AssembledReply {
     AssembledReply {
         json: json!({"type": "error", "error": error}).to_string(),
         is_anthropic: false,
+        is_partial_record: false,
     }
 }
 

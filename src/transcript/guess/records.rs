@@ -124,6 +124,20 @@ pub(super) fn find_usual_records(
     Ok(None)
 }
 
+/// Returns true if each value of a field is one of two words, their number, or a tie.
+fn names_choices(field: &GuessField, words: (&str, &str)) -> bool {
+    field.values.iter().all(|value| match value {
+        Value::String(word) => {
+            let word = word.to_lowercase();
+            word == words.0 || word == words.1 || word.starts_with("tie")
+        }
+        Value::Number(number) => {
+            matches!(number.as_f64(), Some(n) if (n - 1.0).abs() < f64::EPSILON || (n - 2.0).abs() < f64::EPSILON)
+        }
+        _ => false,
+    })
+}
+
 /// Returns a path of keys as an expression.
 pub(super) fn format_path(path: &[String]) -> String {
     let steps: Vec<String> = path.iter().map(|key| quote_jmespath_key(key)).collect();
@@ -258,11 +272,31 @@ impl MappingGuessBuilder {
         let Some((first, second)) = found else {
             return false;
         };
+        // Step: the better one, if its values name an answer or a tie. Tables of people often name the models instead.
+        let names = [
+            "better",
+            "winner",
+            "preference",
+            "preferred",
+            "choice",
+            "label",
+        ];
+        let words = [(*first, *second), ("model_a", "model_b"), ("a", "b")];
+        let better = words.iter().find_map(|words| {
+            let name = names.iter().find(|name| {
+                let mut all = fields.iter();
+                all.any(|field| field.name == **name && names_choices(field, *words))
+            })?;
+            Some((*name, *words))
+        });
+        let (better, labels) = better.map_or((None, (*first, *second)), |(name, words)| {
+            (Some(name), words)
+        });
         let mut answers = Vec::new();
-        for name in [first, second] {
+        for (name, label) in [(*first, labels.0), (*second, labels.1)] {
             if let Some(at) = position(fields, name) {
                 let field = fields.remove(at);
-                answers.push(format!("{name}: {}", quote_yaml(&field.path)));
+                answers.push(format!("{label}: {}", quote_yaml(&field.path)));
             }
         }
         let value = format!("{{{}}}", answers.join(", "));
@@ -272,30 +306,7 @@ impl MappingGuessBuilder {
             "by their names: two answers to one question",
         );
         self.complete = true;
-        // Step: the better one, if the values name an answer or a tie.
-        let is_choice = |value: &Value| match value {
-            Value::String(word) => {
-                let word = word.to_lowercase();
-                word == *first || word == *second || word.starts_with("tie")
-            }
-            Value::Number(number) => {
-                matches!(number.as_f64(), Some(n) if (n - 1.0).abs() < f64::EPSILON || (n - 2.0).abs() < f64::EPSILON)
-            }
-            _ => false,
-        };
-        let names = [
-            "better",
-            "winner",
-            "preference",
-            "preferred",
-            "choice",
-            "label",
-        ];
-        let better = names.iter().find_map(|name| {
-            fields
-                .iter()
-                .position(|field| field.name == *name && field.values.iter().all(is_choice))
-        });
+        let better = better.and_then(|name| fields.iter().position(|field| field.name == name));
         if let Some(at) = better {
             let field = fields.remove(at);
             self.add_line(

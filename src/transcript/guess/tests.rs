@@ -138,7 +138,15 @@ fn file_of_a_format_without_a_readable_record_gets_a_guess() {
 
 #[test]
 fn guess_finds_what_a_record_is() {
-    let cases: [(&str, &[&str]); 7] = [
+    let cases: [(&str, &[&str]); 8] = [
+        // People name the better model in the judgments of MT-Bench and the Arena.
+        (
+            r#"{"question_id": 81, "model_a": "m", "model_b": "n", "winner": "model_b", "judge": "author_2", "conversation_a": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Yes"}], "conversation_b": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "No"}]}"#,
+            &[
+                "answers: {model_a: conversation_a, model_b: conversation_b} ",
+                "better: winner ",
+            ],
+        ),
         (
             r#"{"model": "m", "data": {"rows": [{"question": "a?", "reply": "b"}, {"question": "c?", "reply": "d"}]}}"#,
             &["records: data.rows ", "input: question ", "output: reply "],

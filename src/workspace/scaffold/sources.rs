@@ -205,6 +205,22 @@ mod tests {
     use crate::workspace::{Env, load};
 
     #[test]
+    fn summary_of_promptfoo_is_transcripts_and_not_a_config() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let results = dir.path().join("results.json");
+        fs::write(
+            &results,
+            r#"{"version":3,"timestamp":"2025-10-01T20:08:11.168Z","prompts":[{"raw":"p","label":"p","provider":"echo"}],"results":[{"promptIdx":0,"testIdx":0,"prompt":{"raw":"p","label":"p"},"response":{"output":"Hello!"},"success":true,"score":1,"latencyMs":3,"id":"r1"}],"stats":{"successes":1,"failures":0,"errors":0}}"#,
+        )
+        .expect("written");
+        let folder = dir.path().join("ws");
+        create_workspace_from(&folder, &[results]).expect("made");
+        let workspace = load(&folder, &Env::default(), &EvalTypeRegistry::builtin())
+            .unwrap_or_else(|problems| panic!("{}", crate::diag::render(&problems, false, 100)));
+        assert_eq!(workspace.transcripts.len(), 1);
+    }
+
+    #[test]
     fn config_and_results_of_promptfoo_make_a_workspace_that_loads() {
         let dir = tempfile::tempdir().expect("a folder");
         let write = |name: &str, text: &str| {

@@ -61,6 +61,15 @@ fn other_file_of_another_tool_is_named() {
     for (text, what) in [
         ("{evalId: x, results: {}}", "promptfoo results"),
         ("{results: {version: 3, stats: {}}}", "promptfoo results"),
+        // A summary has the key `prompts` of a config.
+        (
+            "{version: 3, prompts: [{raw: hi}], results: [], stats: {}}",
+            "promptfoo results",
+        ),
+        (
+            "{prompts: [{raw: hi}], results: [{promptIdx: 0, success: true}]}",
+            "promptfoo results",
+        ),
         (
             "{generator: gcp_vertex_gemini, vertex_model: x}",
             "an evalbench model config",

@@ -267,3 +267,31 @@ fn content_without_a_role_is_not_a_log_of_model_calls() {
         Some("logs of model calls (messages and response)")
     );
 }
+
+#[test]
+fn messages_of_several_conversations_are_not_one() {
+    let line = |id: &str, role: &str, text: &str| {
+        format!(r#"{{"conversation_id":"{id}","role":"{role}","content":"{text}"}}"#)
+    };
+    let lines = [
+        line("s1", "user", "When?"),
+        line("s2", "user", "Where?"),
+        line("s1", "assistant", "On Monday."),
+        line("s2", "assistant", "Here."),
+    ];
+    for file in [lines.join("\n"), format!("[{}]", lines.join(",\n"))] {
+        let all = of(&file);
+        let found: Vec<(&str, usize)> = all
+            .iter()
+            .map(|one| {
+                let one = one.as_ref().expect("read");
+                (&*one.id, one.messages.len())
+            })
+            .collect();
+        assert_eq!(found, [("s1", 2), ("s2", 2)], "{file}");
+    }
+    // The messages of one conversation keep the id of the file.
+    let all = of(format!("{}\n{}", lines[0], lines[2]));
+    assert_eq!(all.len(), 1);
+    assert_eq!(&*all[0].as_ref().expect("read").id, "t:1");
+}

@@ -320,3 +320,14 @@ fn result_id_falls_back_to_its_position_in_the_eval() {
     assert_eq!(id(None, Some(1), Some(0)).as_deref(), Some("eval-1:1:0"));
     assert_eq!(id(None, Some(1), None), None);
 }
+
+#[test]
+fn eval_that_was_shared_below_data_is_read() {
+    let row = r#"{"prompt":{"raw":"Hi"},"vars":{},"response":{"output":"Hello"},"success":true}"#;
+    let (_dir, path) = written(&format!(
+        r#"{{"data":{{"version":3,"createdAt":"2024-11-01","author":null,"results":{{"version":2,"results":[{row}],"stats":{{}}}},"config":{{}}}}}}"#
+    ));
+    let all = good(&path);
+    let texts: Vec<_> = all[0].messages.iter().map(|m| m.text()).collect();
+    assert_eq!(texts, ["Hi", "Hello"]);
+}

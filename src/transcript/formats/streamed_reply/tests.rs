@@ -187,3 +187,14 @@ proptest::proptest! {
         }
     }
 }
+
+#[test]
+fn blocks_that_an_anthropic_message_begins_with_are_kept() {
+    let call =
+        json!({"type": "tool_use", "id": "toolu_1", "name": "roll", "input": {"player": "a"}});
+    let start = json!({"type": "message_start", "message": {
+        "id": "m", "type": "message", "role": "assistant", "content": [call], "stop_reason": "tool_use"}});
+    let reply = assembled(&events(&[start, json!({"type": "message_stop"})]));
+    assert_eq!(reply["content"], json!([call]));
+    assert_eq!(reply["stop_reason"], "tool_use");
+}
