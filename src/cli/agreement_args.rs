@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 
 use super::agree_gate::AgreementGate;
 use super::completion::{complete_filter, complete_state};
-use super::format::{DOCUMENTED_FORMATS, Format, accept};
+use super::format::{DOCUMENTED_FORMATS, Format, LIST_FORMATS, accept};
 use super::workspace_args::WorkspaceArgs;
 use crate::compare::{LabelQueue, StratumProperty};
 
@@ -56,6 +56,9 @@ pub(super) struct LabelQueueArgs {
     /// `tag:NAME`
     #[arg(long, value_name = "PROPERTY", default_value = "verdict", value_parser = StratumProperty::parse, requires = "queue")]
     pub(super) by: StratumProperty,
+    /// The output format of the queue
+    #[arg(long, value_name = "FORMAT", value_parser = accept(LIST_FORMATS), default_value = "human", requires = "queue")]
+    pub(super) format: Format,
 }
 
 /// A rule that chooses what to label next.

@@ -158,9 +158,9 @@ pub(super) enum CliCommand {
     },
     /// Read transcripts before any rubric, note the first failure of each, and count failure modes
     Review(ReviewArgs),
-    /// Label the decision of a cell, as the keys p, f and u of the workbench do
+    /// Label the decision of a cell, as the keys p, f and u of the workbench do; or list what to label next
     Label(LabelArgs),
-    /// Rename labels after a rubric or eval was renamed, or delete labels that match nothing
+    /// List, confirm, merge, rename or delete labels, and compare the people who labelled
     Labels {
         #[command(subcommand)]
         command: LabelsCommand,

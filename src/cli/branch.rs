@@ -44,7 +44,10 @@ pub(super) fn branch(args: &BranchArgs, cx: &CommandCx) -> Result<u8, CommandErr
     };
     let parent = ParentTrace::find(&args.run, &args.cell, &store, cx)?;
     let Some(at) = args.at else {
-        cx.streams.print(&parent.format_steps());
+        cx.streams.print(&match args.format {
+            Format::Human => parent.format_steps(),
+            format => format_document(format, &parent.steps_to_json()),
+        });
         return Ok(0);
     };
     let change = match (&args.set, args.refetch) {
@@ -230,6 +233,28 @@ impl ParentTrace {
             let _infallible = writeln!(out, "{}", line.trim_end());
         }
         out
+    }
+
+    /// Returns the steps with their ids, and the tool of each call and response.
+    fn steps_to_json(&self) -> Value {
+        let cell = self.state.cells.get(self.cell.index());
+        let steps = cell.map(|cell| {
+            let steps = list_trace_steps(cell).into_iter().map(|step| {
+                let made = crate::event::find_call(cell, step.id);
+                json!({
+                    "step": step.id.to_string(),
+                    "tool": made.map(|made| made.name.as_str()),
+                })
+            });
+            steps.collect::<Vec<Value>>()
+        });
+        json!({
+            "type": "branch_steps",
+            "run": self.run.id.0,
+            "letters": self.run.id.letters(),
+            "cell": self.name,
+            "steps": steps.unwrap_or_default(),
+        })
     }
 }
 

@@ -307,13 +307,13 @@ fn check_workspace(
             let _infallible = writeln!(out, "{warning}");
         }
     }
-    out.push_str(&format_example_summary(&tried));
+    out.push_str(&format_example_summary(&tried, unjudged));
     let warnings =
         workspace.warnings.len() + warnings_of_files.count() + lints.len() + tried.problems.len();
     let warnings = warnings + unselected.len() + review.stale.len();
     let errors = strays.len() + broken_files.len() + review.problems.len() + shots.len();
     if errors == 0 {
-        out.push_str(&format_conclusion(warnings, unusable));
+        out.push_str(&format_conclusion(warnings, unusable, unjudged));
     } else {
         let _infallible = writeln!(out, "{}", pluralize(errors, "error"));
     }
@@ -344,7 +344,7 @@ fn count_examples(tried: &ExampleSummary, report: &mut CheckReport<'_>) {
 }
 
 /// Formats the results of the examples. Returns an empty text without examples.
-fn format_example_summary(tried: &ExampleSummary) -> String {
+fn format_example_summary(tried: &ExampleSummary, unjudged: UnjudgedExamples) -> String {
     let ExampleSummary {
         as_expected,
         missed,
@@ -367,12 +367,19 @@ fn format_example_summary(tried: &ExampleSummary) -> String {
     if missed > 0 {
         parts.push(format!("{missed} missed"));
     }
+    // The first part names the noun, and the others only give numbers.
+    if unjudged.undecided > 0 {
+        let examples = count_examples(unjudged.undecided, parts.is_empty());
+        parts.push(format!("{examples} without a verdict"));
+    }
     if judged > 0 {
-        // The first part names the noun, and the others only give numbers.
         let examples = count_examples(judged, parts.is_empty());
-        parts.push(format!(
-            "{examples} not run: they need a judge (`--examples`)"
-        ));
+        let judge = if unjudged.needs_consent {
+            "a judge that may cost money (`--yes` or `--max-cost USD`)"
+        } else {
+            "a judge (`--examples`)"
+        };
+        parts.push(format!("{examples} not run: they need {judge}"));
     }
     if programs > 0 {
         let examples = count_examples(programs, parts.is_empty());
@@ -385,16 +392,23 @@ fn format_example_summary(tried: &ExampleSummary) -> String {
 }
 
 /// Formats the last line of a workspace's report. A judge without its key is not an error, because its evals may not be
-/// judged here; but the workspace is not ready, either.
-fn format_conclusion(warnings: usize, unusable: u64) -> String {
-    if unusable == 0 {
-        return format_warning_count(warnings);
+/// judged here; but the workspace is not ready, either. The same applies to examples that the user asked for and that
+/// have no result.
+fn format_conclusion(warnings: usize, unusable: u64, unjudged: UnjudgedExamples) -> String {
+    let mut open = Vec::new();
+    if unusable > 0 {
+        let verb = if unusable == 1 { "is" } else { "are" };
+        let judges = pluralize(unusable, "judge");
+        open.push(format!("{judges} {verb} not usable yet"));
     }
-    let verb = if unusable == 1 { "is" } else { "are" };
-    let judges = format!("{} {verb} not usable yet", pluralize(unusable, "judge"));
+    if unjudged.undecided > 0 || unjudged.needs_consent {
+        open.push("not every example has a result".to_owned());
+    }
+    let open = open.join("; ");
     match warnings {
-        0 => format!("{judges}\n"),
-        n => format!("no errors, {}; {judges}\n", pluralize(n as u64, "warning")),
+        n if open.is_empty() => format_warning_count(n),
+        0 => format!("{open}\n"),
+        n => format!("no errors, {}; {open}\n", pluralize(n as u64, "warning")),
     }
 }
 
@@ -443,7 +457,7 @@ fn check_rubric(
     report.print(&format!(
         "{}{}",
         format_rubric(&rubrics[0]),
-        format_example_summary(&tried)
+        format_example_summary(&tried, UnjudgedExamples::default())
     ));
     Ok(exit_code(
         problems.len() + tried.problems.len() + rubrics[0].not_carried.len(),

@@ -10,7 +10,14 @@ use clap::error::{ContextKind, ContextValue};
 use clap::{Command, CommandFactory as _, FromArgMatches as _};
 
 use super::args::Cli;
+use super::streams::terminal_width;
 use crate::model::make_visible;
+use crate::report::wrap_line;
+
+/// The widest help, and its width without a terminal; clap uses the same number for options.
+const MAX_WIDTH: usize = 100;
+/// The column at which the description of a command begins.
+const ABOUT_COLUMN: usize = 15;
 
 /// The commands in the order of a user's first hour, in groups.
 pub(super) const GROUPS: &[(&str, &[&str])] = &[
@@ -340,6 +347,7 @@ const HINTS: &[(&str, &str)] = &[
         "Inspect's `score` is `dicta run`: it judges recorded transcripts",
     ),
     ("evaluate", "DeepEval's `evaluate` is `dicta run`"),
+    ("eval-set", "Inspect's `eval-set` is `dicta run`"),
     (
         "eval-retry",
         "Inspect's `eval-retry` is `dicta run --resume RUN`",
@@ -395,6 +403,12 @@ const HINTS: &[(&str, &str)] = &[
     ("--last-failed", "use `--where 'outcome:fail,error'`"),
     ("--lf", "use `--where 'outcome:fail,error'`"),
     ("-k", "use `--where TEXT`"),
+    ("-x", "use `--fail-fast`"),
+    ("--exitfirst", "use `--fail-fast`"),
+    (
+        "--maxfail",
+        "use `--fail-fast`: it stops after the first failure",
+    ),
     ("--grep", "use `--where TEXT`"),
     ("--epochs", "use `--repeat N`"),
     (
@@ -445,14 +459,18 @@ pub(super) fn build_command() -> Command {
             })
         });
     }
-    let groups = render_groups(&command);
+    let width = match terminal_width(&std::io::stdout()) {
+        None | Some(0) => MAX_WIDTH,
+        Some(width) => width.min(MAX_WIDTH),
+    };
+    let groups = render_groups(&command, width);
     command.help_template(format!(
         "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{groups}Options:\n{{options}}{{after-help}}"
     ))
 }
 
-/// Renders the list of commands in their groups.
-fn render_groups(command: &Command) -> String {
+/// Renders the list of commands in their groups for a terminal of this width.
+fn render_groups(command: &Command, width: usize) -> String {
     let mut text = String::new();
     for (title, names) in GROUPS {
         let _infallible = writeln!(text, "{title}:");
@@ -462,6 +480,7 @@ fn render_groups(command: &Command) -> String {
                 .and_then(Command::get_about)
                 .map(ToString::to_string)
                 .unwrap_or_default();
+            let about = wrap_line(&about, ABOUT_COLUMN, ABOUT_COLUMN, width);
             let _infallible = writeln!(text, "  {name:<13}{about}");
         }
         text.push('\n');
@@ -605,6 +624,10 @@ mod tests {
             ("dicta run --max-concurrency 4", "-j"),
             ("dicta run --max-concurrency=4", "-j"),
             ("dicta run -k tone", "--where"),
+            ("dicta run -x", "--fail-fast"),
+            ("dicta run --exitfirst", "--fail-fast"),
+            ("dicta run --maxfail=1", "--fail-fast"),
+            ("dicta eval-set", "dicta run"),
             ("dicta run --epochs 3", "--repeat"),
             ("dicta run -c promptfooconfig.yaml", "-C"),
         ] {
@@ -633,6 +656,14 @@ mod tests {
         ] {
             assert!(help.contains(title), "{title}: {help}");
         }
+        let narrow = render_groups(&Cli::command(), 80);
+        for line in narrow.lines() {
+            assert!(line.chars().count() <= 80, "{line}");
+        }
+        assert!(
+            narrow.contains("\n               "),
+            "a long description continues below its beginning"
+        );
         let error = parse(["dicta", "help", "run"]).expect_err("help is printed");
         assert_eq!(error.exit_code(), 0);
         assert!(error.to_string().contains("Examples:"), "{error}");

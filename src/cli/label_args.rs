@@ -6,6 +6,7 @@ use clap::{Args, Subcommand, ValueEnum};
 
 use super::agreement_args::{LabelPlanArgs, LabelQueueArgs};
 use super::completion::complete_state;
+use super::format::{Format, LIST_FORMATS, accept};
 use super::workspace_args::WorkspaceArgs;
 
 /// The arguments of `dicta label`.
@@ -91,6 +92,9 @@ pub(super) struct ConfirmLabelsArgs {
 pub(super) enum LabelsCommand {
     /// List the labels whose question or transcript changed, and the confirmed and changed labels of each question
     Drift {
+        /// The output format
+        #[arg(long, value_name = "FORMAT", value_parser = accept(LIST_FORMATS), default_value = "human")]
+        format: Format,
         #[command(flatten)]
         place: WorkspaceArgs,
     },

@@ -9,10 +9,12 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use indexmap::IndexMap;
+use serde_json::{Value, json};
 
 use super::CommandCx;
 use super::args::WorkspaceArgs;
 use super::error::CommandError;
+use super::format::{Format, format_list};
 use super::label_args::ConfirmLabelsArgs;
 use super::label_targets::{
     LabelTarget, list_label_targets, select_label_targets, show_path, to_command_error,
@@ -69,12 +71,17 @@ fn count_versions<'l>(
 }
 
 /// Lists the question versions of every labelled eval, and the labels to confirm.
-pub(super) fn list_drift(place: &WorkspaceArgs, cx: &CommandCx) -> Result<u8, CommandError> {
+pub(super) fn list_drift(
+    format: Format,
+    place: &WorkspaceArgs,
+    cx: &CommandCx,
+) -> Result<u8, CommandError> {
     let workspace = load_workspace(place.workspace.as_deref(), cx)?.workspace;
     let targets = list_label_targets(&workspace, cx)?;
     let labels = workspace.index_labels();
     let stale = find_labels_to_confirm(targets.values(), &labels);
     let mut out = String::new();
+    let mut rows: Vec<Value> = Vec::new();
     for rubric in &workspace.rubrics {
         for eval in &rubric.evals {
             let is_about = |label: &&Label| {
@@ -87,6 +94,17 @@ pub(super) fn list_drift(place: &WorkspaceArgs, cx: &CommandCx) -> Result<u8, Co
             }
             let _infallible = writeln!(out, "{}/{}", rubric.id, eval.id);
             for (version, counts) in &versions {
+                rows.push(json!({
+                    "type": "question",
+                    "rubric": rubric.id,
+                    "eval": eval.id,
+                    "question": version,
+                    "now": *version == Some(&eval.question),
+                    "labels": counts.total(),
+                    "new": counts.new,
+                    "confirmed": counts.confirmed,
+                    "changed": counts.changed,
+                }));
                 let name = version.map_or("unknown", Digest::short);
                 let now = if *version == Some(&eval.question) {
                     "  now"
@@ -113,6 +131,15 @@ pub(super) fn list_drift(place: &WorkspaceArgs, cx: &CommandCx) -> Result<u8, Co
     }
     let places = LabelPlaces::new(&workspace);
     for (target, label, drift) in &stale {
+        let at = places.find(label);
+        rows.push(json!({
+            "type": "to_confirm",
+            "cell": target.name.to_string(),
+            "label": label.passed,
+            "changed": drift.as_str(),
+            "file": at.map(|at| at.file.display().to_string()),
+            "line": at.map(|at| at.span.line),
+        }));
         let _infallible = writeln!(
             out,
             "{}to confirm: {}: {} (the {} changed)",
@@ -124,6 +151,7 @@ pub(super) fn list_drift(place: &WorkspaceArgs, cx: &CommandCx) -> Result<u8, Co
     }
     let undated = find_labels_without_digest(targets.values(), &labels);
     if let Some((_, first)) = undated.first() {
+        rows.push(json!({"type": "without_digest", "labels": undated.len()}));
         let _infallible = writeln!(
             out,
             "{}{} without a digest, so dicta cannot know if the question changed since; \
@@ -138,9 +166,10 @@ pub(super) fn list_drift(place: &WorkspaceArgs, cx: &CommandCx) -> Result<u8, Co
     }
     let sealed = workspace.count_sealed() as u64;
     if sealed > 0 {
+        rows.push(json!({"type": "sealed", "labels": sealed}));
         let _infallible = writeln!(out, "{} not listed", pluralize(sealed, "sealed label"));
     }
-    cx.streams.print(&out);
+    cx.streams.print(&format_list(format, || rows, || out));
     Ok(0)
 }
 
@@ -157,12 +186,17 @@ impl<'w> LabelPlaces<'w> {
         Self(places)
     }
 
-    /// Returns `labels.jsonl:3: `, or nothing for a label that no file has.
-    fn format(&self, label: &Label) -> String {
+    /// Returns the place of a label; `None` if no file has it.
+    fn find<'a>(&'a self, label: &'a Label) -> Option<&'a LabelPlace> {
         let key = (label.transcript.as_str(), label.eval.as_str());
         let mut known = self.0.get(&key).into_iter().flatten();
         let found = known.find(|(known, _)| *known == label);
-        found.map_or_else(String::new, |(_, place)| {
+        found.map(|(_, place)| *place)
+    }
+
+    /// Returns `labels.jsonl:3: `, or nothing for a label that no file has.
+    fn format(&self, label: &Label) -> String {
+        self.find(label).map_or_else(String::new, |place| {
             let file = place.file.display().to_string();
             format!("{}:{}: ", make_visible(&file, false), place.span.line)
         })

@@ -5,9 +5,12 @@
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 
+use serde_json::{Value, json};
+
 use super::CommandCx;
 use super::agreement_args::{LabelPlanArgs, LabelQueueArgs};
 use super::error::CommandError;
+use super::format::{Format, format_list, join_lines};
 use super::population::select_population;
 use super::states::{LoadedState, StateCatalog};
 use super::workspace_args::WorkspaceArgs;
@@ -20,7 +23,7 @@ use crate::compare::{
     StratumProperty, VerdictDifferences, compute_label_figures, compute_whole_figures, is_noisy,
     list_whole_queues,
 };
-use crate::model::{Labels, Outcome, RecordedDraw, ScoreBounds, pluralize};
+use crate::model::{CellNameRef, Labels, Outcome, RecordedDraw, ScoreBounds, pluralize};
 use crate::record::{NoiseRecords, StateDecision};
 use crate::report::agreement_text::count_missing_labels;
 use crate::workspace::label_draws::{add_chosen_draw, draws_file_path};
@@ -233,7 +236,7 @@ pub(super) fn list_queue(
     } else {
         choose_queue(queue, args.size.get(), &items, cx)
     };
-    print_names(&drawn, &items, cx);
+    print_names(&drawn, &items, args.format, cx);
     Ok(0)
 }
 
@@ -241,12 +244,31 @@ fn draw_seed() -> u64 {
     fastrand::u64(..=u64::from(u32::MAX))
 }
 
-fn print_names(transcripts: &[String], items: &QueueEval, cx: &CommandCx) {
-    let mut out = String::new();
-    for transcript in transcripts {
-        let _infallible = writeln!(out, "{transcript}/{}/{}", items.rubric, items.eval);
-    }
-    cx.streams.print(&out);
+/// Prints the names of decisions as `dicta label` takes them.
+fn print_names(transcripts: &[String], items: &QueueEval, format: Format, cx: &CommandCx) {
+    let names = transcripts.iter().map(|transcript| CellNameRef {
+        transcript,
+        rubric: &items.rubric,
+        eval: &items.eval,
+        message: None,
+        judge: None,
+        repeat: None,
+    });
+    let names: Vec<CellNameRef<'_>> = names.collect();
+    let rows = || {
+        let rows = names.iter().map(|name| {
+            json!({
+                "type": "queued",
+                "cell": name.to_string(),
+                "transcript": name.transcript,
+                "rubric": name.rubric,
+                "eval": name.eval,
+            })
+        });
+        rows.collect::<Vec<Value>>()
+    };
+    cx.streams
+        .print(&format_list(format, rows, || join_lines(&names)));
 }
 
 /// Draws, records the draw, and returns the drawn transcripts.
@@ -391,7 +413,7 @@ pub(super) fn plan_labels(args: &LabelPlanArgs, cx: &CommandCx) -> Result<u8, Co
         excludes_hidden: true,
     };
     let chosen = draw_queue(&request, &labelling, &items, cx)?;
-    print_names(&chosen, &items, cx);
+    print_names(&chosen, &items, Format::Human, cx);
     Ok(0)
 }
 

@@ -121,7 +121,7 @@ fn has_own_answer(
 /// Runs a subcommand of `dicta labels`.
 pub(super) fn labels(command: &LabelsCommand, cx: &CommandCx) -> Result<u8, CommandError> {
     match command {
-        LabelsCommand::Drift { place } => label_drift::list_drift(place, cx),
+        LabelsCommand::Drift { format, place } => label_drift::list_drift(*format, place, cx),
         LabelsCommand::Confirm(args) => label_drift::confirm_labels(args, cx),
         LabelsCommand::Merge { files, place } => label_raters::merge_labels(files, place, cx),
         LabelsCommand::Raters { place } => label_raters::list_raters(place, cx),

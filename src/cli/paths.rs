@@ -10,6 +10,7 @@ use super::args::WorkspaceArgs;
 use super::error::CommandError;
 use super::format::{Format, format_list};
 use super::workspace::{find_root, is_inside_workspace};
+use crate::tui::screen_choices;
 use crate::workspace::{self, CONFIG_FILE, SECRET_FILE, demo, trust};
 
 /// Prints one line per place: its name and its path.
@@ -40,6 +41,7 @@ pub(super) fn print_paths(
     lines.push(("demo", demo::folder(&data)));
     lines.push(("trust", data.join(trust::TRUST_FILE)));
     lines.push(("secret", data.join(SECRET_FILE)));
+    lines.push(("screen", data.join(screen_choices::FILE)));
     lines.push(("data", data));
     let rows = || {
         let rows = lines.iter();

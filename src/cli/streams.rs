@@ -300,7 +300,7 @@ impl Streams {
 
 /// Returns the terminal's width in columns, 0 if the terminal does not report it, or None if the stream is not a
 /// terminal.
-fn terminal_width(stream: &(impl io::IsTerminal + AsFd)) -> Option<usize> {
+pub(super) fn terminal_width(stream: &(impl io::IsTerminal + AsFd)) -> Option<usize> {
     stream
         .is_terminal()
         .then(|| rustix::termios::tcgetwinsize(stream).map_or(0, |size| usize::from(size.ws_col)))

@@ -71,7 +71,7 @@ pub(super) const EVAL_KEYS: &[ConfigKey] = &[
     ConfigKey::new("applies_to", "The transcripts that the eval is for, among those of the rubric.", |doc| {
         json!({"$ref": "#/$defs/selector", "description": doc})
     }),
-    ConfigKey::new("allow", "Lints of `dicta check` that dicta doesn't report for this eval.", allowed_lints_schema),
+    ConfigKey::new("allow", "Warnings of `dicta check` that dicta doesn't report for this eval.", allowed_lints_schema),
     ConfigKey::new("examples", "Texts or transcripts with the verdict that the eval must give.", examples_schema),
     ConfigKey::new("reference", "An eval of this rubric that code decides and that asks the same question: its verdicts serve as labels in `dicta agree`.", text_schema),
     ConfigKey::new("metric", "PromptKit's metric, which dicta keeps as written.", |doc| {

@@ -37,7 +37,7 @@ pub(super) const RUBRIC_KEYS: &[ConfigKey] = &[
     ConfigKey::new("applies_to", "The transcripts that the rubric is for; all by default.", |doc| {
         json!({"$ref": "#/$defs/selector", "description": doc})
     }),
-    ConfigKey::new("allow", "Lints of `dicta check` that dicta doesn't report for this rubric.", allowed_lints_schema),
+    ConfigKey::new("allow", "Warnings of `dicta check` that dicta doesn't report for this rubric.", allowed_lints_schema),
     ConfigKey::new("evals", "The evals of the rubric.", |doc| {
         json!({"type": "array", "minItems": 1, "items": {"$ref": "#/$defs/eval"}, "description": doc})
     }),

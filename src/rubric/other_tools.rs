@@ -124,9 +124,11 @@ impl ForeignType {
             eval_type,
             param,
         } = self;
-        let value = match *param {
-            "" => String::new(),
-            param => format!("; its `value` is `params.{param}`"),
+        // Only promptfoo has the key `value`.
+        let value = match (*tool, *param) {
+            (_, "") => String::new(),
+            ("promptfoo", param) => format!("; its `value` is `params.{param}`"),
+            (_, param) => format!(" with `params.{param}`"),
         };
         format!(
             "{tool}'s `{name}` is `{eval_type}`{value} (`dicta eval-types {eval_type}` documents it)"
@@ -173,6 +175,21 @@ mod tests {
             );
         }
         assert!(find_foreign_type("llm_judge").is_none());
+    }
+
+    #[test]
+    fn only_promptfoo_has_the_key_value() {
+        for foreign in FOREIGN_TYPES.iter().filter(|one| one.tool != "promptfoo") {
+            assert!(!foreign.explain().contains("`value`"), "{}", foreign.name);
+        }
+        let found = find_foreign_type("model_graded_qa").expect("known");
+        assert!(
+            found
+                .explain()
+                .starts_with("Inspect's `model_graded_qa` is `llm_judge` with `params.criteria` ("),
+            "{}",
+            found.explain()
+        );
     }
 
     #[test]

@@ -14,7 +14,7 @@ use super::{CachePolicy, RunError, RunOptions, RunUsageError};
 use crate::clock::Clock;
 use crate::event::{Emitter, MemoryBlobs};
 use crate::handlers::{EvalTypeRegistry, example_transcript};
-use crate::model::{CellIx, CellResult, JudgeConfig, Outcome, ProviderKind};
+use crate::model::{CellIx, CellResult, JudgeConfig, Outcome, ProviderKind, find_reason};
 use crate::rubric::{Eval, EvalTypeCatalog as _, Rubric};
 use crate::run::execute::context::{CellCounter, RunCx};
 use crate::run::execute::merge_window::MergeWindow;
@@ -277,8 +277,16 @@ fn classify_result(judge: &JudgeConfig, expect: Outcome, result: &CellResult) ->
         (None, reasoning) => reasoning.unwrap_or_default(),
     };
     if unread {
-        let why = format!("rules could not read this: {why}");
-        return (Outcome::JudgeError, why);
+        // `rules` marks each clause that it cannot check, as in `2. ? It is kind: …`.
+        let clauses: Vec<&str> = why.lines().filter(|line| line.contains(". ? ")).collect();
+        let why = match &clauses[..] {
+            [] => find_reason(why),
+            clauses => clauses.join("; "),
+        };
+        return (
+            Outcome::JudgeError,
+            format!("rules could not read this: {why}"),
+        );
     }
     (result.outcome, why.to_owned())
 }

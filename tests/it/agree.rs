@@ -34,6 +34,41 @@ fn draw(test_dir: &TestDir, args: &[&str]) -> Vec<String> {
 }
 
 #[test]
+fn queue_prints_names_that_label_takes() {
+    let test_dir = TestDir::new();
+    test_dir.workspace(
+        "judge: rules\n",
+        "  - { id: names, type: regex, params: { pattern: Use } }\n",
+    );
+    let line = |id: &str| {
+        json!({"id": id, "messages": [{"role": "assistant", "content": "Use it."}]}).to_string()
+    };
+    // The second record with an id gets the suffix `~2`.
+    let lines = ["a/b", "twice", "twice"].map(line).join("\n");
+    test_dir.write("t.jsonl", &lines);
+    test_dir.dicta(&["run", "-q"]);
+    let names = draw(&test_dir, &["random"]);
+    assert_eq!(names.len(), 3, "{names:?}");
+    let queue = ["label", "--eval", "names", "--queue", "random"];
+    let queue = test_dir.dicta(&[&queue[..], &["--format", "jsonl"]].concat());
+    let rows = rows(&queue);
+    assert_eq!(rows.len(), 3, "{rows:?}");
+    for row in &rows {
+        let cell = row["cell"].as_str().expect("a name").to_owned();
+        assert!(names.contains(&cell), "{cell} in {names:?}");
+    }
+    for name in &names {
+        let labelled = test_dir.dicta(&["label", name, "pass"]);
+        assert_eq!(
+            labelled.status.code(),
+            Some(0),
+            "{}",
+            text(&labelled.stderr)
+        );
+    }
+}
+
+#[test]
 fn parts_of_an_eval_are_drawn_and_labelled_as_a_whole() {
     let test_dir = TestDir::new();
     let criteria = "['The answer mentions \"Use\".', 'The answer mentions \"2.69\".']";

@@ -500,6 +500,15 @@ fn wrong_step_or_part_is_refused_with_the_steps_of_the_trace() {
     test_dir.write("x", "{}");
     let (_, steps, _) = dicta(&test_dir, &["branch", "@", "one/r/grounded"]);
     assert!(steps.contains("1.call.1       order\n"), "{steps}");
+    let all = ["branch", "@", "one/r/grounded", "--format", "json"];
+    let (_, steps, _) = dicta(&test_dir, &all);
+    let steps: Value = serde_json::from_str(&steps).expect("JSON");
+    assert_eq!(steps["type"], "branch_steps");
+    let of_tools = steps["steps"].as_array().expect("steps");
+    assert!(
+        of_tools.contains(&json!({"step": "1.call.1", "tool": "order"})),
+        "{steps}"
+    );
     for (args, part) in [
         (
             &["--at", "7.prompt"][..],

@@ -233,6 +233,18 @@ fn inverted_criterion_leaves_zero_counted_labels() {
         drift.contains("to confirm: one/r/brief: pass (the question changed)"),
         "{drift}"
     );
+    let drift = rows(&test_dir.dicta(&["labels", "drift", "--format", "jsonl"]));
+    let is_first = |row: &&Value| row["cell"] == "one/r/brief";
+    let first = drift.iter().find(is_first).expect("a label to confirm");
+    assert_eq!(
+        (&first["type"], &first["label"], &first["changed"]),
+        (&json!("to_confirm"), &json!(true), &json!("question"))
+    );
+    assert!(first["line"].is_u64(), "{first}");
+    assert!(
+        drift.iter().any(|row| row["type"] == "question"),
+        "{drift:?}"
+    );
     let dry = test_dir.dicta(&["labels", "confirm", "--all", "--dry-run"]);
     assert!(text(&dry.stdout).contains("would confirm one/r/brief: pass"));
     let confirmed = test_dir.dicta(&["labels", "confirm", "one/r/brief"]);

@@ -106,6 +106,11 @@ fn check_asks_free_judges_about_examples_and_records_nothing() {
         stderr_text.contains("it is short") && stderr_text.contains("misses-example"),
         "{stderr_text}"
     );
+    // The first line of `rules` states no reason.
+    assert!(
+        stderr_text.contains("got fail (1. ✗ ") && !stderr_text.contains("a checker"),
+        "{stderr_text}"
+    );
     assert!(out.contains("1 example holds, 1 missed\n"), "{out}");
     assert!(
         !test_dir.path().join("runs").exists(),
@@ -120,8 +125,14 @@ fn check_asks_free_judges_about_examples_and_records_nothing() {
     assert_eq!(unread.status.code(), Some(3), "{stderr_text}");
     assert!(
         stderr_text.contains("ended in an error, which doesn't count as a miss")
-            && stderr_text.contains("rules could not read"),
+            && stderr_text.contains("rules could not read this: 1. ? The answer is polite"),
         "{stderr_text}"
+    );
+    assert!(
+        text(&unread.stdout).contains("2 examples without a verdict\n")
+            && text(&unread.stdout).ends_with("not every example has a result\n"),
+        "{}",
+        text(&unread.stdout)
     );
     let alone = test_dir.dicta(&["check", "r.yaml", "--examples"]);
     assert_eq!(alone.status.code(), Some(2));
@@ -149,7 +160,9 @@ fn check_asks_paid_judges_about_examples_only_on_request() {
         "{stderr_text}"
     );
     assert!(
-        out.contains("2 examples not run: they need a judge"),
+        out.contains(
+            "2 examples not run: they need a judge that may cost money (`--yes` or `--max-cost USD`)\n"
+        ) && out.ends_with("not every example has a result\n"),
         "{out}"
     );
     assert_eq!(server.requests().len(), 0);

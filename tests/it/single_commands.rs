@@ -291,6 +291,8 @@ fn paths_lists_places_inside_and_outside_a_workspace() {
         "{outside}"
     );
     assert!(!outside.contains("config"), "{outside}");
+    let screen = format!("screen     {}\n", data.join("screen.json").display());
+    assert!(outside.contains(&screen), "{outside}");
     test_dir.workspace("", NAMES_A_RELEASE);
     let inside = text(&test_dir.dicta(&["paths"]).stdout);
     for (name, path) in [

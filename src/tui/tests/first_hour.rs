@@ -302,6 +302,20 @@ fn log_has_errors_warnings_saves_and_flips() {
 }
 
 #[test]
+fn log_has_room_for_every_line_of_an_error() {
+    let mut app = judged(120, 40);
+    let (text, _) = rubric(&app);
+    let broken = text.replace("type: regex", "type: regexx");
+    app.save("rubrics/beamline.yaml", &broken).settle();
+    app.keys("L");
+    let screen = app.screen();
+    for notice in &app.event_loop.app.notices.log {
+        let begin: String = notice.text.chars().take(20).collect();
+        assert!(screen.contains(&begin), "{begin}: {screen}");
+    }
+}
+
+#[test]
 fn log_names_no_flip_that_a_blind_screen_hides() {
     let mut app = judged(120, 40);
     let (text, _) = rubric(&app);

@@ -371,8 +371,13 @@ fn draw_log(
     source: &dyn flow::TextSource,
     scroll: &flow::ScrollState,
 ) {
-    // A message takes one or two rows. A smaller box leaves more of the panes visible.
-    draw_text(canvas, title, source, scroll, (source.len() * 2).max(4));
+    // Most messages take one or two rows, and an error of a file has its lines. A smaller box leaves more of the panes
+    // visible.
+    let screen = canvas.buffer.area;
+    let width = screen.width.saturating_sub(6).min(120).saturating_sub(2);
+    let rows = usize::from(flow::count_rows(source, width, screen.height));
+    let rows = rows.max(source.len() * 2).max(4);
+    draw_text(canvas, title, source, scroll, rows);
 }
 
 fn draw_text(

@@ -113,10 +113,10 @@ fn blind_labels_with_notes_survive_a_kill_at_any_moment() {
             break;
         }
         pty = open(&test_dir);
-        pty.type_in("jB").until_shown("BLIND");
-        pty.type_in("1Q").until_shown("continue random");
+        // The draw goes on as it was labelled: blind.
+        pty.type_in("j1Q").until_shown("continue random");
         let resumed = format!("random {confirmed} of 100");
-        pty.type_in("\r").until_shown(&resumed);
+        pty.type_in("\r").until_shown(&resumed).until_shown("BLIND");
     }
     let labels = read_labels(&test_dir);
     assert_eq!(labels.len(), COUNT);
