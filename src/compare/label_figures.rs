@@ -108,7 +108,7 @@ impl TableIntervals {
 
 impl EvalFigures {
     /// Returns true if the eval has a label of any kind, also one that counts nowhere.
-    fn has_labels(&self) -> bool {
+    pub fn has_labels(&self) -> bool {
         let others = self.undecided + self.unsure + self.to_confirm + self.sealed + self.shots;
         self.measured.is_some() || self.debug_labels + others > 0
     }

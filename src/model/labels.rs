@@ -232,10 +232,17 @@ impl Labels {
     /// Returns the answers to the question of a query, in the order of the files. A label without a digest answers any
     /// question, unless another label of the decision shows that the question changed, and no person has confirmed since.
     pub fn find_answers(&self, query: &LabelQuery<'_>) -> Vec<CountedLabel<'_>> {
+        Self::find_answers_among(self.list(query), query)
+    }
+
+    fn find_answers_among<'l>(
+        labels: impl Iterator<Item = &'l Label>,
+        query: &LabelQuery<'_>,
+    ) -> Vec<CountedLabel<'l>> {
         let mut is_changed = false;
         let mut is_confirmed = false;
         let mut found = Vec::new();
-        for label in self.list(query) {
+        for label in labels {
             let knows_question = label.question_digest.is_some();
             match find_answer(label, query) {
                 Ok(counted) => {
@@ -253,9 +260,8 @@ impl Labels {
 
     /// Looks up the label of a decision. A label that answers the question of the query comes before one that
     /// waits for a confirmation. Of those that wait, a label of the person who labels now comes first. Then a label that
-    /// names the rubric comes before one that does not. Of the answers of
-    /// several people, the majority counts. A tie is undecided, as an answer of "unsure" is: the order of files must not
-    /// decide what a figure counts.
+    /// names the rubric comes before one that does not. Of the answers of several people, the majority counts. A tie is
+    /// undecided, as an answer of "unsure" is: the order of files must not decide what a figure counts.
     pub fn look_up(&self, query: &LabelQuery<'_>) -> LabelLookup<'_> {
         if query.is_shot
             && let Some(label) = self.list(query).last()
@@ -272,6 +278,27 @@ impl Labels {
         }
     }
 
+    /// As [`Self::look_up`], if the person who wrote `own` gave this label just now. As in the file, it replaces the earlier
+    /// label of the same person, and a last label without an author.
+    pub fn look_up_with<'l>(&'l self, query: &LabelQuery<'_>, own: &'l Label) -> LabelLookup<'l> {
+        if let Err(drift) = find_answer(own, query) {
+            return LabelLookup::ToConfirm(own, drift);
+        }
+        let mut others: Vec<&Label> = self.list(query).collect();
+        others.pop_if(|last| last.by.is_none());
+        others.retain(|label| label.by != own.by);
+        let all = others.into_iter().chain(std::iter::once(own));
+        match choose_counted(Self::find_answers_among(all, query)) {
+            Some(counted) => LabelLookup::Counted(counted),
+            None => LabelLookup::Unlabelled,
+        }
+    }
+
+    /// Returns the person who labels now, if a name is known.
+    pub fn author(&self) -> Option<&str> {
+        self.author.as_deref()
+    }
+
     /// Looks up the label under the query's own name.
     fn look_up_name(&self, query: &LabelQuery<'_>) -> LabelLookup<'_> {
         if let Some(seal) = &self.seal
@@ -285,12 +312,7 @@ impl Labels {
                 Err(drift) => LabelLookup::ToConfirm(label, drift),
             };
         }
-        let counted = self.find_answers(query);
-        let names_rubric = counted.iter().any(|counted| counted.label.rubric.is_some());
-        let equal = counted
-            .into_iter()
-            .filter(|counted| counted.label.rubric.is_some() == names_rubric);
-        if let Some(counted) = find_majority(equal) {
+        if let Some(counted) = choose_counted(self.find_answers(query)) {
             return LabelLookup::Counted(counted);
         }
         let stale = self
@@ -376,6 +398,15 @@ pub const UNKNOWN_RATER: &str = "unknown";
 /// Returns the name of the person who labelled; [`UNKNOWN_RATER`] without an author.
 pub fn name_rater(label: &Label) -> &str {
     label.by.as_deref().unwrap_or(UNKNOWN_RATER)
+}
+
+/// Returns the answer that counts: of those that name the rubric, or of all if none does, that of the majority.
+fn choose_counted(answers: Vec<CountedLabel<'_>>) -> Option<CountedLabel<'_>> {
+    let names_rubric = answers.iter().any(|counted| counted.label.rubric.is_some());
+    let equal = answers
+        .into_iter()
+        .filter(|counted| counted.label.rubric.is_some() == names_rubric);
+    find_majority(equal)
 }
 
 /// Returns the last answer that the majority of people gave. If no verdict has the majority, returns the last label as
@@ -583,6 +614,23 @@ mod tests {
         let new = digest("new");
         let found = labels.find(&query(Some(&new), None)).expect("ann's label");
         assert_eq!(found.label.by.as_deref(), Some("ann"));
+    }
+
+    #[test]
+    fn label_that_is_not_written_yet_counts_with_those_of_other_people() {
+        let new = digest("new");
+        let by = |name: &str, passed| Label {
+            by: Some(name.to_owned()),
+            ..label("new", passed)
+        };
+        let labels = Labels::new([by("ann", true), by("bo", true)]);
+        let passed = |own: &Label| {
+            let found = labels.look_up_with(&query(Some(&new), None), own).counted();
+            found.expect("a counted label").passed
+        };
+        assert_eq!(passed(&by("cy", false)), Some(true), "two of three");
+        assert_eq!(passed(&by("bo", false)), None, "ann and bo differ");
+        assert_eq!(passed(&by("ann", true)), Some(true));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::content::HiddenTextRequest;
 use super::history_view::{HistoryView, RubricEditOrder, Shared, SharedLabels, StatePair};
-use super::label_figures::FiguresInput;
+use super::label_figures::{FiguresInput, StateFiguresInput};
 use super::label_write::{LabelWriteOrder, MovedLabels};
 use super::run_order::RunOrder;
 use super::screen_choices::ScreenChoices;
@@ -322,6 +322,8 @@ pub(crate) enum Effect {
         version: u64,
         input: Shared<FiguresInput>,
     },
+    /// Compute the figures of an eval of an opened state.
+    ComputeStateFigures(Shared<StateFiguresInput>),
     /// List the variants of the workspace's files.
     ListVariants {
         number: u64,

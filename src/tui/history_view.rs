@@ -14,7 +14,7 @@ use crate::compare::{
 };
 use crate::event::RunEvent;
 use crate::model::{CellIx, CellName, LabelAgreement, Labels, RunId};
-use crate::record::{HistoryEntry, NoiseRecords, RecordedRun};
+use crate::record::{EvalPath, HistoryEntry, NoiseRecords, RecordedRun};
 use crate::workspace::rubric_write::RubricFileChange;
 
 /// Shared data. Two values are equal if they are the same allocation, because the content is large.
@@ -176,6 +176,8 @@ pub(crate) struct ReadState {
     pub(crate) dir: PathBuf,
     /// The cells of each decision, in the order of judges and repeats.
     pub(crate) cells: Shared<HashMap<CellName, Vec<StateCell>>>,
+    /// The evals that have another name in the newest state, with that name.
+    pub(crate) later_names: HashMap<EvalPath, EvalPath>,
     /// The decision to select.
     pub(crate) select: Option<CellName>,
 }

@@ -362,6 +362,12 @@ pub(crate) enum Msg {
         version: u64,
         figures: Result<Shared<ScreenFigures>, TaskFailure>,
     },
+    /// The figures of an eval of an opened state were computed.
+    StateFiguresComputed {
+        number: usize,
+        eval: u32,
+        figures: Result<Shared<ScreenFigures>, TaskFailure>,
+    },
     /// Some variants of a file were read.
     VariantsRead { number: u64, read: VariantsRead },
     /// The variants of the workspace's files were listed.

@@ -295,7 +295,10 @@ pub(super) fn disagreement(app: &App) -> EnabledResult {
 
 /// Needs evals. The figures would reveal hidden verdicts.
 pub(super) fn agreement(app: &App) -> EnabledResult {
-    require_workspace(app)?;
+    // Figures change nothing, so an opened state has them, too.
+    if !app.shows_state() {
+        require_workspace(app)?;
+    }
     fail_if(
         app.live_session.cells.blind,
         "the figures would show the hidden verdicts: press B first to show them",

@@ -16,7 +16,17 @@ use crate::tui::widget::flow::TextBlock;
 
 /// Returns the lines about the figures of an eval for its summary.
 pub(super) fn summary_blocks<'a>(cx: &ContentCx<'a>, eval: u32) -> Vec<TextBlock<'a>> {
-    if cx.app.live_session.cells.blind || cx.app.replay.is_some() {
+    if cx.app.live_session.cells.blind {
+        return Vec::new();
+    }
+    if cx.app.shows_state() {
+        let key = [
+            ("I", Role::Key),
+            (" is the judge good enough in this state?", Role::Muted),
+        ];
+        return vec![empty_row(), styled_line(key)];
+    }
+    if cx.app.replay.is_some() {
         return Vec::new();
     }
     let Some(figures) = cx.app.eval_figures(eval) else {
@@ -40,13 +50,18 @@ pub(super) fn summary_blocks<'a>(cx: &ContentCx<'a>, eval: u32) -> Vec<TextBlock
 /// Returns the text of the overlay: the answer, the figures, the details, and what to do next.
 pub(crate) fn agreement_blocks(app: &App, eval: u32) -> Vec<TextBlock<'_>> {
     let Some(figures) = app.eval_figures(eval) else {
-        return vec![TextBlock::new("computing the figures …", Role::Muted)];
+        return vec![explain_missing_figures(app)];
     };
-    let mut out: Vec<TextBlock<'_>> = whole_block(app, eval).into_iter().collect();
-    // The next step follows the answer.
+    let whole = if app.shows_state() {
+        measured_whole_block(app, eval, figures)
+    } else {
+        whole_block(app, eval)
+    };
+    let mut out: Vec<TextBlock<'_>> = whole.into_iter().collect();
+    // The next step follows the answer. An opened state is read only, so it has none.
     let step_row = out.len() + 1;
     out.extend(figure_blocks(app, figures));
-    if let Some(step) = find_next_step(&figures.figures) {
+    if let Some(step) = find_next_step(&figures.figures).filter(|_| !app.shows_state()) {
         out.insert(
             step_row,
             TextBlock::new(
@@ -78,6 +93,34 @@ pub(crate) fn agreement_blocks(app: &App, eval: u32) -> Vec<TextBlock<'_>> {
             .map(|line| TextBlock::new(line, Role::Muted)),
     );
     out
+}
+
+/// Returns the line in the place of figures that are absent.
+fn explain_missing_figures<'a>(app: &App) -> TextBlock<'a> {
+    let asked = app.labelling.state_figures.as_ref();
+    let failed = asked.and_then(|asked| asked.computed.as_ref()?.as_ref().err());
+    match failed.filter(|_| app.shows_state()) {
+        Some(why) => TextBlock::new(
+            format!("dicta could not compute the figures: {why}"),
+            Role::Error,
+        ),
+        None => TextBlock::new("computing the figures …", Role::Muted),
+    }
+}
+
+/// Returns the line about a part of an opened state whose figures are those of the whole.
+fn measured_whole_block<'a>(
+    app: &App,
+    eval: u32,
+    figures: &ScreenFigures,
+) -> Option<TextBlock<'a>> {
+    let info = app.session().cells.evals.get(eval as usize)?;
+    let whole = &figures.figures.eval;
+    (info.id != *whole).then(|| {
+        let name = make_visible(whole, false);
+        let text = format!("of {name}: all parts together, because labels are about the whole");
+        TextBlock::new(text, Role::Muted)
+    })
 }
 
 /// Returns the name of the whole whose figures the screen shows for a part: `support/tone`.

@@ -7,7 +7,9 @@ use super::{Runtime, run_store_for};
 use crate::compare::{DrawQuota, DrawRequest, QueueEval, StratumProperty};
 use crate::record::{History, NoiseRecords};
 use crate::tui::history_view::Shared;
-use crate::tui::label_figures::{FiguresInput, compute_screen_figures};
+use crate::tui::label_figures::{
+    FiguresInput, StateFiguresInput, compute_screen_figures, compute_state_figures,
+};
 use crate::tui::msg::Msg;
 use crate::tui::state::runs::RunTicket;
 use crate::tui::task_failure::TaskFailure;
@@ -90,6 +92,30 @@ impl Runtime {
             move |why| Msg::LabelsDrawn {
                 eval,
                 drawn: Err(why),
+            },
+        );
+    }
+
+    /// Computes the figures of an eval of an opened state.
+    pub(super) fn compute_state_figures(&self, input: Shared<StateFiguresInput>) {
+        let (number, eval) = (input.number, input.position);
+        self.spawn_blocking(
+            move || {
+                let figures = read_draws(&input.labels_file).map_err(TaskFailure::new);
+                let figures = figures.and_then(|draws| {
+                    let figures = compute_state_figures(&input, &draws);
+                    figures.ok_or_else(|| "the state has no such eval".into())
+                });
+                Msg::StateFiguresComputed {
+                    number,
+                    eval,
+                    figures: figures.map(Shared::from),
+                }
+            },
+            move |why| Msg::StateFiguresComputed {
+                number,
+                eval,
+                figures: Err(why),
             },
         );
     }

@@ -549,6 +549,7 @@ impl Runtime {
                 version,
                 input,
             } => self.compute_figures(eval, version, input),
+            Effect::ComputeStateFigures(input) => self.compute_state_figures(input),
             Effect::WriteLabel(order) => self.write_label(order),
             Effect::RememberChoices(choices) => self.remember_choices(choices),
             Effect::FindJudges { row, order } => self.find_judges(row, order),

@@ -13,7 +13,7 @@ use crate::compare::{
 };
 use crate::event::{BlobSource as _, RunHeader};
 use crate::model::{Blob, CellName, make_visible};
-use crate::record::{FolderBlobs, History, HistoryEntry, NoiseRecords, RecordedCell};
+use crate::record::{EvalPath, FolderBlobs, History, HistoryEntry, NoiseRecords, RecordedCell};
 use crate::rubric::{add_example, set_bound};
 use crate::tui::history_counts;
 use crate::tui::history_view::{
@@ -283,11 +283,21 @@ fn to_read_state(history: &History, entry: &HistoryEntry, select: Option<CellNam
         });
         (entry.state.name(decision), cells.collect())
     });
+    let identities = entry.state.identities.iter();
+    let later_names = identities.zip(&entry.state.header.evals);
+    let later_names = later_names.filter_map(|(identity, spec)| {
+        let name = EvalPath {
+            rubric: entry.state.rubric_id(spec).to_owned(),
+            eval: spec.id.clone(),
+        };
+        Some((name, identity.later_name.clone()?))
+    });
     ReadState {
         number: entry.number,
         cells: cells.collect::<HashMap<_, _>>().into(),
         events: history.state_events(entry).into(),
         dir: find_run_dir(history.runs(), entry).unwrap_or_default(),
+        later_names: later_names.collect(),
         select,
     }
 }

@@ -45,8 +45,7 @@ use crate::model::{
     CauseSet, CellIx, CellName, CellNameRef, Decision, Digest, Doubt, EvalWhole, LabelDrift,
     Labels, Millis, Outcome, Panel, RunId, ScoreBounds, TranscriptRef, UndecidedPanel, VoteParams,
 };
-use crate::record::NewestVerdicts;
-use crate::record::NoiseRecords;
+use crate::record::{EvalPath, NewestVerdicts, NoiseRecords};
 use crate::tui::history_view::Shared;
 use crate::tui::widget::list::ListState;
 pub(crate) use failed_reruns::FailedRerun;
@@ -444,6 +443,9 @@ pub(crate) struct CellsState {
     row_index: HashMap<RowKey, RowId>,
     name_index: name_index::NameIndex,
     labels: labels::MergedLabels,
+    /// The names that evals have in the newest state, if they are others. Only an opened state has any: its labels moved
+    /// with the names.
+    pub(crate) later_names: HashMap<EvalPath, EvalPath>,
     past_verdicts: Option<past_verdicts::PastVerdicts>,
     query: CellsFilter,
     order: order::OrderState,

@@ -13,6 +13,7 @@ use crate::compare::statistics::{SelfFlipRate, Undefined};
 use crate::compare::{EvalFigures, LabelQueue, ReferenceFigures};
 use crate::model::RecordedDraw;
 use crate::tui::history_view::Shared;
+use crate::tui::task_failure::TaskFailure;
 
 /// The state of labelling: see the module.
 #[derive(Debug, Default)]
@@ -22,6 +23,19 @@ pub(crate) struct LabellingState {
     /// The notes of decisions without a label. They are saved with the label.
     pub(crate) draft_notes: HashMap<RowId, String>,
     pub(crate) figures: FiguresCache,
+    /// The figures of the opened state for which the user asked last.
+    pub(crate) state_figures: Option<StateFigures>,
+}
+
+/// The figures of an eval of an opened state.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct StateFigures {
+    /// The number of the state.
+    pub(crate) number: usize,
+    /// The eval, by its position in the session of the state.
+    pub(crate) eval: u32,
+    /// The figures; `None` while another thread computes them.
+    pub(crate) computed: Option<Result<Shared<ScreenFigures>, TaskFailure>>,
 }
 
 /// The draws of the workspace's labels file.
@@ -281,7 +295,7 @@ impl App {
 
     /// Returns the eval of the selection.
     pub(crate) fn selected_eval(&self) -> Option<u32> {
-        let cells = &self.live_session.cells;
+        let cells = &self.session().cells;
         let eval = match cells.list.selected? {
             CellsEntry::Group(eval) => eval,
             CellsEntry::Row(row) => cells.row(row)?.eval,
@@ -316,8 +330,19 @@ impl App {
         overlay.or(selected)
     }
 
-    /// Returns the figures of an eval, also while newer ones are computed.
+    /// Returns the figures of an eval, also while newer ones are computed. Of an opened state, only those that the user
+    /// asked for.
     pub(crate) fn eval_figures(&self, eval: u32) -> Option<&ScreenFigures> {
+        if let Some(replay) = &self.replay {
+            let known = self.labelling.state_figures.as_ref()?;
+            let is_shown = replay.state_number == Some(known.number) && known.eval == eval;
+            return known
+                .computed
+                .as_ref()?
+                .as_deref()
+                .ok()
+                .filter(|_| is_shown);
+        }
         let (_, figures) = self.labelling.figures.computed.get(&eval)?;
         figures.as_deref()
     }

@@ -382,6 +382,13 @@ fn saved_edit_becomes_a_row_with_its_flips_and_the_state_opens() {
     app.keys("p");
     let notice = last_notice(&app);
     assert!(notice.contains("an opened state is read only"), "{notice}");
+    // The figures of any state are one key away.
+    app.keys("I").settle();
+    let screen = app.screen();
+    assert!(screen.contains("good enough in state 1?"), "{screen}");
+    assert!(!screen.contains("computing the figures"), "{screen}");
+    assert!(screen.contains("what the words mean"), "{screen}");
+    app.keys("esc");
     app.keys("esc").settle();
     assert!(app.event_loop.app.shows_progress());
     // A run of the revision plays.

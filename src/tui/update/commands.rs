@@ -4,7 +4,7 @@
 
 use super::notices::push_info;
 use super::{
-    copy, edits, example_edit, figures, focus, footer_input, label_moves, label_notes,
+    blind, copy, edits, example_edit, figures, focus, footer_input, label_moves, label_notes,
     label_queues, labels, opened_item, overlay, panes, pauses, progress, quit, repeats, replay,
     replayed_evidence, review, runs, saves, step_edits, trace_screen, variants,
 };
@@ -103,7 +103,7 @@ fn dispatch_command(app: &mut App, command: UiCommand) -> Vec<Effect> {
         UiCommand::Agreement => figures::open_agreement(app),
         UiCommand::Variants => variants::open(app),
         UiCommand::LabelMove => label_moves::move_labels(app),
-        UiCommand::Blind => labels::toggle_blind(app),
+        UiCommand::Blind => blind::toggle_blind(app),
         UiCommand::Run => runs::run_focused(app),
         UiCommand::RunAll => runs::run_all(app),
         UiCommand::Edit => edit_focused(app),

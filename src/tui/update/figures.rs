@@ -2,14 +2,17 @@
 //!
 //! Another thread computes, one eval at a time, so a long computation delays no key and never piles up.
 
+use std::sync::Arc;
+
 use crate::model::RecordedDraw;
+use crate::record::EvalPath;
 use crate::tui::effect::Effect;
 use crate::tui::history_view::Shared;
-use crate::tui::label_figures::FiguresInput;
+use crate::tui::label_figures::{FiguresInput, StateFiguresInput};
 use crate::tui::msg::Msg;
 use crate::tui::state::App;
 use crate::tui::state::cells::CellsEntry;
-use crate::tui::state::labelling::ScreenFigures;
+use crate::tui::state::labelling::{ScreenFigures, StateFigures};
 use crate::tui::state::notices::NoticeLevel;
 use crate::tui::state::overlay::Overlay;
 use crate::tui::task_failure::TaskFailure;
@@ -41,6 +44,9 @@ pub(super) fn open_agreement(app: &mut App) -> Vec<Effect> {
     let Some(eval) = app.selected_eval().or_else(|| first_judged_eval(app)) else {
         return push_info(app, "no eval yet: R judges the cells");
     };
+    if app.shows_state() {
+        return request_state_figures(app, eval);
+    }
     let is_end = app.queue_end_step().is_some();
     if let Some(queue) = app.labelling.queue.as_mut().filter(|_| is_end) {
         queue.is_answered = true;
@@ -52,9 +58,61 @@ pub(super) fn open_agreement(app: &mut App) -> Vec<Effect> {
     Vec::new()
 }
 
+/// Shows the figures of an eval of the opened state, and orders them.
+fn request_state_figures(app: &mut App, eval: u32) -> Vec<Effect> {
+    let number = app.replay.as_ref().and_then(|replay| replay.state_number);
+    let info = app.session().cells.evals.get(eval as usize);
+    let (Some(number), Some(info)) = (number, info) else {
+        return Vec::new();
+    };
+    let path = EvalPath {
+        rubric: info.rubric.clone(),
+        eval: info.id.clone(),
+    };
+    let progress = &app.progress;
+    let entry = progress.view.entry(number);
+    let (Some(entry), Some(workspace)) = (entry, app.workspace()) else {
+        return push_info(app, "no workspace is open, so there are no labels");
+    };
+    let input = StateFiguresInput {
+        number,
+        position: eval,
+        eval: path,
+        state: Arc::clone(&entry.state),
+        labels: progress.labels.clone(),
+        noise: Arc::clone(&progress.view.noise),
+        labels_file: workspace.labels_file_path(),
+    };
+    app.labelling.state_figures = Some(StateFigures {
+        number,
+        eval,
+        computed: None,
+    });
+    app.overlays.push(Overlay::Agreement {
+        eval,
+        scroll: ScrollState::top(),
+    });
+    vec![Effect::ComputeStateFigures(input.into())]
+}
+
+/// Stores the figures of an opened state.
+pub(super) fn handle_state_computed(
+    app: &mut App,
+    number: usize,
+    eval: u32,
+    figures: Result<Shared<ScreenFigures>, TaskFailure>,
+) -> Vec<Effect> {
+    // The user may have asked for others since.
+    let asked = app.labelling.state_figures.as_mut();
+    if let Some(asked) = asked.filter(|one| one.number == number && one.eval == eval) {
+        asked.computed = Some(figures);
+    }
+    Vec::new()
+}
+
 /// Returns the first eval with a judge, for a selection without an eval.
 fn first_judged_eval(app: &App) -> Option<u32> {
-    let cells = &app.live_session.cells;
+    let cells = &app.session().cells;
     let shown = cells.shown.iter().filter_map(|entry| match entry {
         CellsEntry::Group(eval) => Some(*eval),
         CellsEntry::Row(_) => None,

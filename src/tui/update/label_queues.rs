@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
+use super::blind;
 use super::notices::push_info;
 use super::panes::{focus_pane, keep_selection_visible};
 use crate::compare::{LabelQueue, QueueEval, QueueLabel, StratumProperty};
@@ -215,7 +216,16 @@ pub(super) fn accept_queue(
                 "no queue: labels of cells that you pick only help to debug",
             )
         }
-        QueueChoice::Resume(draw) => begin_draw(app, eval, &draw),
+        QueueChoice::Resume(draw) => {
+            // After a restart, the screen shows the verdicts.
+            let shows = !app.live_session.cells.blind;
+            let mut effects = Vec::new();
+            if shows && was_labelled_blind(app, eval, &draw) {
+                effects.extend(blind::toggle_blind(app));
+            }
+            effects.extend(begin_draw(app, eval, &draw));
+            effects
+        }
         QueueChoice::Choose(queue) => {
             let Some(found) = app.live_session.cells.queue_rows(eval, None) else {
                 return Vec::new();
@@ -253,6 +263,19 @@ pub(super) fn accept_queue(
             }
         }
     }
+}
+
+/// Returns true if the last label of a draw was given blind.
+fn was_labelled_blind(app: &App, eval: u32, draw: &RecordedDraw) -> bool {
+    let info = app.live_session.cells.evals.get(eval as usize);
+    let Some((info, workspace)) = info.zip(app.workspace()) else {
+        return false;
+    };
+    let mut newest_first = workspace.labels.iter().rev();
+    let last = newest_first.find(|label| {
+        label.sample.is_some() && label.eval == info.id && draw.drawn.contains(&label.transcript)
+    });
+    last.is_some_and(|label| label.blind == Some(true))
 }
 
 /// Begins the queue of a draw that was recorded.

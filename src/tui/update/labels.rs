@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::notices::{push_info, push_written};
-use super::panes::{self, keep_selection_visible};
+use super::panes::keep_selection_visible;
 use super::quit;
 use super::{label_moves, label_queues};
 use crate::diag::{Diagnostic, Severity};
@@ -13,10 +13,9 @@ use crate::tui::effect::Effect;
 use crate::tui::label_write::WrittenLabel;
 use crate::tui::label_write::{LabelChange, LabelWriteOrder};
 use crate::tui::state::App;
-use crate::tui::state::cells::{CellsRow, LabelValue, RowId, RowSort, compute_label_agreement};
+use crate::tui::state::cells::{CellsRow, LabelValue, RowId, compute_label_agreement};
 use crate::tui::state::label_edits::{LabelEdit, is_created_for_first_label};
 use crate::tui::state::notices::NoticeLevel;
-use crate::tui::state::pane::Pane;
 use crate::tui::task_failure::TaskFailure;
 use crate::workspace::label_edit::{AnnotationContent, LabelAnnotation};
 use crate::workspace::{UNMATCHED_LABEL_CODE, Workspace};
@@ -390,32 +389,6 @@ fn list_label_problems(workspace: &Workspace) -> Vec<&Diagnostic> {
     let unmatched = workspace.warnings.iter();
     let unmatched = unmatched.filter(|warning| warning.code == UNMATCHED_LABEL_CODE);
     workspace.label_problems.iter().chain(unmatched).collect()
-}
-
-/// `B`: hides verdicts until they are labelled, or shows them.
-pub(super) fn toggle_blind(app: &mut App) -> Vec<Effect> {
-    let cells = &mut app.live_session.cells;
-    let blind = !cells.blind;
-    if blind && cells.sort == RowSort::ProblemsFirst {
-        // This order would reveal failed verdicts, because labelled failures move to the top.
-        cells.sort = RowSort::FileOrder;
-    }
-    cells.set_blind(blind);
-    let is_hidden = cells
-        .selected_row()
-        .and_then(|row| cells.row(row))
-        .is_some_and(|row| row.hidden);
-    // The screen belongs to the transcript and the criteria while the user reads.
-    if blind && is_hidden {
-        panes::focus_pane(app, Pane::Transcript);
-    }
-    keep_selection_visible(app);
-    let notice = if blind {
-        "blind: a verdict is hidden until you label it (p pass, f fail, u unsure; B shows all)"
-    } else {
-        "all verdicts are shown"
-    };
-    push_info(app, notice)
 }
 
 fn focused_decision(app: &App) -> Option<(RowId, CellName)> {

@@ -3,6 +3,7 @@
 //! Each file is responsible for one area. Pure: it does no I/O and reads no clock except `app.now`, which the loop
 //! sets before each call.
 
+mod blind;
 mod branches;
 mod choices;
 mod commands;
@@ -277,6 +278,11 @@ pub(crate) fn update(app: &mut App, msg: Msg) -> Vec<Effect> {
             version,
             figures,
         } => figures::handle_computed(app, eval, version, figures),
+        Msg::StateFiguresComputed {
+            number,
+            eval,
+            figures,
+        } => figures::handle_state_computed(app, number, eval, figures),
         Msg::VariantsListed { number, listed } => variants::handle_listed(app, number, listed),
         Msg::VariantsRead { number, read } => {
             variants::handle_read(app, number, read);

@@ -188,6 +188,7 @@ pub(super) fn handle_state_read(
     // The end of a run is not news here.
     replay.end_announced = true;
     replay.session.state_cells = Some(read.cells);
+    replay.session.cells.later_names = read.later_names;
     let _due_in_advance = replay.player.seek(usize::MAX);
     if let Some(name) = &read.select {
         select_and_find_start(&mut replay, name);

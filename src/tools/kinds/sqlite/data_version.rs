@@ -11,7 +11,7 @@ use std::path::Path;
 
 use crate::model::Digest;
 
-/// Returns the version of the file at `path`: its inode, size and time of change, and those of its write-ahead log.
+/// Returns the version of the file at `path`: its inode, size and times of change, and those of its write-ahead log.
 /// Returns `None` if the file cannot be examined.
 pub(super) fn read_data_version(path: &Path) -> Option<Digest> {
     // SQLite writes recent changes to the log and copies them into the file later.
@@ -33,12 +33,40 @@ pub(super) fn read_data_version(path: &Path) -> Option<Digest> {
 }
 
 fn describe_file(meta: &Metadata) -> String {
+    // A program can restore the time of the content, but not that of the inode.
     format!(
-        "{} {} {} {}.{:09}",
+        "{} {} {} {}.{:09} {}.{:09}",
         meta.dev(),
         meta.ino(),
         meta.size(),
         meta.mtime(),
-        meta.mtime_nsec()
+        meta.mtime_nsec(),
+        meta.ctime(),
+        meta.ctime_nsec()
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn content_with_a_restored_time_is_another_version() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("shop.db");
+        std::fs::write(&path, b"first").expect("written");
+        let before = read_data_version(&path).expect("a version");
+        let time = std::fs::metadata(&path).and_then(|meta| meta.modified());
+        let time = time.expect("a time");
+        assert_eq!(read_data_version(&path), Some(before.clone()));
+        // The clock of the file system may stand still for some milliseconds.
+        while read_data_version(&path) == Some(before.clone()) {
+            let file = std::fs::File::options().write(true).open(&path);
+            let mut file = file.expect("it opens");
+            std::io::Write::write_all(&mut file, b"other").expect("written");
+            file.set_modified(time).expect("set");
+        }
+        let now = std::fs::metadata(&path).and_then(|meta| meta.modified());
+        assert_eq!(now.expect("a time"), time);
+    }
 }

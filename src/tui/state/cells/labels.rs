@@ -5,11 +5,12 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::{CellsRow, CellsState, RowId};
+use super::{CellsRow, CellsState, EvalInfo, RowId};
 use crate::model::{
     CellName, Decision, Label, LabelAgreement, LabelDrift, LabelLookup, LabelQuery, Labels,
     SeenVerdicts, find_answer,
 };
+use crate::record::EvalPath;
 use crate::workspace::label_edit::LabelOrigin;
 
 /// The value of a label.
@@ -67,7 +68,18 @@ fn label_subject_from(name: &CellName) -> LabelSubject {
 #[derive(Debug, Clone, Default)]
 pub(super) struct MergedLabels {
     from_files: Labels,
-    local_edits: HashMap<LabelSubject, Option<Label>>,
+    /// An empty set.
+    without_labels: Labels,
+    local_edits: HashMap<LabelSubject, LocalEdit>,
+}
+
+/// What the user did with the label of a decision since the files were read.
+#[derive(Debug, Clone)]
+struct LocalEdit {
+    /// The label; `None` after the user removed it.
+    label: Option<Label>,
+    /// True if the user removed the label of the file, also if another label followed.
+    has_removed: bool,
 }
 
 /// The label of a row, and its effect on the row.
@@ -251,9 +263,18 @@ impl CellsState {
 
     /// Sets a label that counts before those of the files, until [`Self::clear_local_label`].
     pub(crate) fn set_local_label(&mut self, name: &CellName, label: Option<Label>) {
-        self.labels
-            .local_edits
-            .insert(label_subject_from(name), label);
+        let author = self.labels.from_files.author().map(str::to_owned);
+        let label = label.map(|label| Label {
+            by: label.by.or(author),
+            ..label
+        });
+        let edits = &mut self.labels.local_edits;
+        let edit = edits.entry(label_subject_from(name)).or_insert(LocalEdit {
+            label: None,
+            has_removed: false,
+        });
+        edit.has_removed |= label.is_none();
+        edit.label = label;
         self.refresh_named_label(name);
     }
 
@@ -332,20 +353,19 @@ impl CellsState {
             let edit = labels.local_edits.get(&subject);
             // The label that the user set just now is sealed, too.
             if edit.is_some() && labels.from_files.is_sealed(query.transcript) {
-                return match edit {
-                    Some(Some(_)) => LabelLookup::Sealed { to_confirm: false },
-                    _ => LabelLookup::Unlabelled,
+                return match edit.and_then(|edit| edit.label.as_ref()) {
+                    Some(_) => LabelLookup::Sealed { to_confirm: false },
+                    None => LabelLookup::Unlabelled,
                 };
             }
-            match edit {
-                Some(Some(label)) => {
-                    return match find_answer(label, &query) {
-                        Ok(counted) => LabelLookup::Counted(counted),
-                        Err(drift) => LabelLookup::ToConfirm(label, drift),
-                    };
-                }
-                Some(None) => return LabelLookup::Unlabelled,
-                None => {}
+            if let Some(edit) = edit {
+                let none = &labels.without_labels;
+                return match &edit.label {
+                    None => LabelLookup::Unlabelled,
+                    Some(label) if edit.has_removed => none.look_up_with(&query, label),
+                    // The answers of other people still count.
+                    Some(label) => labels.from_files.look_up_with(&query, label),
+                };
             }
         }
         labels.from_files.look_up(&query)
@@ -399,13 +419,18 @@ impl CellsState {
             rubric: query.rubric.to_owned(),
             eval: query.eval.to_owned(),
         };
-        if let Some(Some(label)) = self.labels.local_edits.get(&subject)
+        if let Some(label) = self.local_label(&subject)
             && let Ok(counted) = find_answer(label, &query)
         {
             let by = label.by.clone().unwrap_or_else(|| "you".to_owned());
             labels.insert(by, LabelValue::from_passed(counted.passed));
         }
         labels.into_iter().collect()
+    }
+
+    /// Returns the label that the user set here, until the files have it.
+    fn local_label(&self, subject: &LabelSubject) -> Option<&Label> {
+        self.labels.local_edits.get(subject)?.label.as_ref()
     }
 
     /// Returns the query for the label of a row; `None` for a decision about one message.
@@ -415,15 +440,29 @@ impl CellsState {
         }
         let transcript = self.transcripts.get(row.transcript as usize)?;
         let eval = self.evals.get(row.eval as usize)?;
+        let later_name = self.find_later_name(eval);
         Some(LabelQuery {
             transcript: &transcript.id,
             transcript_digest: Some(&transcript.digest),
             rubric: &eval.rubric,
             eval: &eval.id,
             question: eval.question.as_ref(),
-            later_name: None,
+            later_name: later_name.map(|later| (later.rubric.as_str(), later.eval.as_str())),
             is_shot: eval.shots.contains(&transcript.id),
         })
+    }
+
+    /// Returns the name of an eval of an opened state in the newest state, if it is another one.
+    fn find_later_name(&self, eval: &EvalInfo) -> Option<&EvalPath> {
+        // Every row asks, and the live session has none.
+        if self.later_names.is_empty() {
+            return None;
+        }
+        let name = EvalPath {
+            rubric: eval.rubric.clone(),
+            eval: eval.id.clone(),
+        };
+        self.later_names.get(&name)
     }
 
     /// Returns the origin of a label that the user sets now.

@@ -83,11 +83,16 @@ pub(super) fn draw_causes(canvas: &mut Canvas<'_>, selected: usize) {
 
 /// Returns the title of the figures of an eval.
 pub(super) fn agreement_title(app: &App, eval: u32) -> String {
-    format!("is the judge of {} good enough?", describe_eval(app, eval))
+    let state = app.replay.as_ref().and_then(|replay| replay.state_number);
+    let state = state.map_or_else(String::new, |number| format!(" in state {number}"));
+    format!(
+        "is the judge of {} good enough{state}?",
+        describe_eval(app, eval)
+    )
 }
 
 fn describe_eval(app: &App, eval: u32) -> String {
-    let info = app.live_session.cells.evals.get(eval as usize);
+    let info = app.session().cells.evals.get(eval as usize);
     info.map_or_else(String::new, |info| {
         make_visible(&format!("{}/{}", info.rubric, info.id), false).into_owned()
     })
