@@ -364,8 +364,13 @@ pub struct AlignedSteps {
     pub same: bool,
 }
 
-/// Aligns the steps of two judge traces by their parts and tools, in order.
-pub fn align_traces(left: &CellState, right: &CellState) -> Vec<AlignedSteps> {
+/// Aligns the steps of two judge traces by their parts and tools, in order. `compares_prompts`: prompts differ if their
+/// requests do; otherwise they count as equal, because another rubric or judge always has another prompt.
+pub fn align_traces(
+    left: &CellState,
+    right: &CellState,
+    compares_prompts: bool,
+) -> Vec<AlignedSteps> {
     let (lefts, rights) = (list_trace_steps(left), list_trace_steps(right));
     let kinds = |cell, steps: &[TraceStep]| -> Vec<(u8, String)> {
         let kind = |step: &TraceStep| {
@@ -381,7 +386,9 @@ pub fn align_traces(left: &CellState, right: &CellState) -> Vec<AlignedSteps> {
         let (from, to) = (op.old_range(), op.new_range());
         if matches!(op, similar::DiffOp::Equal { .. }) {
             for (a, b) in from.zip(to) {
-                let same = has_same_content((left, lefts[a].id), (right, rights[b].id));
+                let is_ignored = lefts[a].id.part == StepPart::Prompt && !compares_prompts;
+                let same =
+                    is_ignored || has_same_content((left, lefts[a].id), (right, rights[b].id));
                 out.push(AlignedSteps {
                     left: Some(lefts[a]),
                     right: Some(rights[b]),
@@ -404,11 +411,16 @@ pub fn align_traces(left: &CellState, right: &CellState) -> Vec<AlignedSteps> {
     out
 }
 
-/// Reports whether two steps of the same kind have the same content. Prompts count as equal: their difference is that of
-/// the steps before, or of the rubric.
+/// Reports whether two steps of the same kind have the same content.
 fn has_same_content(left: (&CellState, StepId), right: (&CellState, StepId)) -> bool {
     match left.1.part {
-        StepPart::Prompt => true,
+        StepPart::Prompt => {
+            let request = |(cell, id): (&CellState, StepId)| {
+                let turn = cell.judge_trace.get(usize::from(id.turn.0));
+                turn.map(|turn| turn.request.clone())
+            };
+            request(left) == request(right)
+        }
         StepPart::Reasoning | StepPart::Reply => written_text(left) == written_text(right),
         StepPart::Call(_) => {
             let arguments = |(cell, id)| find_call(cell, id).map(read_arguments);

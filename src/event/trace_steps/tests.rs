@@ -203,7 +203,7 @@ fn alignment_marks_the_first_different_step() {
         ],
         Outcome::Pass,
     );
-    let aligned = align_traces(&left, &right);
+    let aligned = align_traces(&left, &right, false);
     let rows: Vec<(Option<String>, Option<String>, bool)> = aligned
         .iter()
         .map(|row| {
@@ -219,6 +219,24 @@ fn alignment_marks_the_first_different_step() {
         (Some("2.verdict"), Some("3.verdict"))
     );
     assert!(!verdicts.2);
+}
+
+#[test]
+fn prompts_are_compared_only_on_request() {
+    let asked = |text: &str| {
+        let mut turn = with_verdict(turn("", "fine", vec![]));
+        turn.request = vec![StoredText::Text(text.to_owned())];
+        judged(vec![turn], Outcome::Pass)
+    };
+    let (left, right) = (asked("polite"), asked("kind"));
+    let same = |compares_prompts| {
+        let aligned = align_traces(&left, &right, compares_prompts);
+        aligned.iter().map(|row| row.same).collect::<Vec<bool>>()
+    };
+    let ignored = same(false);
+    assert!(ignored.iter().all(|same| *same), "{ignored:?}");
+    let compared = same(true);
+    assert!(!compared[0] && compared[1..].iter().all(|same| *same));
 }
 
 proptest! {

@@ -28,9 +28,15 @@ pub(crate) fn list_aligned_steps(
     other: &ShownCell<'_>,
 ) -> Vec<AlignedSteps> {
     match (shown.trace, other.trace) {
-        (Some(left), Some(right)) => align_traces(left, right),
+        (Some(left), Some(right)) => align_traces(left, right, compares_prompts(shown, other)),
         _ => Vec::new(),
     }
+}
+
+/// Returns true for a recording and its branch by the same judge: without a change, the branch repeats each request.
+fn compares_prompts(shown: &ShownCell<'_>, other: &ShownCell<'_>) -> bool {
+    let has_branch = shown.slot.branch.is_some() || other.slot.branch.is_some();
+    has_branch && shown.slot.judge == other.slot.judge
 }
 
 /// Returns the position of the selected pair.
@@ -132,8 +138,11 @@ pub(super) fn build_source<'a>(
         out.push(block);
     }
     if first.is_none() {
-        // `align_traces` counts prompts as equal, although another rubric, judge or branch has another prompt.
-        let text = "no step differs; prompts are not compared";
+        let text = if compares_prompts(shown, &other) {
+            "no step differs"
+        } else {
+            "no step differs; prompts are not compared"
+        };
         out.push(TextBlock::new(text, Role::Muted));
     }
     Box::new(out)
