@@ -159,6 +159,18 @@ struct IncompleteTranscript {
     first_cells: Vec<CellIx>,
     /// The cells without a row. `None` until a row can appear before the transcript is complete.
     unemitted: Option<UnemittedCells>,
+    /// The cells of each decision that several cells make, by eval and message. Empty unless decisions are emitted in the
+    /// order of results.
+    combined: HashMap<(u32, Option<u32>), CombinedCells>,
+}
+
+/// The cells of one decision.
+#[derive(Default)]
+struct CombinedCells {
+    /// Their numbers in the transcript.
+    numbers: Vec<usize>,
+    /// The number of those without a result.
+    missing: usize,
 }
 
 /// A planned cell and its result, once it has one.
@@ -333,6 +345,7 @@ impl RowBuilder {
                 missing_results: 0,
                 first_cells: Vec::new(),
                 unemitted: None,
+                combined: HashMap::new(),
             });
         open.first_cells.push(first);
         self.ranges.insert(
@@ -345,6 +358,17 @@ impl RowBuilder {
         );
         if let Some(unemitted) = &mut open.unemitted {
             unemitted.extend(open.cells.len(), keys);
+        }
+        if self.decision_order == Some(DecisionOrder::AsDecided) {
+            let header = self.header.as_deref();
+            for (number, key) in (open.cells.len()..).zip(keys) {
+                let eval = header.and_then(|header| header.evals.get(key.eval as usize));
+                if key.repeat.is_some() || eval.is_some_and(|eval| eval.panel.is_some()) {
+                    let cells = open.combined.entry((key.eval, key.message)).or_default();
+                    cells.numbers.push(number);
+                    cells.missing += 1;
+                }
+            }
         }
         open.cells.extend(keys.iter().map(|key| RowCell {
             key: *key,
@@ -384,12 +408,17 @@ impl RowBuilder {
         }
         let place = (range.transcript_no, range.first_cell + offset);
         let open = self.incomplete.get_mut(&place.0)?;
-        let slot = &mut open.cells[place.1].result;
+        let RowCell { key, result: slot } = &mut open.cells[place.1];
         // Only the first result of a cell counts.
         if slot.is_some() {
             return None;
         }
         *slot = Some(result.clone());
+        if let Some(cells) = open.combined.get_mut(&(key.eval, key.message)) {
+            // A cell without a repeat is a decision of its own.
+            let is_one = cells.numbers.binary_search(&place.1).is_ok();
+            cells.missing -= usize::from(is_one);
+        }
         let flagged =
             result.outcome.is_verdict() && result.verdict.as_ref().is_some_and(|v| v.is_flagged());
         self.summary.flagged += u64::from(flagged);

@@ -88,20 +88,20 @@ impl IncompleteTranscript {
         let Some(eval) = header.evals.get(key.eval as usize) else {
             return Ok(());
         };
-        // Most decisions have one cell, so the search for others is rarely necessary.
-        let cells: Vec<&RowCell> = if key.repeat.is_none() && eval.panel.is_none() {
-            vec![&self.cells[at]]
-        } else {
-            let same =
-                |cell: &&RowCell| (cell.key.eval, cell.key.message) == (key.eval, key.message);
-            let mut cells: Vec<&RowCell> = self.cells.iter().filter(same).collect();
-            // Repeats that were planned later are at the end.
-            cells.sort_by_key(|cell| (cell.key.judge, cell.key.repeat));
-            cells
+        let is_single = key.repeat.is_none() && eval.panel.is_none();
+        let combined = self.combined.get(&(key.eval, key.message));
+        let cells: Vec<&RowCell> = match combined.filter(|_| !is_single) {
+            None => vec![&self.cells[at]],
+            // A decision may have thousands of repeats, so the others are looked at only once.
+            Some(combined) if combined.missing > 0 => return Ok(()),
+            Some(combined) => {
+                let cells = combined.numbers.iter().map(|number| &self.cells[*number]);
+                let mut cells: Vec<&RowCell> = cells.collect();
+                // Repeats that were planned later are at the end.
+                cells.sort_by_key(|cell| (cell.key.judge, cell.key.repeat));
+                cells
+            }
         };
-        if cells.iter().any(|cell| cell.result.is_none()) {
-            return Ok(());
-        }
         let ballots = cells.iter().map(|cell| (&cell.key, cell.result.as_ref()));
         match eval.decide(ballots) {
             Some(decision) => self.emit_decision(&cells, Some(&decision), header, labels, emit),
