@@ -24,8 +24,8 @@ use crate::record::StateDecision;
 use crate::run::collect_transcript_ids;
 use crate::workspace::label_draws::{draws_file_path, read_draws};
 use crate::workspace::label_edit::{
-    LabelEditError, append_chosen_labels, change_labels, list_label_files, read_label_lines,
-    set_choice,
+    LabelEditError, append_chosen_choices, append_chosen_labels, change_labels, list_label_files,
+    read_label_lines,
 };
 use crate::workspace::{Workspace, matches_an_eval};
 
@@ -321,8 +321,15 @@ pub(super) fn merge_labels(
         refused,
         sealed_twice,
     } = plan;
-    let (chosen, contradicting) = merge_choices(&choices, &file, &workspace)?;
-    let and_choices = match chosen {
+    let mut merged = plan_choices(&choices, &[], &workspace);
+    if !merged.added.is_empty() {
+        merged = append_chosen_choices(&file, |present| {
+            let plan = plan_choices(&choices, present, &workspace);
+            (plan.added.clone(), plan)
+        })
+        .map_err(to_command_error)?;
+    }
+    let and_choices = match merged.added.len() as u64 {
         0 => String::new(),
         many => format!(" and {}", pluralize(many, "choice")),
     };
@@ -342,12 +349,19 @@ pub(super) fn merge_labels(
             pluralize(sealed_twice, "sealed label")
         );
     }
+    if merged.sealed_twice > 0 {
+        let _infallible = writeln!(
+            out,
+            "{} of pairs about which the same person chose in this workspace stay out",
+            pluralize(merged.sealed_twice, "sealed choice")
+        );
+    }
     let conflicts = list_conflicts(visible, &CurrentQuestions::of(&workspace));
     for line in conflicts
         .iter()
         .map(|conflict| format!("conflict: {conflict}"))
         .chain(refused)
-        .chain(contradicting)
+        .chain(merged.refused)
     {
         let _infallible = writeln!(out, "{}", make_visible(&line, false));
     }
@@ -371,26 +385,37 @@ fn describe_read_error(error: &LabelEditError) -> CommandError {
     })
 }
 
-/// Adds the choices between two transcripts that the workspace does not have. Returns their number, and the choices that
-/// contradict one of the same person.
-fn merge_choices(
+/// The effects of a merge of choices between two transcripts.
+#[derive(Debug, Default)]
+struct ChoiceMergePlan {
+    /// The choices to add.
+    added: Vec<PairPreference>,
+    /// One line per choice that contradicts one of the same person.
+    refused: Vec<String>,
+    /// The number of sealed choices that the same person made in the workspace.
+    sealed_twice: u64,
+}
+
+/// Plans which choices a merge adds: those of a person in a pair that neither the workspace nor `present` has.
+fn plan_choices(
     choices: &[(String, PairPreference)],
-    file: &Path,
+    present: &[PairPreference],
     workspace: &Workspace,
-) -> Result<(u64, Vec<String>), CommandError> {
+) -> ChoiceMergePlan {
     let key = |one: &PairPreference| (one.pair.clone(), one.eval.clone(), one.by.clone());
-    let loaded = workspace.pair_preferences.iter();
+    let loaded = workspace.pair_preferences.iter().chain(present);
     let mut known: HashMap<_, String> = loaded.map(|one| (key(one), one.better.clone())).collect();
-    let (mut added, mut refused) = (0, Vec::new());
+    let mut plan = ChoiceMergePlan::default();
     for (place, choice) in choices {
         match known.get(&key(choice)) {
             None => {
-                set_choice(file, choice).map_err(to_command_error)?;
                 known.insert(key(choice), choice.better.clone());
-                added += 1;
+                plan.added.push(choice.clone());
             }
+            // Whether two sealed choices are the same is a fact about them.
+            Some(_) if workspace.is_sealed(&choice.pair) => plan.sealed_twice += 1,
             Some(better) if *better == choice.better => {}
-            Some(better) => refused.push(format!(
+            Some(better) => plan.refused.push(format!(
                 "{place}: pair {}: {} chooses {} here and {better} in this workspace, so dicta does not add it",
                 choice.pair,
                 choice.by.as_deref().unwrap_or(UNKNOWN_RATER),
@@ -398,7 +423,7 @@ fn merge_choices(
             )),
         }
     }
-    Ok((added, refused))
+    plan
 }
 
 /// Names the labels of draws that the workspace has no record of: without the record, they measure nothing.

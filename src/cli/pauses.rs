@@ -4,7 +4,7 @@
 //!
 //! A question waits until the log contains its pause, so a killed process loses nothing that the question shows.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::io::{self, BufRead as _};
 use std::path::Path;
 use std::process::Command;
@@ -25,8 +25,9 @@ pub(super) struct PauseQueue {
     paused: tokio::sync::mpsc::UnboundedReceiver<PausedTrace>,
     /// The paused traces without a question, oldest first.
     waiting: VecDeque<PausedTrace>,
-    /// The cells whose pause is in the log, and about which no question was asked yet.
-    recorded: HashSet<CellIx>,
+    /// The number of pauses in the log about which no question was asked yet, by cell. The calls of one turn pause at the
+    /// same time.
+    recorded: HashMap<CellIx, usize>,
     answering: Option<tokio::task::JoinHandle<()>>,
     env: Env,
     streams: Streams,
@@ -43,7 +44,7 @@ impl PauseQueue {
         let queue = Self {
             paused,
             waiting: VecDeque::new(),
-            recorded: HashSet::new(),
+            recorded: HashMap::new(),
             answering: None,
             env: env.clone(),
             streams,
@@ -62,7 +63,7 @@ impl PauseQueue {
     pub(super) fn note_recorded(&mut self, events: &[RunEvent]) {
         for event in events {
             if let EventKind::Paused { cell, .. } = event.kind {
-                self.recorded.insert(cell);
+                *self.recorded.entry(cell).or_default() += 1;
             }
         }
     }
@@ -76,14 +77,26 @@ impl PauseQueue {
             self.answering = None;
         }
         loop {
+            while let Ok(trace) = self.paused.try_recv() {
+                self.waiting.push_back(trace);
+            }
             let mut waiting = self.waiting.iter();
-            let ready = waiting.position(|trace| self.recorded.contains(&trace.cell));
+            let ready = waiting.position(|trace| self.is_recorded(trace.cell));
             if let Some(trace) = ready.and_then(|at| self.waiting.remove(at)) {
-                self.recorded.remove(&trace.cell);
+                let rest = self.recorded.entry(trace.cell).or_default();
+                *rest = rest.saturating_sub(1);
                 return Some(trace);
             }
             self.waiting.push_back(self.paused.recv().await?);
         }
+    }
+
+    /// Reports whether the log has every waiting pause of a cell. The events do not name the call, so one event cannot tell
+    /// which of several pauses is in the log.
+    fn is_recorded(&self, cell: CellIx) -> bool {
+        let waiting = self.waiting.iter().filter(|trace| trace.cell == cell);
+        let recorded = self.recorded.get(&cell).copied().unwrap_or_default();
+        recorded >= waiting.count()
     }
 
     /// Asks about a trace, on a thread of its own, so that the other cells continue.
@@ -208,5 +221,27 @@ mod tests {
         queue.note_recorded(&[paused(1)]);
         let asked = queue.next().now_or_never().flatten().expect("a pause");
         assert_eq!(asked.cell, CellIx(1));
+    }
+
+    #[tokio::test]
+    async fn each_of_two_pauses_of_one_cell_gets_its_question() {
+        let env = Env::default();
+        let points = vec!["outcome:pass".parse().expect("valid")];
+        let (gate, mut queue) =
+            PauseQueue::new(points, &env, Streams::before_arguments(&env).muted());
+        let end = CellResult::new(Outcome::Pass, "");
+        let mut first = gate.pass(CellIx(1), GateStop::Ended(&end));
+        let mut second = gate.pass(CellIx(1), GateStop::Ended(&end));
+        assert!((&mut first).now_or_never().is_none(), "it pauses");
+        assert!((&mut second).now_or_never().is_none(), "it pauses");
+        queue.note_recorded(&[paused(1)]);
+        assert!(queue.next().now_or_never().is_none(), "one is not recorded");
+        queue.note_recorded(&[paused(1)]);
+        for _ in 0..2 {
+            let asked = queue.next().now_or_never().flatten().expect("a pause");
+            asked.decide(PauseDecision::Continue);
+        }
+        assert_eq!(first.await, GateAction::Continue);
+        assert_eq!(second.await, GateAction::Continue);
     }
 }

@@ -146,6 +146,8 @@ pub struct PlanPosition {
 pub struct TurnState {
     /// The request body.
     pub request: RecordedRequest,
+    /// `true` while the request waits for a person, and if the trace ended there: the model did not get it.
+    pub unsent: bool,
     /// The settings that dicta left out of the request.
     pub dropped: Vec<DroppedSetting>,
     /// The attempts, by number.
@@ -500,6 +502,7 @@ impl CellState {
             TurnFact::Started { request, dropped } => {
                 // `clone_from` reuses the memory of an earlier value.
                 state.request.clone_from(request);
+                state.unsent = false;
                 state.dropped.clone_from(dropped);
                 state.started = at;
                 phase = CellPhase::Waiting;
@@ -598,6 +601,7 @@ impl CellState {
             PendingPart::Request(pending) => {
                 if let Some(turn) = self.turn_mut(pending.turn) {
                     turn.request.clone_from(&pending.request);
+                    turn.unsent = true;
                     turn.started = at;
                 }
             }

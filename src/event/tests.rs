@@ -35,3 +35,30 @@ fn raw_json_keeps_big_numbers_as_written() {
     assert!(json.contains("12345678901234567890123"));
     assert_eq!(EventKind::from_json(&json).expect("reads"), kind);
 }
+
+#[test]
+fn request_at_a_pause_is_unsent_until_the_turn_starts() {
+    let mut state = RunState::default();
+    state.cells.push(CellState::default());
+    let (cell, turn) = (CellIx(0), TurnIx(0));
+    let request = vec![StoredText::Text("{}".to_owned())];
+    let event = |kind| RunEvent {
+        seq: 0,
+        at: Millis(5),
+        kind,
+    };
+    let pending = PendingPart::Request(PendingRequest {
+        turn,
+        request: request.clone(),
+    });
+    state.apply(&event(EventKind::Paused {
+        cell,
+        at: GatePoint::BeforeTurn,
+        pending: Some(Box::new(pending)),
+    }));
+    assert!(state.cells[0].judge_trace[0].unsent);
+    let dropped = Vec::new();
+    let fact = TurnFact::Started { request, dropped };
+    state.apply(&event(EventKind::Turn { cell, turn, fact }));
+    assert!(!state.cells[0].judge_trace[0].unsent);
+}

@@ -74,13 +74,22 @@ pub enum RecordedCall {
     Open,
 }
 
+/// A person's edit of a request at a pause.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RequestEdit {
+    /// The request before the edit; `None` if the recording lacks it.
+    pub before: Option<String>,
+    /// The request as it was sent.
+    pub after: String,
+}
+
 /// A recorded turn of a judge trace.
 #[derive(Debug, Clone)]
 pub struct RecordedTurn {
     /// The pieces of the request.
     pub request: Vec<String>,
-    /// `true` if a person edited the request at a pause.
-    pub edited_by_hand: bool,
+    /// The edit of the request, if a person made one.
+    pub edit: Option<RequestEdit>,
     /// The number of the attempt that succeeded.
     pub attempt: u8,
     /// The reply with its native items.
@@ -102,8 +111,8 @@ pub struct TracePrefix {
     pub turns: Vec<RecordedTurn>,
     /// The recorded request of the first turn that is not in `turns`, if there is one.
     pub next_request: Option<Vec<String>>,
-    /// `true` if a person edited `next_request` at a pause.
-    pub next_edited_by_hand: bool,
+    /// The edit of `next_request`, if a person made one.
+    pub next_edit: Option<RequestEdit>,
     /// The number of turns that the judge receives as a text and not as its own messages.
     pub text_turns: usize,
     /// The change at the step.
@@ -130,13 +139,23 @@ impl TracePrefix {
         self.turns.get(usize::from(turn.0))
     }
 
-    /// Returns the recorded request of the first turn that the branch makes itself, if a person edited it and the branch
-    /// changes nothing.
-    pub(super) fn edited_request(&self, turn: TurnIx) -> Option<String> {
+    /// Returns the edit of the first request that the branch makes itself, if a person edited the recorded one and the
+    /// branch changes nothing.
+    pub(super) fn next_edit(&self, turn: TurnIx) -> Option<&RequestEdit> {
         let is_first = usize::from(turn.0) == self.turns.len();
-        let is_repeated = is_first && self.next_edited_by_hand && self.change.is_none();
-        let request = self.next_request.as_ref().filter(|_| is_repeated)?;
-        Some(request.concat())
+        let is_repeated = is_first && self.change.is_none();
+        self.next_edit.as_ref().filter(|_| is_repeated)
+    }
+
+    /// Records that the requests of the branch lack an edit of the recorded request.
+    pub(super) async fn note_lost_edit(&self, cx: &CallCx) {
+        let text = format!(
+            "turn {}: a person edited the recorded request, and the branch does not repeat the edit, because its requests \
+             have other texts",
+            cx.turn.0 + 1
+        );
+        let cell = Some(cx.cell);
+        cx.out.send(EventKind::Note { cell, text }).await;
     }
 
     /// Returns the source of a tool call; `None` in a turn that the branch makes itself.
@@ -256,11 +275,6 @@ fn is_prompt_change(change: &BranchChange) -> bool {
 }
 
 impl RecordedTurn {
-    /// Returns the request, if a person edited it at a pause.
-    pub(super) fn edited_request(&self) -> Option<String> {
-        self.edited_by_hand.then(|| self.request.concat())
-    }
-
     /// Records the turn again, without usage, and returns its reply.
     pub(super) async fn replay(&self, cx: &CallCx) -> CompletedReply {
         let request = cx.out.store_pieces(&self.request).await;

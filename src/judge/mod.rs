@@ -36,6 +36,7 @@ mod parts;
 mod prompt;
 mod prompt_sections;
 mod prompt_shots;
+mod reply_calls;
 mod reply_frame;
 mod request_texts;
 pub mod rules;
@@ -58,7 +59,7 @@ mod verdict_text;
 #[cfg(test)]
 mod fake;
 
-pub use branch::{BranchChange, RecordedCall, RecordedTurn, TracePrefix};
+pub use branch::{BranchChange, RecordedCall, RecordedTurn, RequestEdit, TracePrefix};
 pub use breakpoint::{
     Breakpoint, BreakpointError, BreakpointGate, BreakpointSet, PauseDecision, PauseEditError,
     PausedAt, PausedTrace,

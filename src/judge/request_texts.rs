@@ -11,6 +11,7 @@
 //! …
 //! ```
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::ops::Range;
@@ -194,9 +195,13 @@ impl<'b> RequestTexts<'b> {
     }
 }
 
+/// The edits of the texts of one request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct TextEdits(Vec<TextEdit>);
+
 /// An edit of one text of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct TextEdit {
+struct TextEdit {
     role: String,
     before: String,
     /// The number of equal texts before this one.
@@ -204,17 +209,17 @@ pub(super) struct TextEdit {
     after: String,
 }
 
-impl TextEdit {
+impl TextEdits {
     /// Returns the edits that lead from one body of a request to another. Empty if the bodies have different numbers of
     /// texts.
-    pub(super) fn list(before: &str, after: &str) -> Vec<Self> {
+    pub(super) fn list(before: &str, after: &str) -> Self {
         let found = RequestTexts::find(before).zip(RequestTexts::find(after));
         let Some((old, new)) = found.filter(|(old, new)| old.texts.len() == new.texts.len()) else {
-            return Vec::new();
+            return Self(Vec::new());
         };
         let pairs = old.texts.iter().zip(&new.texts).enumerate();
         let changed = pairs.filter(|(_, (old, new))| old.text != new.text);
-        let edits = changed.map(|(at, (text, edited))| Self {
+        let edits = changed.map(|(at, (text, edited))| TextEdit {
             role: text.role.clone(),
             before: text.text.clone(),
             equal_before: old.texts[..at]
@@ -223,23 +228,34 @@ impl TextEdit {
                 .count(),
             after: edited.text.clone(),
         });
-        edits.collect()
+        Self(edits.collect())
     }
 
-    /// Returns a later request with this edit. Returns `None` if the request lacks the text.
-    pub(super) fn apply(&self, body: &str) -> Option<String> {
-        let found = RequestTexts::find(body)?;
-        let mut equal = found
-            .texts
-            .iter()
-            .filter(|text| text.role == self.role && text.text == self.before);
-        let place = equal.nth(self.equal_before)?.place.clone();
-        let json = serde_json::to_string(&self.after).ok()?;
-        Some(format!(
-            "{}{json}{}",
-            &body[..place.start],
-            &body[place.end..]
-        ))
+    /// Reports whether there are no edits.
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Returns a later request with these edits. An edit of a text that the request lacks has no effect.
+    pub(super) fn apply(&self, body: &str) -> String {
+        let mut edited = body.to_owned();
+        let Some(found) = RequestTexts::find(body) else {
+            return edited;
+        };
+        // All places come from the request before the edits: an edited text can be equal to the text of another edit.
+        let places = self.0.iter().filter_map(|edit| {
+            let texts = found.texts.iter();
+            let mut equal = texts.filter(|text| text.role == edit.role && text.text == edit.before);
+            let json = serde_json::to_string(&edit.after).ok()?;
+            Some((equal.nth(edit.equal_before)?.place.clone(), json))
+        });
+        let mut places: Vec<(Range<usize>, String)> = places.collect();
+        // From the end, so that the places before an edit stay valid.
+        places.sort_by_key(|(place, _)| Reverse(place.start));
+        for (place, json) in places {
+            edited.replace_range(place, &json);
+        }
+        edited
     }
 }
 
@@ -307,11 +323,11 @@ mod tests {
             let later = request.to_string();
             // The first request has no tool response yet. Another text in its place keeps the number of texts.
             let first = later.replace("190.25", "What is it?");
-            let edits = TextEdit::list(&first, &first.replace("Is it right?", "Is it \u{e9}?"));
-            assert_eq!(edits.len(), 1, "{edits:?}");
-            let kept = edits[0].apply(&later).expect("it has the text");
+            let edits = TextEdits::list(&first, &first.replace("Is it right?", "Is it \u{e9}?"));
+            assert_eq!(edits.0.len(), 1, "{edits:?}");
+            let kept = edits.apply(&later);
             assert_eq!(kept, later.replace("Is it right?", "Is it \u{e9}?"));
-            assert_eq!(edits[0].apply(&kept), None, "the text is gone");
+            assert_eq!(edits.apply(&kept), kept, "the text is gone");
         }
     }
 
@@ -321,11 +337,19 @@ mod tests {
             let messages = texts.map(|text| json!({"role": "user", "content": text}));
             json!({"messages": messages}).to_string()
         };
-        let edits = TextEdit::list(&body(["a", "a", "a"]), &body(["a", "b", "a"]));
-        let kept = edits[0].apply(&body(["a", "a", "c"]));
-        assert_eq!(kept, Some(body(["a", "b", "c"])));
+        let edits = TextEdits::list(&body(["a", "a", "a"]), &body(["a", "b", "a"]));
+        assert_eq!(edits.apply(&body(["a", "a", "c"])), body(["a", "b", "c"]));
+        // The edits of one request apply at the same time.
+        for (before, after) in [
+            (["a", "b", "c"], ["b", "a", "c"]),
+            (["a", "a", "c"], ["b", "d", "c"]),
+            (["a", "b", "c"], ["b", "c", "a"]),
+        ] {
+            let edits = TextEdits::list(&body(before), &body(after));
+            assert_eq!(edits.apply(&body(before)), body(after), "{before:?}");
+        }
         let shorter = json!({"messages": [{"role": "user", "content": "b"}]}).to_string();
-        assert!(TextEdit::list(&body(["a", "a", "a"]), &shorter).is_empty());
+        assert!(TextEdits::list(&body(["a", "a", "a"]), &shorter).is_empty());
     }
 
     #[test]

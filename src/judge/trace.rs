@@ -13,6 +13,7 @@ use super::cell_setup::CellSetup;
 use super::deadline::CellDeadline;
 use super::evidence::EvidenceStore;
 use super::gate::{GateAction, GateEdit, GateStop};
+use super::reply_calls::{index_calls, is_truncated_json, make_sendable};
 use super::tool_calls::{
     FinishedToolCall, ToolCallRunner, VERDICT_RECEIVED, emit_received, emit_rejected,
     emit_repaired, emit_submitted_verdict, error_response,
@@ -24,9 +25,9 @@ use super::{contradiction, hidden_text, similarity, verdict_parser, verdict_text
 use crate::event::{CallCx, TurnFact};
 use crate::handlers::JudgeRequest;
 use crate::model::{
-    CallIx, Cause, CauseSet, CellResult, HistoryBlock, HistoryItem, InstallationSecret, ModelReply,
-    Outcome, RawJson, ReplyCall, SUBMIT_VERDICT, StopReason, ToolResponse, TurnIx, Verdict,
-    VerdictMode, is_json_object,
+    Cause, CauseSet, CellResult, HistoryBlock, HistoryItem, InstallationSecret, ModelReply,
+    Outcome, SUBMIT_VERDICT, StopReason, ToolResponse, TurnIx, Verdict, VerdictMode,
+    is_json_object,
 };
 use crate::provider::{
     self, CompletedReply, Provider as _, ProviderError, RequestBody, TurnRequest,
@@ -157,16 +158,24 @@ impl JudgeTrace<'_> {
         cx: &CallCx,
     ) -> CompletedReply {
         if let Some(prefix) = self.prefix
-            && usize::from(cx.turn.0) >= prefix.text_turns
             && let Ok(body) = self.build_request(state, last)
         {
-            match recorded.edited_request() {
-                Some(edited) => state.note_edit(&body, &edited),
-                None => prefix.note_difference(&body, cx).await,
+            // Some judges receive the first turns as a text, and have other requests.
+            let has_messages = usize::from(cx.turn.0) >= prefix.text_turns;
+            match &recorded.edit {
+                Some(edit) if has_messages || edit.before.is_some() => {
+                    let before = body.text();
+                    if state.repeat_recorded_edit(body, edit).text() == before {
+                        prefix.note_lost_edit(cx).await;
+                    }
+                }
+                Some(_) => prefix.note_lost_edit(cx).await,
+                None if has_messages => prefix.note_difference(&body, cx).await,
+                None => {}
             }
         }
-        if let Some(edited) = recorded.edited_request() {
-            self.gate.record_edit("edited", &edited).await;
+        if let Some(edit) = &recorded.edit {
+            self.gate.record_edit("edited", &edit.after).await;
         }
         recorded.replay(cx).await
     }
@@ -215,11 +224,16 @@ impl JudgeTrace<'_> {
         let mut body = body.map_err(|error| provider_error_result(&error))?;
         let prefix = self.prefix;
         let prefix_turns = prefix.map_or(0, |prefix| prefix.turns.len());
-        let edited = prefix.and_then(|prefix| prefix.edited_request(cx.turn));
-        if let Some(edited) = edited {
-            self.gate.record_edit("edited", &edited).await;
-            state.note_edit(&body, &edited);
-            body = state.repeat_edits(body);
+        if let Some(prefix) = prefix
+            && let Some(edit) = prefix.next_edit(cx.turn)
+        {
+            let before = body.text();
+            body = state.repeat_recorded_edit(body, edit);
+            if body.text() == before {
+                prefix.note_lost_edit(cx).await;
+            } else {
+                self.gate.record_edit("edited", &body.text()).await;
+            }
         }
         if let Some(prefix) = prefix.filter(|prefix| prefix.text_turns == 0) {
             prefix.note_difference(&body, cx).await;
@@ -657,24 +671,6 @@ async fn end_unparsed(cx: &CallCx, outcome: Outcome, why: &str, reply: &ModelRep
     };
     cx.turn(fact).await;
     CellResult::from_error(outcome, why)
-}
-
-/// Replaces arguments that aren't valid JSON, because servers respond 5xx to a history with broken arguments.
-fn make_sendable(call: &mut ReplyCall, canonical: Option<RawJson>) {
-    if !is_json_object(&call.raw) {
-        call.raw = canonical.map_or_else(|| "{}".to_owned(), |json| json.get().to_owned());
-    }
-}
-
-/// Returns whether a text is the beginning of a JSON value and not the whole value.
-fn is_truncated_json(raw: &str) -> bool {
-    !raw.trim().is_empty()
-        && serde_json::from_str::<serde::de::IgnoredAny>(raw).is_err_and(|error| error.is_eof())
-}
-
-/// Iterates over a reply's calls with their numbers.
-fn index_calls(reply: &ModelReply) -> impl Iterator<Item = (CallIx, &crate::model::ReplyCall)> {
-    (0..).map(CallIx).zip(&reply.calls)
 }
 
 /// Returns the result of a cell that a provider error ends.

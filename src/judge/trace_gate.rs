@@ -41,6 +41,9 @@ pub(super) struct TraceGate<'a> {
     cx: &'a CallCx,
     deadline: &'a CellDeadline,
     edited_by_hand: AtomicBool,
+    /// Held while the trace passes a stop. The calls of one turn run at the same time, and a person decides about one stop
+    /// at a time.
+    passing: tokio::sync::Mutex<()>,
 }
 
 impl<'a> TraceGate<'a> {
@@ -56,6 +59,7 @@ impl<'a> TraceGate<'a> {
             cx,
             deadline,
             edited_by_hand: AtomicBool::new(false),
+            passing: tokio::sync::Mutex::new(()),
         }
     }
 
@@ -93,6 +97,7 @@ impl<'a> TraceGate<'a> {
     async fn pass_with(&self, stop: GateStop<'_>, pending: Option<Pending<'_>>) -> GateAction {
         let cell = self.cell;
         let point = stop.kind();
+        let _one_at_a_time = self.passing.lock().await;
         // Poll once first, to learn whether the gate waits at all.
         let mut passing = self.gate.pass(cell, stop);
         // A gate that answers at once is not a pause: the log stays free of pairs of events that took no
@@ -176,4 +181,45 @@ pub(super) fn person_ended_result(outcome: Outcome) -> CellResult {
         result.error = Some("ended by hand".to_owned());
     }
     result
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use crate::judge::fake::{
+        FakeTool, FakeToolBehavior, JudgeFixture, PASSED, Script, calls, format_facts,
+    };
+    use crate::judge::{BreakpointGate, PauseDecision};
+    use crate::model::Outcome;
+
+    #[tokio::test]
+    async fn calls_of_one_turn_pause_one_after_the_other() {
+        let (gate, mut paused) = BreakpointGate::new(vec!["call".parse().expect("valid")]);
+        let tool = FakeTool::new("fetch_url", FakeToolBehavior::Echo);
+        let mut fixture = JudgeFixture::new(std::slice::from_ref(&tool));
+        fixture.gate = Arc::new(gate);
+        let script = Script::new(vec![
+            calls(&[
+                ("fetch_url", r#"{"url":"a"}"#),
+                ("fetch_url", r#"{"url":"b"}"#),
+            ]),
+            calls(&[("submit_verdict", PASSED)]),
+        ]);
+        let person = async {
+            for _ in 0..2 {
+                let trace = paused.recv().await.expect("a pause");
+                assert!(paused.try_recv().is_err(), "the other call waits");
+                trace.decide(PauseDecision::Continue);
+            }
+        };
+        let ((result, facts), ()) = futures_util::join!(fixture.judge(&script), person);
+        assert_eq!(result.outcome, Outcome::Pass);
+        let facts = format_facts(&facts).into_iter();
+        let stops = facts.filter(|fact| fact.starts_with("paused") || fact.starts_with("resumed"));
+        assert_eq!(
+            stops.collect::<Vec<String>>(),
+            ["paused Call", "resumed go", "paused Call", "resumed go"]
+        );
+    }
 }

@@ -3,12 +3,13 @@
 //! Responsible for the form in which a model receives a tool response. It is a block with its own delimiter, so that
 //! nothing in the response can end it. The text of an error is in a block too, because a server may have written it.
 
+use super::branch::RequestEdit;
 use super::call_history::CallHistory;
 use super::citations::CitableSources;
 use super::delimiter::{Delimiter, escape_name};
 use super::hidden_text;
 use super::message_parts::describe_invisible;
-use super::request_texts::TextEdit;
+use super::request_texts::TextEdits;
 use super::seen;
 use super::trace_size::TraceSize;
 use crate::handlers::JudgeRequest;
@@ -38,8 +39,8 @@ pub(super) struct TraceState {
     pub(super) asked_to_resubmit: bool,
     /// `true` after an empty reply, after which dicta sends the same request again once.
     pub(super) asked_after_empty_reply: bool,
-    /// The texts of requests that a person edited, in order.
-    text_edits: Vec<TextEdit>,
+    /// The edits of the texts of requests by a person, in order.
+    text_edits: Vec<TextEdits>,
     /// The number of tool responses that are cited as `fetch N`.
     fetch_count: usize,
 }
@@ -67,13 +68,36 @@ impl TraceState {
     }
 
     /// Takes over a person's edit of a request, for the later requests of the trace.
-    pub(super) fn note_edit(&mut self, body: &RequestBody, edited: &str) {
-        self.text_edits.extend(TextEdit::list(&body.text(), edited));
+    pub(super) fn note_edit(&mut self, before: &str, after: &str) {
+        let edits = TextEdits::list(before, after);
+        if !edits.is_empty() {
+            self.text_edits.push(edits);
+        }
+    }
+
+    /// Returns a request with the edit of the recorded one, and takes over the edit. Returns the request unchanged if it
+    /// lacks the edited texts, such as the request of another judge.
+    pub(super) fn repeat_recorded_edit(
+        &mut self,
+        body: RequestBody,
+        edit: &RequestEdit,
+    ) -> RequestBody {
+        let text = body.text();
+        let before = edit.before.as_deref();
+        self.note_edit(before.unwrap_or(&text), &edit.after);
+        if before != Some(&*text) {
+            return self.repeat_edits(body);
+        }
+        // In the same request, an edit of something else than a text can be repeated, too.
+        RequestBody {
+            pieces: vec![edit.after.clone().into()],
+            dropped: body.dropped,
+        }
     }
 
     /// Returns a request with the body that a person wrote, and takes over the edit.
     pub(super) fn replace_body(&mut self, body: RequestBody, edited: String) -> RequestBody {
-        self.note_edit(&body, &edited);
+        self.note_edit(&body.text(), &edited);
         RequestBody {
             pieces: vec![edited.into()],
             dropped: body.dropped,
@@ -89,7 +113,7 @@ impl TraceState {
         let text = self
             .text_edits
             .iter()
-            .fold(body.text(), |text, edit| edit.apply(&text).unwrap_or(text));
+            .fold(body.text(), |text, edits| edits.apply(&text));
         RequestBody {
             pieces: vec![text.into()],
             dropped: body.dropped,

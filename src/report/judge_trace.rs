@@ -154,6 +154,9 @@ fn write_turn(
     write_heading(out, &format!("{PROMPT_HEADING} {number}"));
     let body = read_rope(&turn.request, blobs);
     let request = write_request(out, &body, number, before);
+    if turn.unsent {
+        out.push_str("not sent: the trace stopped at a pause before this model call\n");
+    }
     // What dicta left out of the request, and attempts without a reply.
     for dropped in &turn.dropped {
         let _infallible = writeln!(out, "not sent: {} ({})", dropped.what, dropped.why);

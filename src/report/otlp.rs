@@ -109,7 +109,9 @@ fn build_spans(of: &ExportedCell) -> Vec<Value> {
         spans: Vec::new(),
     };
     building.push_root();
-    for (turn, number) in of.cell.judge_trace.iter().zip(1..) {
+    let turns = of.cell.judge_trace.iter().zip(1..);
+    // A request that a person did not release is not a model call.
+    for (turn, number) in turns.filter(|(turn, _)| !turn.unsent) {
         building.push_turn(turn, number);
     }
     building.spans

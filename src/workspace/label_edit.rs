@@ -700,7 +700,7 @@ pub use bulk::{
     list_label_files, put_labels, read_label_lines, remove_labels, rename_draws, rename_labels,
     restore_renamed_labels,
 };
-pub use choices::set_choice;
+pub use choices::{append_chosen_choices, set_choice};
 
 #[cfg(test)]
 mod tests;

@@ -31,8 +31,8 @@ pub(super) fn write_trace(
         &[("class", UNPRINTED)]
     };
     html.open("details", class)?;
-    let turns = trace.cell.judge_trace.len();
-    let turns = pluralize(turns, "turn");
+    let turns = trace.cell.judge_trace.iter();
+    let turns = pluralize(turns.filter(|turn| !turn.unsent).count(), "turn");
     html.element("summary", &[], &format!("{title} ({turns})"))?;
     for section in list_trace_sections(&trace.cell, &*blobs, &places) {
         let text = section.text.trim_end_matches('\n');

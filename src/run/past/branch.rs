@@ -10,10 +10,12 @@ use serde_json::value::RawValue;
 use super::resume::ResumedRun;
 use crate::event::{
     BlobSource, BranchPoint, CallState, CellState, EventKind, EventTag, ParentCause, ParentRun,
-    RunPurpose, StepId, StepPart, StoredText, TurnState, list_trace_steps,
+    PendingPart, RunPurpose, StepId, StepPart, StoredText, TurnState, list_trace_steps,
 };
 use crate::handlers::EvalTypeRegistry;
-use crate::judge::{BranchChange, EvidenceMissPolicy, RecordedCall, RecordedTurn, TracePrefix};
+use crate::judge::{
+    BranchChange, EvidenceMissPolicy, RecordedCall, RecordedTurn, RequestEdit, TracePrefix,
+};
 use crate::model::{
     CellIx, JudgeConfig, RawJson, Rejection, RunId, SUBMIT_VERDICT, TokenUsage, ToolResponse,
     TranscriptRef,
@@ -85,7 +87,7 @@ impl BranchPlan {
             at: order.at,
             turns: Vec::new(),
             next_request: None,
-            next_edited_by_hand: false,
+            next_edit: None,
             text_turns: parent.as_ref().map_or(0, |parent| parent.text_turns),
             change: order.change.clone(),
             inherited: find_inherited_change(&run, parent.as_ref(), order)?,
@@ -103,18 +105,22 @@ impl BranchPlan {
         Ok(plan)
     }
 
-    /// Reads the turns up to the step. `edits` are the texts that a person wrote in the cell's trace.
-    fn read_turns(&mut self, cell: &CellState, edits: &[String]) -> Result<(), String> {
+    /// Reads the turns up to the step. `edits` are those of a person in the cell's trace.
+    fn read_turns(&mut self, cell: &CellState, edits: &[RequestEdit]) -> Result<(), String> {
+        let find_edit = |request: &[String]| {
+            let request = request.concat();
+            edits.iter().rfind(|edit| edit.after == request).cloned()
+        };
         let kept = count_kept_turns(cell, self.order.at);
         let blobs = Arc::clone(&self.resumed.blobs);
         for turn in cell.judge_trace.iter().take(kept) {
             let mut recorded = read_turn(turn, &*blobs)?;
-            recorded.edited_by_hand = edits.contains(&recorded.request.concat());
+            recorded.edit = find_edit(&recorded.request);
             self.prefix.turns.push(recorded);
         }
         if let Some(next) = cell.judge_trace.get(kept) {
             let request = read_pieces(&next.request, &*blobs)?;
-            self.prefix.next_edited_by_hand = edits.contains(&request.concat());
+            self.prefix.next_edit = find_edit(&request);
             self.prefix.next_request = Some(request);
         }
         Ok(())
@@ -180,6 +186,10 @@ impl BranchPlan {
 
     /// Chooses whether the judge gets the prefix as its own messages, as a text, or only a part of it.
     fn choose_form(&mut self, judge: &JudgeConfig) {
+        if self.order.judge.is_some() {
+            // Without the request before the edit, the texts of the old judge would replace those of this one.
+            self.prefix.next_edit.take_if(|edit| edit.before.is_none());
+        }
         let turns = self.prefix.turns.len();
         if turns <= self.prefix.text_turns {
             self.prefix.text_turns = self.prefix.text_turns.min(turns);
@@ -208,6 +218,7 @@ impl BranchPlan {
         if self.order.change.is_none() {
             self.prefix.turns.truncate(blocked);
             self.prefix.next_request = None;
+            self.prefix.next_edit = None;
             self.order.at = StepId {
                 turn: crate::model::TurnIx(u16::try_from(blocked).unwrap_or(u16::MAX)),
                 part: StepPart::Prompt,
@@ -341,7 +352,7 @@ fn read_turn(turn: &TurnState, blobs: &dyn BlobSource) -> Result<RecordedTurn, S
     let calls = turn.calls.iter().map(|call| read_call(call, blobs));
     Ok(RecordedTurn {
         request: read_pieces(&turn.request, blobs)?,
-        edited_by_hand: false,
+        edit: None,
         attempt: finished.attempt,
         // Recordings of other programs have replies without native items.
         resendable: turn.resendable && !native.is_empty(),
@@ -384,20 +395,38 @@ fn read_call(call: &CallState, blobs: &dyn BlobSource) -> Result<RecordedCall, S
     })
 }
 
-/// Returns the texts that a person wrote in the trace of a cell. An edited request is one of them.
+/// Returns the texts that a person wrote in the trace of a cell. Edited requests are among them, each with the request
+/// before the edit if the pause recorded it.
 fn read_edits(
     run: &RecordedRun,
     cell: CellIx,
     blobs: &dyn BlobSource,
-) -> Result<Vec<String>, RecordError> {
+) -> Result<Vec<RequestEdit>, RecordError> {
     let mut edits = Vec::new();
-    for event in run.events_with_tags(&[EventTag::Resumed])? {
-        if let EventKind::Resumed { cell: at, how } = event?.kind
-            && at == cell
-            && let Some(edit) = &how.edit
-        {
-            // A lost blob is not the request of a turn, because reading that turn fails.
-            edits.extend(read_text(edit, blobs));
+    let mut before = None;
+    for event in run.events_with_tags(&[EventTag::Paused, EventTag::Resumed])? {
+        match event?.kind {
+            EventKind::Paused {
+                cell: at, pending, ..
+            } if at == cell => {
+                before = match pending.as_deref() {
+                    Some(PendingPart::Request(pending)) => {
+                        let pieces = read_pieces(&pending.request, blobs).ok();
+                        pieces.map(|pieces| pieces.concat())
+                    }
+                    _ => None,
+                };
+            }
+            EventKind::Resumed { cell: at, how } if at == cell => {
+                let before = before.take();
+                // A lost blob is not the request of a turn, because reading that turn fails.
+                let after = how
+                    .edit
+                    .as_ref()
+                    .and_then(|edit| read_text(edit, blobs).ok());
+                edits.extend(after.map(|after| RequestEdit { before, after }));
+            }
+            _ => {}
         }
     }
     Ok(edits)

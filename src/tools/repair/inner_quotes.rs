@@ -7,6 +7,8 @@
 
 use std::fmt::Write as _;
 
+use super::cursor::{is_blank, starts_with_bare_key};
+
 /// The quotes inside a text so far.
 #[derive(Debug, Default)]
 pub(super) struct InnerQuotes {
@@ -83,10 +85,20 @@ impl InnerQuotes {
         Some(reason.to_owned())
     }
 
-    /// Returns the reason why an escaped quote at `end` may be the end of a text that has no other. In
-    /// `"C:\dir\"`, the model meant a backslash and did not double it.
-    pub(super) fn find_second_reading_of_unended_text(&self, end: usize) -> Option<String> {
-        (self.last_escaped_end == Some(end)).then(|| {
+    /// Returns the reason why the last escaped quote may be the end of a text in `input` that has no other end. It seems to
+    /// end at `end`. In `"C:\dir\"`, the model meant a backslash and did not double it. Only brackets, or an unquoted
+    /// key, may follow that quote.
+    pub(super) fn find_second_reading_of_unended_text(
+        &self,
+        input: &str,
+        end: usize,
+    ) -> Option<String> {
+        let behind = input.get(self.last_escaped_end?..end)?;
+        let behind = behind.trim_start_matches(|c| is_blank(c) || matches!(c, '}' | ']'));
+        let next = behind.strip_prefix(',');
+        let is_key =
+            next.is_some_and(|next| starts_with_bare_key(next.trim_start_matches(is_blank)));
+        (behind.is_empty() || is_key).then(|| {
             "its last quote has a backslash, and either of them may belong to the text; write \\\\ for a backslash"
                 .to_owned()
         })

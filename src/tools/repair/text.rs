@@ -61,7 +61,8 @@ impl JsonRepairer<'_> {
                 self.give_back_brackets(&mut out);
                 // With brackets after it, the text was hardly cut off.
                 if self.at < self.text.len() {
-                    let reason = inner_quotes.find_second_reading_of_unended_text(self.at);
+                    let reason =
+                        inner_quotes.find_second_reading_of_unended_text(self.text, self.at);
                     self.set_second_reading(from, place, reason);
                 }
                 return out;
@@ -81,7 +82,9 @@ impl JsonRepairer<'_> {
                 if place == TextPosition::Value && self.ends_before_next_key(&mut out) {
                     let reason = inner_quotes
                         .find_second_reading(self.at)
-                        .or_else(|| inner_quotes.find_second_reading_of_unended_text(self.at))
+                        .or_else(|| {
+                            inner_quotes.find_second_reading_of_unended_text(self.text, self.at)
+                        })
                         .or_else(|| {
                             is_doubtful_key.then(|| {
                                 "the quote before the next key may belong to it".to_owned()

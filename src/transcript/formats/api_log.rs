@@ -18,6 +18,7 @@
 //! (`latency_ms`, `cost_usd` …), unless the reply has a value for them. The record's `metadata` is merged in the same
 //! way.
 
+use indexmap::IndexMap;
 use serde_json::value::RawValue;
 
 use super::super::detect::FilePreview;
@@ -68,7 +69,7 @@ pub(super) fn open_list(preview: &FilePreview<'_>) -> Box<dyn TranscriptReader> 
         // One message per line: only a session parser joins lines to one conversation.
         RecordLayout::Lines => Box::new(PerSessionReader::new(
             preview.record_walker(),
-            ApiLinesParser::default(),
+            ApiLinesParser,
         )),
         _ => Box::new(PerRecordReader::new(preview.record_walker(), ApiLogParser)),
     }
@@ -246,9 +247,7 @@ fn parse_list_record(record: &str, out: &mut TranscriptSink) -> Result<(), Strin
     let raw: &RawValue = serde_json::from_str(record)
         .map_err(|why| super::super::native::format_json_error(&why))?;
     let all = list_items(raw).unwrap_or_default();
-    let transcript = parse_conversation(&all)?;
-    out.push_transcript(&transcript);
-    Ok(())
+    push_conversations(&all, out)
 }
 
 /// The keys of a record that contains a request or reply below another key.
@@ -464,11 +463,14 @@ fn names_several_conversations(preview: &FilePreview<'_>) -> bool {
 /// Adds the conversation of messages that name it.
 fn parse_named_conversation(lines: &[&[u8]], _: RecordCx<'_>, out: &mut TranscriptSink) {
     let id = lines.first().and_then(|line| conversation_of(line));
-    push_conversation(lines, id, out);
+    let all = parse_lines(lines, out);
+    if let Err(why) = push_conversation(&all, id, out) {
+        out.push_fault(why);
+    }
 }
 
-/// Adds the conversation of messages or items. Without an id, it gets the default id.
-fn push_conversation(lines: &[&[u8]], id: Option<String>, out: &mut TranscriptSink) {
+/// Parses lines of JSON, and counts the others.
+fn parse_lines<'a>(lines: &[&'a [u8]], out: &mut TranscriptSink) -> Vec<&'a RawValue> {
     let mut all: Vec<&RawValue> = Vec::new();
     for line in lines {
         let raw = record_text(line)
@@ -479,34 +481,64 @@ fn push_conversation(lines: &[&[u8]], id: Option<String>, out: &mut TranscriptSi
             None => out.count_unknown("a line that is not JSON"),
         }
     }
-    match parse_conversation(&all) {
-        Ok(mut transcript) => {
-            transcript.id = SourceText::from(id.unwrap_or_default());
-            out.push_transcript(&transcript);
-        }
-        Err(why) => out.push_fault(why),
-    }
+    all
 }
 
-/// The parser of a file with one message or item per line. The file is one conversation, unless a line names another
-/// one than the line before.
-#[derive(Debug, Default)]
-struct ApiLinesParser {
-    /// The conversation that the last line named.
-    conversation: Option<String>,
+/// Adds the conversations of messages or items. If the messages name several, each one is a transcript with its id. The
+/// preview of a file may end before the second one. A message without a name continues the conversation before it.
+fn push_conversations(all: &[&RawValue], out: &mut TranscriptSink) -> Result<(), String> {
+    let mut groups: IndexMap<Option<String>, Vec<&RawValue>> = IndexMap::new();
+    let mut current = None;
+    for raw in all {
+        current = conversation_of(raw.get().as_bytes()).or(current);
+        groups.entry(current.clone()).or_default().push(raw);
+    }
+    let named = groups.keys().flatten().count();
+    if named < 2 {
+        return push_conversation(all, None, out);
+    }
+    // The messages before the first name are part of its conversation.
+    if let Some(mut first) = groups.shift_remove(&None::<String>)
+        && let Some((_, named)) = groups.first_mut()
+    {
+        first.append(named);
+        *named = first;
+    }
+    for (id, messages) in groups {
+        if let Err(why) = push_conversation(&messages, id, out) {
+            out.push_fault(why);
+        }
+    }
+    Ok(())
 }
+
+/// Adds the conversation of messages or items. Without an id, it gets the default id.
+fn push_conversation(
+    all: &[&RawValue],
+    id: Option<String>,
+    out: &mut TranscriptSink,
+) -> Result<(), String> {
+    let mut transcript = parse_conversation(all)?;
+    transcript.id = SourceText::from(id.unwrap_or_default());
+    out.push_transcript(&transcript);
+    Ok(())
+}
+
+/// The parser of a file with one message or item per line. The file is one conversation, unless its lines name several.
+#[derive(Debug)]
+struct ApiLinesParser;
 
 impl SessionParser for ApiLinesParser {
-    fn starts_session(&mut self, line: &[u8]) -> bool {
-        let Some(id) = conversation_of(line) else {
-            return false;
-        };
-        let before = self.conversation.replace(id);
-        before.is_some() && before != self.conversation
+    fn starts_session(&mut self, _: &[u8]) -> bool {
+        // The lines of several conversations can alternate, so the end of the file decides.
+        false
     }
 
     fn parse_session(&self, lines: &[&[u8]], _: RecordCx<'_>, out: &mut TranscriptSink) {
-        push_conversation(lines, None, out);
+        let all = parse_lines(lines, out);
+        if let Err(why) = push_conversations(&all, out) {
+            out.push_fault(why);
+        }
     }
 }
 

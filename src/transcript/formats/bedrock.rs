@@ -82,7 +82,11 @@ fn parse_record(record: &str, _: RecordCx<'_>, out: &mut TranscriptSink) -> Resu
     let output = fields.object("output");
     let output = output.as_ref().and_then(|all| all.get("outputBodyJson"));
     let written = output.or_else(|| fields.get("response"));
-    let assembled = written.and_then(assemble_events);
+    let assembled = written.and_then(assemble_events).transpose()?;
+    if let Some(stream) = &assembled {
+        built.unknown.extend(stream.unknown.iter().cloned());
+    }
+    let assembled = assembled.map(|stream| stream.reply);
     let written = assembled.as_deref().or(written);
     let reply = written
         .and_then(RawFields::from_raw)
@@ -163,12 +167,22 @@ fn parse_record(record: &str, _: RecordCx<'_>, out: &mut TranscriptSink) -> Resu
     Ok(())
 }
 
-/// Returns the reply that the events of `ConverseStream` form; `None` if the value is not a list of such events.
-fn assemble_events(raw: &RawValue) -> Option<Box<RawValue>> {
+/// A reply that dicta put together from events.
+struct AssembledEvents {
+    reply: Box<RawValue>,
+    /// The kinds of the events and deltas that were not read.
+    unknown: Vec<String>,
+}
+
+/// Returns the reply that the events of `ConverseStream` form; `None` if the value is not a list of such events. The error
+/// is that of the service, which ends a stream before the reply is complete.
+fn assemble_events(raw: &RawValue) -> Option<Result<AssembledEvents, String>> {
     let events: Vec<Map<String, Value>> = serde_json::from_str(raw.get()).ok()?;
     let mut blocks: BTreeMap<u64, Value> = BTreeMap::new();
     let mut reply = Map::new();
     let mut is_stream = false;
+    let mut error = None;
+    let mut unknown = Vec::new();
     for (kind, body) in events.into_iter().flatten() {
         let at = body["contentBlockIndex"].as_u64().unwrap_or(0);
         match kind.as_str() {
@@ -180,7 +194,7 @@ fn assemble_events(raw: &RawValue) -> Option<Box<RawValue>> {
             }
             "contentBlockDelta" => {
                 let block = blocks.entry(at).or_insert_with(|| json!({}));
-                add_delta(block, &body["delta"]);
+                add_delta(block, &body["delta"], &mut unknown);
             }
             "messageStop" => {
                 reply.insert("stopReason".to_owned(), body["stopReason"].clone());
@@ -191,12 +205,25 @@ fn assemble_events(raw: &RawValue) -> Option<Box<RawValue>> {
                 }
                 continue;
             }
-            _ => continue,
+            _ if kind.ends_with("Exception") => {
+                let message = body["message"].as_str().unwrap_or_default();
+                error.get_or_insert_with(|| {
+                    format!("the service ended the stream with an error: {kind} {message}")
+                });
+                continue;
+            }
+            _ => {
+                unknown.push(format!("a stream event `{kind}`"));
+                continue;
+            }
         }
         is_stream = true;
     }
-    if !is_stream {
+    if !is_stream && error.is_none() {
         return None;
+    }
+    if let Some(error) = error {
+        return Some(Err(error));
     }
     for block in blocks.values_mut() {
         // The input of a call is JSON in pieces. If it is cut off, it stays a text.
@@ -209,11 +236,12 @@ fn assemble_events(raw: &RawValue) -> Option<Box<RawValue>> {
     let content: Vec<Value> = blocks.into_values().collect();
     let message = json!({"role": "assistant", "content": content});
     reply.insert("output".to_owned(), json!({"message": message}));
-    RawValue::from_string(Value::Object(reply).to_string()).ok()
+    let reply = RawValue::from_string(Value::Object(reply).to_string()).ok()?;
+    Some(Ok(AssembledEvents { reply, unknown }))
 }
 
 /// Adds a delta to a block: the texts of equal keys grow.
-fn add_delta(block: &mut Value, delta: &Value) {
+fn add_delta(block: &mut Value, delta: &Value, unknown: &mut Vec<String>) {
     let Some(fields) = delta.as_object() else {
         return;
     };
@@ -228,15 +256,17 @@ fn add_delta(block: &mut Value, delta: &Value) {
                 if !block[key]["reasoningText"].is_object() {
                     block[key] = json!({"reasoningText": {}});
                 }
-                add_delta(&mut block[key]["reasoningText"], more);
+                add_delta(&mut block[key]["reasoningText"], more, unknown);
             }
             ("toolUse", Value::Object(_)) => {
                 if !block[key].is_object() {
                     block[key] = json!({});
                 }
-                add_delta(&mut block[key], more);
+                add_delta(&mut block[key], more, unknown);
             }
-            _ => {}
+            // The signature of a reasoning is not a part of its text.
+            ("signature" | "redactedContent", _) => {}
+            _ => unknown.push(format!("a delta `{key}`")),
         }
     }
 }
@@ -281,6 +311,29 @@ mod tests {
             assert_eq!(one["metadata"]["usage"]["output"], 5);
             assert_eq!(tally.unknown_count(), 0);
         }
+    }
+
+    #[test]
+    fn stream_that_an_error_ends_is_no_reply() {
+        let messages = json!([{"role": "user", "content": [{"text": "Hi"}]}]);
+        let events = |last: serde_json::Value| {
+            json!([
+                {"messageStart": {"role": "assistant"}},
+                {"contentBlockDelta": {"contentBlockIndex": 0, "delta": {"text": "Hel"}}},
+                last,
+            ])
+        };
+        let cut = events(json!({"throttlingException": {"message": "slow down"}}));
+        let record = json!({"messages": messages, "response": cut});
+        let (all, _) = read(format!("{record}\n").as_bytes());
+        let why = all[0].as_ref().expect_err("a bad record");
+        assert!(why.contains("throttlingException slow down"), "{why}");
+        // Other events and deltas are counted.
+        let delta = json!({"citation": {"title": "t"}});
+        let cited = json!({"contentBlockDelta": {"contentBlockIndex": 0, "delta": delta}});
+        let record = json!({"messages": messages, "response": events(cited)});
+        let (_, tally) = read(format!("{record}\n").as_bytes());
+        assert_eq!(tally.unknown["a delta `citation`"], 1);
     }
 
     #[test]

@@ -248,7 +248,9 @@ impl TrackedRun {
         self.state
             .cells
             .iter()
-            .any(|cell| !cell.judge_trace.is_empty())
+            .flat_map(|cell| &cell.judge_trace)
+            // A request at a pause is not sent yet.
+            .any(|turn| !turn.unsent)
     }
 }
 

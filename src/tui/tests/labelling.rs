@@ -322,6 +322,26 @@ fn queue_of_disagreements_debugs_and_a_disagreement_is_closed_with_its_cause() {
 }
 
 #[test]
+fn own_answer_next_to_those_of_a_majority_is_named_noted_and_corrected() {
+    let others = line("t00", "ann", true) + &line("t00", "bo", true);
+    let mut app = labelled(120, 40, &others);
+    go_to(&mut app, "t00/r/names");
+    // The verdict is a pass, as the label of the majority is.
+    app.keys("f");
+    let notice = last_notice(&app);
+    assert!(notice.contains("fail, the verdict disagrees"), "{notice}");
+    app.keys("i").type_in("rude").keys("enter");
+    read_back(&mut app);
+    let labels = file(&app, "labels.jsonl");
+    let notes: Vec<Option<&Value>> = labels.iter().map(|label| label.get("note")).collect();
+    assert_eq!(notes, [None, None, Some(&json!("rude"))]);
+    app.keys("p");
+    read_back(&mut app);
+    let labels = file(&app, "labels.jsonl");
+    assert_eq!(labels[2]["passed"], true, "{labels:?}");
+}
+
+#[test]
 fn disagreement_of_people_offers_its_key_until_it_is_closed() {
     let mut app = labelled(
         120,

@@ -1,7 +1,7 @@
 //! Notes on labels, and the causes of closed disagreements.
 
 use super::label_queues::advance;
-use super::labels::annotate;
+use super::labels::{annotate, find_noted_label};
 use super::notices::{push_info, push_written};
 use crate::model::DisagreementCause;
 use crate::tui::effect::Effect;
@@ -18,7 +18,7 @@ pub(super) fn open_note(app: &mut App) -> Vec<Effect> {
         return Vec::new();
     };
     let draft = app.labelling.draft_notes.get(&row).cloned();
-    let note = draft.or_else(|| cells.row_label(row).and_then(|label| label.note.clone()));
+    let note = draft.or_else(|| find_noted_label(cells, row)?.note.clone());
     app.ui.footer_input = Some(FooterInput::Note {
         input: LineInput::new(note.unwrap_or_default()),
         row,

@@ -13,7 +13,7 @@ use crate::tui::effect::Effect;
 use crate::tui::label_write::WrittenLabel;
 use crate::tui::label_write::{LabelChange, LabelWriteOrder};
 use crate::tui::state::App;
-use crate::tui::state::cells::{CellsRow, LabelValue, RowId, compute_label_agreement};
+use crate::tui::state::cells::{CellsState, LabelValue, RowId, compute_label_agreement};
 use crate::tui::state::label_edits::{LabelEdit, is_created_for_first_label};
 use crate::tui::state::notices::NoticeLevel;
 use crate::tui::task_failure::TaskFailure;
@@ -26,7 +26,11 @@ pub(super) fn set_label(app: &mut App, passed: Option<bool>) -> Vec<Effect> {
         return Vec::new();
     };
     let before = app.live_session.cells.row_label(row).cloned();
-    let current = app.live_session.cells.row(row).and_then(|row| row.label);
+    // The answer of the majority can be another one than that of the person who labels now.
+    let cells = &app.live_session.cells;
+    let own = cells.own_answer(row);
+    let own = own.map(|own| LabelValue::from_passed(own.passed));
+    let current = own.or_else(|| cells.row(row).and_then(|row| row.label));
     let word = LabelValue::from_passed(passed).as_str();
     let what = format_decision_name(app, &name);
     let is_sealed = app.live_session.cells.is_sealed(&name.transcript);
@@ -69,7 +73,7 @@ pub(super) fn set_label(app: &mut App, passed: Option<bool>) -> Vec<Effect> {
         .live_session
         .cells
         .row(row)
-        .and_then(CellsRow::agrees_with_label);
+        .and_then(|row| row.agrees_with(LabelValue::from_passed(passed)));
     let moved = label_queues::advance(app, row);
     let agrees = match agrees {
         // The verdict of a decision that the screen leaves blind stays hidden.
@@ -86,11 +90,14 @@ pub(super) fn set_label(app: &mut App, passed: Option<bool>) -> Vec<Effect> {
     effects
 }
 
-/// Adds a note or a cause to the label of a row.
+/// Adds a note to the user's own label of a row, or a cause to the label that counts.
 pub(super) fn annotate(app: &mut App, row: RowId, content: AnnotationContent) -> Vec<Effect> {
     let cells = &app.live_session.cells;
-    let (Some(name), Some(before)) = (cells.decision_name(row), cells.row_label(row).cloned())
-    else {
+    let before = match &content {
+        AnnotationContent::Note(_) => find_noted_label(cells, row),
+        AnnotationContent::Cause(..) => cells.row_label(row),
+    };
+    let (Some(name), Some(before)) = (cells.decision_name(row), before.cloned()) else {
         return Vec::new();
     };
     let mut label = before.clone();
@@ -101,6 +108,12 @@ pub(super) fn annotate(app: &mut App, row: RowId, content: AnnotationContent) ->
         content,
     });
     apply_edit(app, name, Some(label), Some(before), change, None)
+}
+
+/// Returns the label that a note of the user is about: their own one, or the one that counts.
+pub(super) fn find_noted_label(cells: &CellsState, row: RowId) -> Option<&Label> {
+    let own = cells.own_answer(row).map(|own| own.label);
+    own.or_else(|| cells.row_label(row))
 }
 
 /// `a`: confirms the label of the focused decision after its question or transcript changed.

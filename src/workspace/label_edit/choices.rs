@@ -29,6 +29,29 @@ pub fn set_choice(path: &Path, choice: &PairPreference) -> Result<(), LabelEditE
     Ok(())
 }
 
+/// Adds the choices that `choose` returns for the choices of the file. Changes the file once, and no other process of dicta
+/// changes it between the choice and the write.
+pub fn append_chosen_choices<T>(
+    path: &Path,
+    choose: impl Fn(&[PairPreference]) -> (Vec<PairPreference>, T),
+) -> Result<T, LabelEditError> {
+    let rewritten = rewrite_file(path, true, |text| {
+        let lines = text.split(|byte| *byte == b'\n');
+        let present = lines.filter_map(|line| serde_json::from_slice(strip_line(line)).ok());
+        let (choices, result) = choose(&present.collect::<Vec<_>>());
+        let mut out = text.to_vec();
+        for choice in &choices {
+            if !out.is_empty() && !out.ends_with(b"\n") {
+                out.push(b'\n');
+            }
+            out.extend(serde_json::to_vec(choice)?);
+            out.push(b'\n');
+        }
+        Ok((out, result))
+    })?;
+    Ok(rewritten.result)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -55,5 +78,32 @@ mod tests {
             "{label}{{\"pair\":\"q1\",\"better\":\"b\",\"by\":\"ann\"}}\n{{\"pair\":\"q1\",\"better\":\"tie\",\"by\":\"bo\"}}\n"
         );
         assert_eq!(text, wanted);
+    }
+
+    #[test]
+    fn choices_are_added_in_one_change_that_sees_those_of_the_file() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("labels.jsonl");
+        let first = "{\"pair\":\"q1\",\"better\":\"a\"}";
+        std::fs::write(&path, first).expect("written");
+        let choice = |pair: &str| PairPreference {
+            pair: pair.to_owned(),
+            better: "b".to_owned(),
+            eval: None,
+            by: None,
+            at: None,
+            note: None,
+        };
+        let known = append_chosen_choices(&path, |present| {
+            (vec![choice("q2"), choice("q3")], present.len())
+        });
+        assert_eq!(known.expect("written"), 1);
+        let text = std::fs::read_to_string(&path).expect("text");
+        let wanted = [
+            first,
+            "{\"pair\":\"q2\",\"better\":\"b\"}",
+            "{\"pair\":\"q3\",\"better\":\"b\"}\n",
+        ];
+        assert_eq!(text, wanted.join("\n"));
     }
 }

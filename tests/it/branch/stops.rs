@@ -168,6 +168,59 @@ async fn edited_prompt_stays_in_the_later_requests() {
     }
 }
 
+/// Judges with the first request edited by `edit`. Returns the run's name.
+async fn run_with_edited_prompt(test_dir: &TestDir, edit: impl Fn(&PausedAt) -> String) -> String {
+    let mut is_first = true;
+    let (run, _) = run_with_stops(test_dir, &["turn"], |trace| {
+        let decision = if std::mem::take(&mut is_first) {
+            let text = edit(&trace.at);
+            PauseDecision::Edit(trace.at.edit(&text).expect("a valid edit"))
+        } else {
+            PauseDecision::Continue
+        };
+        trace.decide(decision);
+    })
+    .await;
+    run
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn edit_of_other_values_than_texts_is_repeated_by_a_branch() {
+    let (server, shop) = (judging(Dialect::Openai), Shop::failing_first(0));
+    let test_dir = workspace(&[("m", &server, "provider: openai")], &shop);
+    let run = run_with_edited_prompt(&test_dir, |at| match at {
+        PausedAt::Turn(body) => body.replacen('{', "{\"top_p\":0.5,", 1),
+        other => panic!("{other}"),
+    })
+    .await;
+    branch(&test_dir, &[&run, "one/r/grounded", "--at", "1.prompt"]);
+    let requests = server.requests();
+    let sent = bodies(&requests);
+    assert!(sent[0].contains("\"top_p\":0.5"), "{}", sent[0]);
+    assert!(sent[2] == sent[0], "{}", sent[2]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn another_judge_gets_the_edit_and_keeps_its_own_texts() {
+    let (server, shop) = (judging(Dialect::Openai), Shop::failing_first(0));
+    let judges = [
+        ("m", &server, "provider: openai"),
+        ("short", &server, "provider: openai, max_turns: 3"),
+    ];
+    let test_dir = workspace(&judges, &shop);
+    let run = run_with_edited_prompt(&test_dir, |at| {
+        let text = at.editable_text().expect("texts");
+        text.replace("The amount is on file.", "The amount is on file today.")
+    })
+    .await;
+    let at = ["--at", "1.prompt", "--judge", "short"];
+    branch(&test_dir, &[&[&*run, "one/r/grounded"][..], &at].concat());
+    let requests = server.requests();
+    let sent = bodies(&requests);
+    assert!(sent[2].contains("on file today."), "{}", sent[2]);
+    assert!(sent[2].contains("at most 3 times"), "{}", sent[2]);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn stopped_and_edited_trace_continues_with_the_models_own_items_of_openai() {
     check_stopped_trace(Dialect::Openai, "openai").await;

@@ -290,8 +290,25 @@ fn messages_of_several_conversations_are_not_one() {
             .collect();
         assert_eq!(found, [("s1", 2), ("s2", 2)], "{file}");
     }
+    // The second conversation may begin behind the preview, and the lines may alternate.
+    let roles = ["user", "assistant"];
+    let long = (0..200).map(|at| line("s1", roles[at % 2], &at.to_string()));
+    let mut long: Vec<String> = long.collect();
+    long.extend(lines);
+    for file in [long.join("\n"), format!("[{}]", long.join(",\n"))] {
+        let all = of(&file);
+        let found: Vec<(&str, usize)> = all
+            .iter()
+            .map(|one| {
+                let one = one.as_ref().expect("read");
+                (&*one.id, one.messages.len())
+            })
+            .collect();
+        assert_eq!(found, [("s1", 202), ("s2", 2)]);
+    }
+    let lines = [&long[200], &long[202]];
     // The messages of one conversation keep the id of the file.
-    let all = of(format!("{}\n{}", lines[0], lines[2]));
+    let all = of(format!("{}\n{}", lines[0], lines[1]));
     assert_eq!(all.len(), 1);
     assert_eq!(&*all[0].as_ref().expect("read").id, "t:1");
 }

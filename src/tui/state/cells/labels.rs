@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::{CellsRow, CellsState, EvalInfo, RowId};
 use crate::model::{
-    CellName, Decision, Label, LabelAgreement, LabelDrift, LabelLookup, LabelQuery, Labels,
-    SeenVerdicts, find_answer,
+    CellName, CountedLabel, Decision, Label, LabelAgreement, LabelDrift, LabelLookup, LabelQuery,
+    Labels, SeenVerdicts, find_answer,
 };
 use crate::record::EvalPath;
 use crate::workspace::label_edit::LabelOrigin;
@@ -73,7 +73,7 @@ pub(super) struct MergedLabels {
     local_edits: HashMap<LabelSubject, LocalEdit>,
 }
 
-/// What the user did with the label of a decision since the files were read.
+/// The change of a label by the user since the files were read.
 #[derive(Debug, Clone)]
 struct LocalEdit {
     /// The label; `None` after the user removed it.
@@ -123,11 +123,16 @@ impl CellsRow {
 
     /// Returns true if verdict and label are equal; `None` if one of them is missing, or if a person edited the verdict.
     pub(crate) fn agrees_with_label(&self) -> Option<bool> {
+        self.agrees_with(self.label?)
+    }
+
+    /// As [`Self::agrees_with_label`], for the label of one person.
+    pub(crate) fn agrees_with(&self, label: LabelValue) -> Option<bool> {
         if self.is_edited() {
             return None;
         }
         let passed = self.visible_decision()?.outcome.passed()?;
-        Some(self.label?.passed()? == passed)
+        Some(label.passed()? == passed)
     }
 
     /// Returns true if the row can have a label and shows none. A label to confirm is a label. A sealed label changes no
@@ -397,6 +402,33 @@ impl CellsState {
             LabelLookup::ToConfirm(label, _) | LabelLookup::Shot(label) => Some(label),
             LabelLookup::Sealed { .. } | LabelLookup::Unlabelled => None,
         }
+    }
+
+    /// Returns the answer of the person who labels now to the question of a row, also if the majority of the people gave
+    /// another answer.
+    pub(crate) fn own_answer(&self, id: RowId) -> Option<CountedLabel<'_>> {
+        let query = self.row_label_query(self.row(id)?)?;
+        let labels = &self.labels;
+        if labels.from_files.is_sealed(query.transcript) {
+            return None;
+        }
+        let author = labels.from_files.author();
+        let is_own = |answer: &CountedLabel<'_>| answer.label.by.as_deref() == author;
+        let subject = LabelSubject {
+            transcript: query.transcript.to_owned(),
+            rubric: query.rubric.to_owned(),
+            eval: query.eval.to_owned(),
+        };
+        if let Some(edit) = labels.local_edits.get(&subject) {
+            let local = edit.label.as_ref();
+            let local = local.and_then(|label| find_answer(label, &query).ok());
+            // A note can be on the label of another person.
+            if local.as_ref().is_none_or(is_own) {
+                return local;
+            }
+        }
+        let mut newest_first = labels.from_files.find_answers(&query).into_iter().rev();
+        newest_first.find(is_own)
     }
 
     /// Returns true if the labels of a transcript are sealed.
