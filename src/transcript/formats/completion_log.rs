@@ -82,14 +82,14 @@ fn parse_log(record: &str, _: RecordCx<'_>, out: &mut TranscriptSink) -> Result<
         .find_map(|key| fields.text_or_json(key))
         .filter(|error| !error.is_empty());
     let choices = reply.map(list_choices).unwrap_or_default();
+    // Once for all choices: a reply may have thousands.
+    let reply_fields = reply.and_then(RawFields::from_raw).unwrap_or_default();
+    let id = ["id", "request_id", "litellm_call_id"];
+    let id = id.iter().find_map(|key| fields.id_text(key));
+    let id = id.or_else(|| reply_fields.id_text("id"));
     let count = choices.len().max(1);
     for at in 0..count {
-        let id = ["id", "request_id", "litellm_call_id"];
-        let id = id.iter().find_map(|key| fields.id_text(key)).or_else(|| {
-            let reply = RawFields::from_raw(reply?)?;
-            reply.id_text("id")
-        });
-        let mut built = TranscriptBuilder::new("completion-log", id);
+        let mut built = TranscriptBuilder::new("completion-log", id.clone());
         if at > 0 {
             built.meta.set("choice", at + 1);
             if !built.id.is_empty() {
@@ -112,7 +112,8 @@ fn parse_log(record: &str, _: RecordCx<'_>, out: &mut TranscriptSink) -> Result<
             built.unknown.push("a reply of an unknown shape".to_owned());
         }
         drop_repeated_reply(&mut built, before);
-        write_metadata(&fields, reply, built.messages.len() > before, &mut built);
+        let has_reply = built.messages.len() > before;
+        write_metadata(&fields, &reply_fields, has_reply, &mut built);
         if let Some(error) = &error {
             built.meta.set("error", &**error);
         }
@@ -187,11 +188,10 @@ fn drop_repeated_reply(built: &mut TranscriptBuilder, before: usize) {
 
 fn write_metadata(
     record: &RawFields<'_>,
-    reply: Option<&RawValue>,
+    reply: &RawFields<'_>,
     has_reply: bool,
     built: &mut TranscriptBuilder,
 ) {
-    let reply = reply.and_then(RawFields::from_raw).unwrap_or_default();
     let mut meta = MetadataBuilder::default();
     meta.set_raw("model", reply.get("model").or_else(|| record.get("model")));
     let usage = reply.object("usage").or_else(|| record.object("usage"));

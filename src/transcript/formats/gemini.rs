@@ -83,13 +83,13 @@ pub(super) fn parse_exchange<'a>(
             .filter_map(|raw| RawFields::from_raw(raw))
             .collect(),
     };
-    let candidates = |chunk: &RawFields<'a>| chunk.list("candidates").unwrap_or_default();
-    // Step 2: the number of choices, which may differ between chunks.
-    let choice_count = chunks
+    // Listed once for all choices: a reply may have thousands.
+    let candidates: Vec<Vec<&RawValue>> = chunks
         .iter()
-        .map(|chunk| candidates(chunk).len())
-        .max()
-        .unwrap_or(0);
+        .map(|chunk| chunk.list("candidates").unwrap_or_default())
+        .collect();
+    // Step 2: the number of choices, which may differ between chunks.
+    let choice_count = candidates.iter().map(Vec::len).max().unwrap_or(0);
     let feedback = chunks
         .iter()
         .find_map(|chunk| object_either_case(chunk, "promptFeedback", "prompt_feedback"));
@@ -120,11 +120,9 @@ pub(super) fn parse_exchange<'a>(
         let mut meta = MetadataBuilder::default();
         write_reply_metadata(&last, &mut meta);
         let mut parts = Vec::new();
-        for chunk in &chunks {
-            let Some(candidate) = candidates(chunk)
-                .get(at)
-                .and_then(|raw| RawFields::from_raw(raw))
-            else {
+        for candidates in &candidates {
+            let candidate = candidates.get(at);
+            let Some(candidate) = candidate.and_then(|raw| RawFields::from_raw(raw)) else {
                 continue;
             };
             let why = get_either_case(&candidate, "finishReason", "finish_reason");
