@@ -202,6 +202,11 @@ impl TranscriptFileReport {
     fn describe_confidence(&self) -> String {
         match self.confidence {
             None => String::new(),
+            // A format of which no transcript is read is hardly that of the file.
+            Some(_) if self.records > 0 && self.counts.transcripts == 0 => {
+                "  format uncertain: no transcript was read; `dicta map FILE` writes a map\n"
+                    .to_owned()
+            }
             Some(confidence) => format!(
                 "  format detected with {} confidence\n",
                 confidence.as_str()

@@ -510,6 +510,29 @@ fn several_missing_parts_of_one_transcript_are_counted_as_such() {
 }
 
 #[test]
+fn format_of_which_no_transcript_is_read_is_uncertain() {
+    let test_dir = TestDir::new();
+    let span = |id: u32| {
+        format!(
+            "{{\"traceID\":\"a\",\"spanID\":\"{id}\",\"operationName\":\"GET\",\"references\":[],\"startTime\":1,\"duration\":1,\"tags\":[],\"logs\":[],\"processID\":\"p1\"}}"
+        )
+    };
+    let trace = format!(
+        "{{\"data\":[{{\"traceID\":\"a\",\"spans\":[{},{}],\"processes\":{{\"p1\":{{\"serviceName\":\"s\",\"tags\":[]}}}}}}]}}",
+        span(1),
+        span(2)
+    );
+    test_dir.write("trace.json", &trace);
+    let check = test_dir.dicta(&["check", "trace.json"]);
+    let check = text(&check.stdout) + &text(&check.stderr);
+    assert!(!check.contains("high confidence"), "{check}");
+    assert!(
+        check.contains("format uncertain: no transcript was read"),
+        "{check}"
+    );
+}
+
+#[test]
 fn ids_are_paths_below_the_workspace_and_earlier_labels_match() {
     let test_dir = workspace_with_broken_files();
     let label = |id: &str| format!("{{\"transcript\":\"{id}\",\"eval\":\"a\",\"passed\":true}}\n");
