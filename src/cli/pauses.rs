@@ -200,12 +200,16 @@ mod tests {
         }
     }
 
-    #[tokio::test]
-    async fn question_waits_until_its_pause_is_recorded() {
+    /// Returns a gate that pauses each passed trace at its end, and the queue of its pauses.
+    fn gate_and_queue() -> (Arc<BreakpointGate>, PauseQueue) {
         let env = Env::default();
         let points = vec!["outcome:pass".parse().expect("valid")];
-        let (gate, mut queue) =
-            PauseQueue::new(points, &env, Streams::before_arguments(&env).muted());
+        PauseQueue::new(points, &env, Streams::before_arguments(&env).muted())
+    }
+
+    #[tokio::test]
+    async fn question_waits_until_its_pause_is_recorded() {
+        let (gate, mut queue) = gate_and_queue();
         let end = CellResult::new(Outcome::Pass, "");
         let mut first = gate.pass(CellIx(1), GateStop::Ended(&end));
         let mut second = gate.pass(CellIx(2), GateStop::Ended(&end));
@@ -225,10 +229,7 @@ mod tests {
 
     #[tokio::test]
     async fn each_of_two_pauses_of_one_cell_gets_its_question() {
-        let env = Env::default();
-        let points = vec!["outcome:pass".parse().expect("valid")];
-        let (gate, mut queue) =
-            PauseQueue::new(points, &env, Streams::before_arguments(&env).muted());
+        let (gate, mut queue) = gate_and_queue();
         let end = CellResult::new(Outcome::Pass, "");
         let mut first = gate.pass(CellIx(1), GateStop::Ended(&end));
         let mut second = gate.pass(CellIx(1), GateStop::Ended(&end));

@@ -6,6 +6,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use super::RecordedRequest;
 use super::state::{AttemptState, CallState, CellPhase, CellState, TurnState};
 use crate::model::{CallIx, Millis, Outcome, RawJson, SUBMIT_VERDICT, TokenUsage, TurnIx};
 
@@ -414,13 +415,7 @@ pub fn align_traces(
 /// Reports whether two steps of the same kind have the same content.
 fn has_same_content(left: (&CellState, StepId), right: (&CellState, StepId)) -> bool {
     match left.1.part {
-        StepPart::Prompt => {
-            let request = |(cell, id): (&CellState, StepId)| {
-                let turn = cell.judge_trace.get(usize::from(id.turn.0));
-                turn.map(|turn| turn.request.clone())
-            };
-            request(left) == request(right)
-        }
+        StepPart::Prompt => find_request(left) == find_request(right),
         StepPart::Reasoning | StepPart::Reply => written_text(left) == written_text(right),
         StepPart::Call(_) => {
             let arguments = |(cell, id)| find_call(cell, id).map(read_arguments);
@@ -443,6 +438,12 @@ fn has_same_content(left: (&CellState, StepId), right: (&CellState, StepId)) -> 
             verdict(left.0) == verdict(right.0)
         }
     }
+}
+
+/// Returns the request of a prompt step.
+fn find_request((cell, id): (&CellState, StepId)) -> Option<&RecordedRequest> {
+    let turn = cell.judge_trace.get(usize::from(id.turn.0))?;
+    Some(&turn.request)
 }
 
 /// Returns the text of a reasoning or reply step.

@@ -18,7 +18,7 @@ pub fn has_labels(eval: &EvalFigures) -> bool {
     eval.measured.is_some() || eval.debug.labels() > 0.0 || is_drawn || eval.to_confirm > 0
 }
 
-/// Returns the number of drawn decisions that still need a label. A label of a person who could not decide is one.
+/// Returns the number of drawn decisions without a label. The answer of a person who could not decide is a label, too.
 pub fn count_missing_labels(eval: &EvalFigures) -> u64 {
     let undecided: u64 = eval.population.cells.iter().map(|cell| cell.missing).sum();
     undecided.saturating_sub(eval.drawn_unsure)

@@ -12,6 +12,7 @@ mod wholes;
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use indexmap::IndexMap;
 use serde::Serialize;
@@ -176,7 +177,7 @@ struct CombinedCells {
 /// A planned cell and its result, once it has one.
 struct RowCell {
     key: CellKey,
-    result: Option<CellResult>,
+    result: Option<Arc<CellResult>>,
 }
 
 impl RowBuilder {
@@ -383,7 +384,7 @@ impl RowBuilder {
     fn accept_result<E>(
         &mut self,
         cell: CellIx,
-        result: &CellResult,
+        result: &Arc<CellResult>,
         emit: &mut impl FnMut(&ReportRow<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
         let added = self.add_result(cell, result);
@@ -399,7 +400,7 @@ impl RowBuilder {
     }
 
     /// Adds a result. Returns the number of the transcript and the index of the cell in it, if the result is new.
-    fn add_result(&mut self, cell: CellIx, result: &CellResult) -> Option<(u64, usize)> {
+    fn add_result(&mut self, cell: CellIx, result: &Arc<CellResult>) -> Option<(u64, usize)> {
         // Ignore a result whose cell was not planned or is already emitted.
         let (first, range) = self.ranges.range(..=cell).next_back()?;
         let offset = cell.index() - first.index();
@@ -413,7 +414,7 @@ impl RowBuilder {
         if slot.is_some() {
             return None;
         }
-        *slot = Some(result.clone());
+        *slot = Some(Arc::clone(result));
         if let Some(cells) = open.combined.get_mut(&(key.eval, key.message)) {
             // A cell without a repeat is a decision of its own.
             let is_one = cells.numbers.binary_search(&place.1).is_ok();
@@ -493,10 +494,10 @@ impl RowBuilder {
             let name = header.cell_name(&open.source, &key);
             let found = look_up_label(&self.labels, header, &open.source, &key);
             let label = found.counted().and_then(|label| label.passed);
-            let results = || group.iter().map(|cell| cell.result.as_ref());
+            let results = || group.iter().map(|cell| cell.result.as_deref());
             // Without all results, the vote can still change.
             let decision = if results().all(|result| result.is_some()) {
-                eval.decide(group.iter().map(|cell| (&cell.key, cell.result.as_ref())))
+                eval.decide(group.iter().map(|cell| (&cell.key, cell.result.as_deref())))
             } else {
                 score.undecided |= eval.required;
                 None
@@ -653,7 +654,7 @@ impl IncompleteTranscript {
         header: &'a RunHeader,
         labels: &Labels,
     ) -> Option<ResultRow<'a>> {
-        let (result, eval) = (result.as_ref()?, header.evals.get(key.eval as usize)?);
+        let (result, eval) = (result.as_deref()?, header.evals.get(key.eval as usize)?);
         let label = look_up_label(labels, header, &self.source, key).counted();
         Some(ResultRow {
             name: header.cell_name(&self.source, key)?,

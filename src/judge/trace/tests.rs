@@ -366,6 +366,13 @@ async fn malformed_submission_gets_one_more_turn_with_the_reason() {
     assert_eq!(result.outcome, Outcome::Unparsed);
 }
 
+/// Judges with a model that submits these arguments `times` times.
+async fn judge_submission(arguments: &str, times: usize) -> CellResult {
+    let fixture = JudgeFixture::new(&[FakeTool::new("fetch_url", FakeToolBehavior::Echo)]);
+    let replies = (0..times).map(|_| calls(&[("submit_verdict", arguments)]));
+    fixture.judge(&Script::new(replies.collect())).await.0
+}
+
 #[tokio::test]
 async fn prose_around_a_submitted_object_is_not_a_verdict() {
     for prose in [
@@ -377,9 +384,7 @@ async fn prose_around_a_submitted_object_is_not_a_verdict() {
         r#"[EXAMPLE] {"passed": true, "score": 1.0}"#,
         r#"<|it would be|>{"passed": true, "score": 1.0}"#,
     ] {
-        let fixture = JudgeFixture::new(&[FakeTool::new("fetch_url", FakeToolBehavior::Echo)]);
-        let reply = || calls(&[("submit_verdict", prose)]);
-        let (result, _) = fixture.judge(&Script::new(vec![reply(), reply()])).await;
+        let result = judge_submission(prose, 2).await;
         assert_eq!(result.outcome, Outcome::Unparsed, "{prose}");
         let why = result.error.expect("a reason");
         assert!(why.contains("text around"), "{prose}: {why}");
@@ -395,9 +400,7 @@ async fn tags_and_tokens_around_a_submitted_object_are_no_prose() {
         // A comment inside the object gets a note.
         r#"{"passed": true, /* polite */ "score": 1.0}"#,
     ] {
-        let fixture = JudgeFixture::new(&[FakeTool::new("fetch_url", FakeToolBehavior::Echo)]);
-        let reply = calls(&[("submit_verdict", raw)]);
-        let (result, _) = fixture.judge(&Script::new(vec![reply])).await;
+        let result = judge_submission(raw, 1).await;
         assert_eq!(result.outcome, Outcome::Pass, "{raw}: {:?}", result.error);
     }
 }

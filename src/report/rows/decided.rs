@@ -102,7 +102,7 @@ impl IncompleteTranscript {
                 cells
             }
         };
-        let ballots = cells.iter().map(|cell| (&cell.key, cell.result.as_ref()));
+        let ballots = cells.iter().map(|cell| (&cell.key, cell.result.as_deref()));
         match eval.decide(ballots) {
             Some(decision) => self.emit_decision(&cells, Some(&decision), header, labels, emit),
             None => Ok(()),

@@ -59,7 +59,7 @@ mod tests {
         let time = std::fs::metadata(&path).and_then(|meta| meta.modified());
         let time = time.expect("a time");
         assert_eq!(read_data_version(&path), Some(before.clone()));
-        // The clock of the file system may stand still for some milliseconds.
+        // Two writes within some milliseconds can get the same time.
         while read_data_version(&path) == Some(before.clone()) {
             let file = std::fs::File::options().write(true).open(&path);
             let mut file = file.expect("it opens");

@@ -268,6 +268,14 @@ fn content_without_a_role_is_not_a_log_of_model_calls() {
     );
 }
 
+/// Returns the id and the number of messages of each transcript of a file.
+fn list_conversations(file: &str) -> Vec<(String, usize)> {
+    let all = of(file).into_iter();
+    let read = all.map(|one| one.expect("read"));
+    read.map(|one| (one.id.to_string(), one.messages.len()))
+        .collect()
+}
+
 #[test]
 fn messages_of_several_conversations_are_not_one() {
     let line = |id: &str, role: &str, text: &str| {
@@ -280,15 +288,12 @@ fn messages_of_several_conversations_are_not_one() {
         line("s2", "assistant", "Here."),
     ];
     for file in [lines.join("\n"), format!("[{}]", lines.join(",\n"))] {
-        let all = of(&file);
-        let found: Vec<(&str, usize)> = all
-            .iter()
-            .map(|one| {
-                let one = one.as_ref().expect("read");
-                (&*one.id, one.messages.len())
-            })
-            .collect();
-        assert_eq!(found, [("s1", 2), ("s2", 2)], "{file}");
+        let found = list_conversations(&file);
+        assert_eq!(
+            found,
+            [("s1".to_owned(), 2), ("s2".to_owned(), 2)],
+            "{file}"
+        );
     }
     // The second conversation may begin behind the preview, and the lines may alternate.
     let roles = ["user", "assistant"];
@@ -296,15 +301,8 @@ fn messages_of_several_conversations_are_not_one() {
     let mut long: Vec<String> = long.collect();
     long.extend(lines);
     for file in [long.join("\n"), format!("[{}]", long.join(",\n"))] {
-        let all = of(&file);
-        let found: Vec<(&str, usize)> = all
-            .iter()
-            .map(|one| {
-                let one = one.as_ref().expect("read");
-                (&*one.id, one.messages.len())
-            })
-            .collect();
-        assert_eq!(found, [("s1", 202), ("s2", 2)]);
+        let found = list_conversations(&file);
+        assert_eq!(found, [("s1".to_owned(), 202), ("s2".to_owned(), 2)]);
     }
     let lines = [&long[200], &long[202]];
     // The messages of one conversation keep the id of the file.

@@ -64,6 +64,14 @@ fn label_subject_from(name: &CellName) -> LabelSubject {
     }
 }
 
+fn label_subject_of(query: &LabelQuery<'_>) -> LabelSubject {
+    LabelSubject {
+        transcript: query.transcript.to_owned(),
+        rubric: query.rubric.to_owned(),
+        eval: query.eval.to_owned(),
+    }
+}
+
 /// The labels of the files, and those set here since.
 #[derive(Debug, Clone, Default)]
 pub(super) struct MergedLabels {
@@ -349,11 +357,7 @@ impl CellsState {
             return LabelLookup::Unlabelled;
         };
         if !labels.local_edits.is_empty() {
-            let subject = LabelSubject {
-                transcript: query.transcript.to_owned(),
-                rubric: query.rubric.to_owned(),
-                eval: query.eval.to_owned(),
-            };
+            let subject = label_subject_of(&query);
             // A local edit with `None` hides the label of the file: the user removed it.
             let edit = labels.local_edits.get(&subject);
             // The label that the user set just now is sealed, too.
@@ -414,11 +418,7 @@ impl CellsState {
         }
         let author = labels.from_files.author();
         let is_own = |answer: &CountedLabel<'_>| answer.label.by.as_deref() == author;
-        let subject = LabelSubject {
-            transcript: query.transcript.to_owned(),
-            rubric: query.rubric.to_owned(),
-            eval: query.eval.to_owned(),
-        };
+        let subject = label_subject_of(&query);
         if let Some(edit) = labels.local_edits.get(&subject) {
             let local = edit.label.as_ref();
             let local = local.and_then(|label| find_answer(label, &query).ok());
@@ -446,11 +446,7 @@ impl CellsState {
             .map(|(by, passed)| (by.to_owned(), LabelValue::from_passed(passed)))
             .collect();
         // A label that was set here counts before the file has it.
-        let subject = LabelSubject {
-            transcript: query.transcript.to_owned(),
-            rubric: query.rubric.to_owned(),
-            eval: query.eval.to_owned(),
-        };
+        let subject = label_subject_of(&query);
         if let Some(label) = self.local_label(&subject)
             && let Ok(counted) = find_answer(label, &query)
         {
