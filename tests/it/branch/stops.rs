@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use dicta::clock::{Clock, SystemClock};
-use dicta::event::RunEvent;
+use dicta::event::{EventKind, RunEvent};
 use dicta::handlers::EvalTypeRegistry;
 use dicta::judge::{Breakpoint, BreakpointGate, PauseDecision, PausedAt, PausedTrace};
 use dicta::model::Outcome;
@@ -39,13 +39,24 @@ async fn run_with_stops(
     let started = run::start_run(Arc::new(workspace), &registry, &env, clock, options);
     let mut handle = started.await.expect("a run");
     let mut events = Vec::new();
+    let mut waiting = std::collections::VecDeque::new();
+    let mut recorded = 0;
     loop {
         tokio::select! {
-            Some(trace) = pauses.recv() => decide(trace),
+            Some(trace) = pauses.recv() => waiting.push_back(trace),
             batch = handle.events.recv() => {
                 let Some(batch) = batch else { break };
+                let is_pause = |event: &&RunEvent| matches!(event.kind, EventKind::Paused { .. });
+                recorded += batch.iter().filter(is_pause).count();
                 events.extend(batch.iter().cloned());
             }
+        }
+        // As for a person, a pause is recorded before the decision.
+        while recorded > 0
+            && let Some(trace) = waiting.pop_front()
+        {
+            recorded -= 1;
+            decide(trace);
         }
     }
     handle.join.await.expect("no panic").expect("a recording");
