@@ -19,6 +19,11 @@ pub(crate) fn cases() -> Vec<Case> {
             60,
             opencode_storage,
         ),
+        reading_case(
+            "opencode, parts in one folder".to_owned(),
+            60,
+            opencode_flat_parts,
+        ),
         // A build without the feature reads no database.
         #[cfg(feature = "sqlite")]
         reading_case(
@@ -58,8 +63,17 @@ fn reading_case(
     }
 }
 
-/// Writes a session of `n` messages as OpenCode stores it.
+/// Writes a session of `n` messages as OpenCode stores it, with a folder for the parts of each message.
 fn opencode_storage(n: usize) -> (TempDir, PathBuf) {
+    opencode_session(n, |message| format!("part/{message}/prt_1.json"))
+}
+
+/// Writes a session of `n` messages with all parts in one folder.
+fn opencode_flat_parts(n: usize) -> (TempDir, PathBuf) {
+    opencode_session(n, |message| format!("part/prt_{message}.json"))
+}
+
+fn opencode_session(n: usize, part_file: impl Fn(&str) -> String) -> (TempDir, PathBuf) {
     let dir = tempfile::tempdir().expect("a folder");
     let write = |name: String, value: Value| {
         let path = dir.path().join(name);
@@ -77,8 +91,8 @@ fn opencode_storage(n: usize) -> (TempDir, PathBuf) {
             json!({"id": id, "sessionID": "ses_1", "role": role}),
         );
         write(
-            format!("part/{id}/prt_1.json"),
-            json!({"id": "prt_1", "type": "text", "text": text(at)}),
+            part_file(&id),
+            json!({"id": "prt_1", "messageID": id, "type": "text", "text": text(at)}),
         );
     }
     (dir, path)

@@ -18,7 +18,7 @@ pub(super) struct AgreeArgs {
     #[arg(value_name = "STATE", default_value = "@", value_parser = complete_state(), hide_possible_values = true)]
     pub(super) state: String,
     /// The population of the figures: only decisions that this filter selects, such as `tag:refund`. It cannot depend
-    /// on outcomes
+    /// on outcomes or labels
     #[arg(long, value_name = "FILTER", value_parser = complete_filter(), hide_possible_values = true)]
     pub(super) population: Option<String>,
     /// Exit with 1 if a bound fails, and with 4 if there are too few labels. Conditions, with commas between:
@@ -40,7 +40,7 @@ pub(super) struct AgreeArgs {
 #[derive(Debug, Clone, Args)]
 pub(super) struct LabelQueueArgs {
     /// List what to label next. `random` and `stratified` draw by chance and record the draw, so that the labels measure
-    /// agreement. The others choose by a rule, and their labels only help to debug
+    /// agreement. The others choose by a rule, so a new label only helps to debug; a confirmed one counts as before
     #[arg(long, value_enum, value_name = "QUEUE")]
     pub(super) queue: Option<LabelQueueArg>,
     /// The eval of the queue: EVAL or RUBRIC/EVAL
@@ -104,6 +104,9 @@ pub(super) struct LabelPlanArgs {
     /// Draw the missing labels at once, and list them
     #[arg(long, requires = "eval")]
     pub(super) draw: bool,
+    /// The output format
+    #[arg(long, value_name = "FORMAT", value_parser = accept(LIST_FORMATS), default_value = "human")]
+    pub(super) format: Format,
     #[command(flatten)]
     pub(super) place: WorkspaceArgs,
 }

@@ -40,14 +40,20 @@ pub(super) struct Cli {
     pub(super) command: Option<CliCommand>,
 }
 
-/// The arguments of every command.
+/// The arguments of every command. In the help of a command, they come after its own.
 #[derive(Debug, Clone, Args)]
 pub(super) struct CommonArgs {
     /// Run in this folder, as if dicta had been started there
-    #[arg(short = 'C', long = "directory", value_name = "DIR", global = true)]
+    #[arg(
+        short = 'C',
+        long = "directory",
+        value_name = "DIR",
+        global = true,
+        display_order = 900
+    )]
     pub(super) directory: Option<PathBuf>,
     /// Use the demo instead of a workspace
-    #[arg(long, global = true)]
+    #[arg(long, global = true, display_order = 901)]
     pub(super) demo: bool,
     /// Color the output: on terminals (auto), always, or never
     #[arg(
@@ -56,14 +62,21 @@ pub(super) struct CommonArgs {
         value_enum,
         default_value_t,
         global = true,
+        display_order = 902,
         hide_possible_values = true
     )]
     pub(super) color: ColorArg,
     /// Print more: passed decisions, whole reasons, every rubric score
-    #[arg(short, long, global = true, conflicts_with = "quiet")]
+    #[arg(
+        short,
+        long,
+        global = true,
+        display_order = 903,
+        conflicts_with = "quiet"
+    )]
     pub(super) verbose: bool,
     /// Print less: only failures, the summary and errors; no notes, progress or statistics
-    #[arg(short, long, global = true)]
+    #[arg(short, long, global = true, display_order = 904)]
     pub(super) quiet: bool,
 }
 
@@ -180,7 +193,7 @@ pub(super) enum CliCommand {
     /// Print the results of a state, or the judge trace of one cell
     Show {
         /// The state: @ for the newest, @2 for the one before the last edit, @baseline; or the four letters or path of
-        /// a run; or a file of result lines (.jsonl)
+        /// a run; or a bundle; or a file of result lines (.jsonl)
         #[arg(value_name = "STATE", value_parser = complete_state(), hide_possible_values = true)]
         state: String,
         /// The name of a cell, a unique prefix of it, or a glob
@@ -478,6 +491,9 @@ pub(super) struct PruneRunsArgs {
     /// Print what would be deleted, and delete nothing
     #[arg(long, conflicts_with = "yes")]
     pub(super) dry_run: bool,
+    /// The output format of the list
+    #[arg(long, value_name = "FORMAT", value_parser = accept(TABLE_FORMATS), default_value = "human")]
+    pub(super) format: Format,
     #[command(flatten)]
     pub(super) place: WorkspaceArgs,
 }
@@ -696,6 +712,41 @@ mod tests {
         for wrong in ["500", "MB", "-1MB", "1XB", ""] {
             assert!(parse_size(wrong).is_err(), "{wrong}");
         }
+    }
+
+    /// The commands that neither list nor report: they open a screen, change something, or print text for a shell.
+    const WITHOUT_FORMAT: [&str; 10] = [
+        "open",
+        "init",
+        "replay",
+        "completions",
+        "man",
+        "pin",
+        "unpin",
+        "choose",
+        "close",
+        "rename",
+    ];
+
+    fn collect_without_format(parent: &clap::Command, found: &mut Vec<String>) {
+        for command in parent.get_subcommands() {
+            let mut args = command.get_arguments();
+            let is_group = command.has_subcommands();
+            if !is_group && !args.any(|arg| arg.get_id() == "format") {
+                found.push(command.get_name().to_owned());
+            }
+            collect_without_format(command, found);
+        }
+    }
+
+    #[test]
+    fn every_command_that_lists_or_reports_has_a_format() {
+        let mut found = Vec::new();
+        collect_without_format(&Cli::command(), &mut found);
+        found.sort();
+        let mut known = WITHOUT_FORMAT.map(str::to_owned);
+        known.sort();
+        assert_eq!(found, known);
     }
 
     #[test]

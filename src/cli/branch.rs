@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::consent::{confirm_paid_calls, describe_calls};
+use super::consent::{confirm_paid_calls, describe_calls, print_dry_run};
 use super::error::CommandError;
 use super::format::{Format, format_document};
 use super::judged_cells::find_judged_cell;
@@ -18,7 +18,7 @@ use super::quote_places::find_places_in_run;
 use super::show::{describe_result, select_cells};
 use super::state_args::BranchArgs;
 use super::trust::confirm_run;
-use super::workspace::load_workspace;
+use super::workspace::load_workspace_without_judges;
 use super::{CommandCx, build_runtime};
 use crate::event::{RunState, StepId, list_trace_steps};
 use crate::handlers::EvalTypeRegistry;
@@ -35,7 +35,7 @@ const MAX_FILE_BYTES: u64 = 16 << 20;
 
 /// Continues a recorded trace, and prints the trace of the branch.
 pub(super) fn branch(args: &BranchArgs, cx: &CommandCx) -> Result<u8, CommandError> {
-    let opened = load_workspace(args.place.workspace.as_deref(), cx)?;
+    let opened = load_workspace_without_judges(args.place.workspace.as_deref(), cx)?;
     opened.announce_briefly(cx);
     let store = RunStore {
         dir: opened.workspace.runs.clone(),
@@ -76,13 +76,16 @@ pub(super) fn branch(args: &BranchArgs, cx: &CommandCx) -> Result<u8, CommandErr
         run::estimate_paid_calls(workspace(), &registry, &cx.env, &cx.clock, options.clone());
     let calls = runtime.block_on(calls).map_err(to_command_error)?;
     if args.dry_run {
-        args.format.require(&[Format::Human], "a dry run")?;
-        let cost = describe_calls(&calls, "branch");
-        cx.streams.print(&format!(
-            "continues {} of run {} from {at}: {cost}\nnothing was run\n",
-            make_visible(&parent.name, false),
-            parent.run.id.letters()
-        ));
+        let letters = parent.run.id.letters();
+        let plan = || json!({"run": letters, "cell": parent.name, "at": at.to_string()});
+        let human = || {
+            format!(
+                "continues {} of run {letters} from {at}: {}",
+                make_visible(&parent.name, false),
+                describe_calls(&calls, "branch")
+            )
+        };
+        print_dry_run("branch", args.format, &calls, plan, human, cx)?;
         return Ok(0);
     }
     confirm_run(&opened.workspace, &registry, &options, cx)?;

@@ -13,7 +13,7 @@ use super::error::{CommandError, EXIT_USAGE};
 use super::format::Format;
 use super::judged_examples::UnjudgedExamples;
 use super::transcript_report::{self, CappedWarnings, TranscriptFileReport, WorkspaceFilesReport};
-use super::workspace::{check_labels, find_root, load_workspace_for_judge};
+use super::workspace::{check_labels, find_root, load_workspace_to_check};
 use super::{CommandCx, judged_examples};
 use crate::diag::yaml::{self, YamlLimits};
 use crate::diag::{Diagnostic, has_errors};
@@ -176,7 +176,7 @@ fn check_workspace(
 ) -> Result<u8, CommandError> {
     // The files of the errors of loading are relative to the workspace, too.
     report.root = find_root(path, cx)?;
-    let opened = load_workspace_for_judge(path, asked.judge.as_deref(), cx)?;
+    let opened = load_workspace_to_check(path, asked.judge.as_deref(), cx)?;
     check_labels(&opened.workspace)?;
     let workspace = &opened.workspace;
     if report.is_human() {
@@ -184,6 +184,7 @@ fn check_workspace(
     } else {
         report.diagnose(&workspace.warnings);
     }
+    report.diagnose(&workspace.judge_problems);
     let evals: usize = workspace.rubrics.iter().map(|r| r.evals.len()).sum();
     let mut warnings_of_files = CappedWarnings::default();
     // `ids` finds duplicates. `kept_ids` are the ids as a run names them, for labels.
@@ -312,6 +313,7 @@ fn check_workspace(
         workspace.warnings.len() + warnings_of_files.count() + lints.len() + tried.problems.len();
     let warnings = warnings + unselected.len() + review.stale.len();
     let errors = strays.len() + broken_files.len() + review.problems.len() + shots.len();
+    let errors = errors + workspace.judge_problems.len();
     if errors == 0 {
         out.push_str(&format_conclusion(warnings, unusable, unjudged));
     } else {

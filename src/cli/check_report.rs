@@ -66,7 +66,7 @@ impl<'c> CheckReport<'c> {
     /// Prints the text for people.
     pub(super) fn print(&self, text: &str) {
         if self.is_human() {
-            self.cx.streams.print(text);
+            self.cx.streams.print_wrapped(text);
         }
     }
 

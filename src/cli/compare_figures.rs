@@ -10,7 +10,7 @@ use super::error::CommandError;
 use super::figure_json::interval_to_json;
 use super::states::{LoadedState, StateCatalog};
 use crate::compare::statistics::{
-    Confidence, FigurePresentation, PairedCounts, PairedMethod, RepeatedCell,
+    Confidence, FigurePresentation, PairedCounts, PairedDifference, PairedMethod, RepeatedCell,
 };
 use crate::compare::{
     EvalLabels, EvalNoise, FlipNoise, NoiseBasis, PairedFigures, StateChange,
@@ -302,8 +302,20 @@ fn counts_to_json(counts: PairedCounts) -> Value {
     })
 }
 
+/// Returns a difference of two states as JSON.
+pub(super) fn difference_to_json(one: &PairedDifference) -> Value {
+    json!({
+        "value": one.difference,
+        "lower": one.interval.lower,
+        "upper": one.interval.upper,
+        "further_lower": one.further.lower,
+        "further_upper": one.further.upper,
+        "method": name_method(one.method),
+    })
+}
+
 /// Returns the word of a method in JSON.
-pub(super) fn name_method(method: PairedMethod) -> &'static str {
+fn name_method(method: PairedMethod) -> &'static str {
     match method {
         PairedMethod::Tango => "tango",
         PairedMethod::StratifiedT => "stratified_t",
@@ -318,14 +330,7 @@ pub(super) fn paired_to_json(figures: &PairedFigures) -> Value {
     json!({
         "measured": measured.map(|one| counts_to_json(one.measured)),
         "debug": counts_to_json(figures.debug),
-        "difference": difference.map(|one| json!({
-            "value": one.difference,
-            "lower": one.interval.lower,
-            "upper": one.interval.upper,
-            "further_lower": one.further.lower,
-            "further_upper": one.further.upper,
-            "method": name_method(one.method),
-        })),
+        "difference": difference.as_ref().map(difference_to_json),
         "undefined": measured.and_then(|one| one.difference.err()).map(|why| why.to_string()),
         "confidence": Confidence::P95.share(),
         "mcnemar_p": measured.and_then(|one| one.p_value),

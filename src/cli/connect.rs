@@ -13,7 +13,7 @@ use super::error::{CommandError, EXIT_USAGE};
 use super::format::{Format, LIST_FORMATS, format_list};
 use super::tool_sources::ToolProbe;
 use super::trust::confirm_sends;
-use super::workspace::load_workspace_for_judge;
+use super::workspace::load_workspace_to_check;
 use super::{CommandCx, build_runtime, check, tool_sources};
 use crate::handlers::EvalTypeRegistry;
 use crate::model::{
@@ -75,7 +75,7 @@ fn connect_all(
     cx: &CommandCx,
 ) -> Result<u8, CommandError> {
     let mut workspace =
-        Workspace::clone(&load_workspace_for_judge(path, exam.judge.as_deref(), cx)?.workspace);
+        Workspace::clone(&load_workspace_to_check(path, exam.judge.as_deref(), cx)?.workspace);
     let limit_usd = workspace.limits.confirm_usd;
     if exam.consent.max_cost.is_some() {
         workspace.limits.budgets.run.max_cost_usd = exam.consent.max_cost;
@@ -169,7 +169,7 @@ fn connect_all(
         text
     };
     let text = format_list(format, rows, human);
-    cx.streams.print(&text);
+    cx.streams.print_format(format, &text);
     Ok(exit_code(&found, &probed))
 }
 

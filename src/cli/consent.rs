@@ -3,11 +3,14 @@
 //! Responsible for asking and for the messages. [`crate::run::PaidCalls`] decides which calls need consent. A limit in
 //! dicta.yaml is not consent, because the file may come from someone else.
 
+use serde_json::{Value, json};
+
 use super::CommandCx;
 use super::error::CommandError;
+use super::format::{Format, LIST_FORMATS, format_document};
 use super::question::{ask, can_ask};
 use super::workspace_args::ConsentArgs;
-use crate::run::PaidCalls;
+use crate::run::{CostEstimate, PaidCalls};
 
 /// The user's answer about calls that cost money.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,6 +37,52 @@ pub(super) fn describe_calls(calls: &PaidCalls, noun: &str) -> String {
     } else {
         calls.describe(noun)
     }
+}
+
+/// Returns calls for programs. The costs are null if a price is unknown, and 0 if nothing costs money.
+pub(super) fn calls_to_json(calls: &PaidCalls) -> Value {
+    let cost = if calls.is_empty() {
+        Some(CostEstimate::default())
+    } else {
+        calls.cost
+    };
+    json!({
+        "judges": calls.judges,
+        "cells": calls.cells,
+        "possible_cells": calls.possible_cells,
+        "calls_least": calls.calls_least,
+        "calls_most": calls.calls_most,
+        "cost_usd": cost.map(|cost| cost.likely),
+        "cost_usd_with_all_calls": cost.map(|cost| cost.with_all_calls),
+        "cost_usd_most": cost.map(|cost| cost.most),
+        "unpriced_judges": calls.unpriced_judges,
+        "duration_ms": calls.duration.map(|time| time.0),
+    })
+}
+
+/// Prints what a command would call: `human` for people, else one object of the type `plan` with the keys of `plan` and
+/// the paid calls.
+pub(super) fn print_dry_run(
+    command: &str,
+    format: Format,
+    calls: &PaidCalls,
+    plan: impl FnOnce() -> Value,
+    human: impl FnOnce() -> String,
+    cx: &CommandCx,
+) -> Result<(), CommandError> {
+    format.require(LIST_FORMATS, "a dry run")?;
+    if format == Format::Human {
+        cx.streams
+            .print_wrapped(&format!("{}\nnothing was run\n", human()));
+        return Ok(());
+    }
+    let mut document = json!({"type": "plan", "command": command});
+    if let (Value::Object(document), Value::Object(plan)) = (&mut document, plan()) {
+        document.extend(plan);
+        document.insert("calls".to_owned(), calls_to_json(calls));
+    }
+    cx.streams.print(&format_document(format, &document));
+    Ok(())
 }
 
 /// Finds out whether the user allows the calls. Asks on a terminal if they cost more than `limit_usd` or a price is

@@ -12,7 +12,7 @@ use clap::{Arg, Command};
 use serde_json::Value;
 
 use super::evals::first_sentence;
-use super::help::{EXAMPLES, GROUPS, build_command};
+use super::help::{EXAMPLES, GROUP_EXAMPLES, GROUPS, build_command};
 use crate::handlers::{EvalTypeRegistry, FAMILIES};
 use crate::model::{ExitReason, Outcome, ProviderKind};
 use crate::provider::default_base_url;
@@ -135,6 +135,21 @@ fn filled_block_keeps_the_text_around_it() {
     ] {
         assert!(fill_blocks(broken, &mut BTreeSet::new()).is_err());
     }
+}
+
+#[test]
+fn reference_has_the_commands_of_groups_and_no_offered_word_as_a_limit() {
+    let page = render_commands();
+    for (group, name, _) in GROUP_EXAMPLES {
+        assert!(
+            page.contains(&format!("\n#### dicta {group} {name}\n")),
+            "{group} {name}"
+        );
+    }
+    for offered in ["One of `@`", "One of `eval:`"] {
+        assert!(!page.contains(offered), "{offered}");
+    }
+    assert!(page.contains("One of `pass`, `fail`, `unsure`."));
 }
 
 /// Returns a text as a cell of a Markdown table.
@@ -333,14 +348,27 @@ fn render_commands() -> String {
         let _infallible = writeln!(out, "\n## {group}");
         for name in *names {
             let command = root.find_subcommand(name).expect("a command of a group");
-            render_command(command, &mut out);
+            let examples = EXAMPLES.iter().find(|(known, _)| known == name);
+            render_command(command, name, examples.map(|(_, both)| both), &mut out);
+            for part in command.get_subcommands() {
+                let part_name = part.get_name();
+                if part.is_hide_set() || part_name == "help" {
+                    continue;
+                }
+                let examples = GROUP_EXAMPLES
+                    .iter()
+                    .find(|(of, known, _)| of == name && *known == part_name);
+                let path = format!("{name} {part_name}");
+                render_command(part, &path, examples.map(|(_, _, both)| both), &mut out);
+            }
         }
     }
     out
 }
 
-fn render_command(command: &Command, out: &mut String) {
-    let name = command.get_name();
+/// Renders a command, or a command of a group. `path` is the name as users type it: `labels rename`.
+fn render_command(command: &Command, path: &str, examples: Option<&[&str; 2]>, out: &mut String) {
+    let level = if path.contains(' ') { "####" } else { "###" };
     let about = command
         .get_about()
         .map(ToString::to_string)
@@ -349,7 +377,7 @@ fn render_command(command: &Command, out: &mut String) {
     let usage = usage.trim_start_matches("Usage: ").trim();
     let _infallible = write!(
         out,
-        "\n### dicta {name}\n\n{about}.\n\n```text\n{usage}\n```\n"
+        "\n{level} dicta {path}\n\n{about}.\n\n```text\n{usage}\n```\n"
     );
     let own: Vec<&Arg> = command
         .get_arguments()
@@ -359,8 +387,7 @@ fn render_command(command: &Command, out: &mut String) {
         out.push('\n');
         out.push_str(&render_arguments(&own));
     }
-    let examples = EXAMPLES.iter().find(|(known, _)| *known == name);
-    if let Some((_, examples)) = examples {
+    if let Some(examples) = examples {
         let _infallible = write!(
             out,
             "\nExamples:\n\n```text\n{}\n```\n",
@@ -379,7 +406,9 @@ fn render_arguments(arguments: &[&Arg]) -> String {
             .filter(|value| !value.is_hide_set())
             .map(|value| code(value.get_name()))
             .collect();
-        if arg.get_action().takes_values() && !values.is_empty() {
+        // Words that shells only offer, such as `@2` for a run, are no limit, and the help hides them.
+        let is_limit = !values.is_empty() && !arg.is_hide_possible_values_set();
+        if arg.get_action().takes_values() && is_limit {
             let _infallible = write!(help, " One of {}.", values.join(", "));
         }
         let defaults: Vec<String> = arg

@@ -43,7 +43,7 @@ pub(super) fn list_eval_types(
         }
     };
     let text = format_list(format, rows, human);
-    cx.streams.print(&text);
+    cx.streams.print_format(format, &text);
     Ok(0)
 }
 

@@ -225,7 +225,7 @@ pub(super) const EXAMPLES: &[(&str, [&str; 2])] = &[
 ];
 
 /// Two command lines for the help of each command in a group: group, command, examples.
-const GROUP_EXAMPLES: &[(&str, &str, [&str; 2])] = &[
+pub(super) const GROUP_EXAMPLES: &[(&str, &str, [&str; 2])] = &[
     (
         "review",
         "report",
@@ -383,10 +383,6 @@ const HINTS: &[(&str, &str)] = &[
         "`dicta runs`, `dicta judges`, `dicta tools` and `dicta eval-types` list things",
     ),
     ("redteam", "`dicta robustness JUDGE` attacks a judge"),
-    (
-        "history",
-        "`dicta runs` lists the runs, and `dicta compare` compares two",
-    ),
     (
         "--max-concurrency",
         "use `-j N` for the number of cells at the same time",
@@ -641,6 +637,37 @@ mod tests {
         }
         let error = parse(["dicta", "nonsense"]).expect_err("unknown");
         assert_eq!(hint_for(&error), None);
+        let command = Cli::command();
+        for (word, _) in HINTS {
+            let known = command.find_subcommand(word);
+            assert!(
+                known.is_none(),
+                "`{word}` is a command, so no one sees its hint"
+            );
+        }
+    }
+
+    #[test]
+    fn options_of_every_command_come_after_those_of_the_command() {
+        let mut root = build_command();
+        root.build();
+        for command in root.get_subcommands() {
+            let help = command.clone().render_long_help().to_string();
+            let Some(common) = help.find("-C, --directory") else {
+                continue;
+            };
+            let own = command
+                .get_arguments()
+                .filter(|arg| !arg.is_global_set() && !arg.is_hide_set() && arg.get_id() != "help");
+            for long in own.filter_map(clap::Arg::get_long) {
+                let place = help.find(&format!("--{long}"));
+                assert!(
+                    place.is_some_and(|place| place < common),
+                    "{} --{long}",
+                    command.get_name()
+                );
+            }
+        }
     }
 
     #[test]

@@ -332,7 +332,8 @@ fn row_to_json(row: &HistoryRow<'_>) -> Value {
             "cells": run.cells,
             "judged": run.judged,
             "cost_usd": run.cost.exact_usd(),
-            "interrupted": run.interrupted,
+            "state": run.status.name(),
+            "interrupted": run.status.ended_early(),
         })
     });
     json!({
@@ -476,14 +477,11 @@ fn describe_runs(entry: &HistoryEntry) -> String {
     let listed = entry.runs.iter().rev().take(MAX_LISTED_RUNS);
     let mut names: Vec<String> = listed
         .map(|run| {
-            let mark = if run.is_running {
-                " (running)"
-            } else if run.interrupted {
-                " (interrupted)"
-            } else {
-                ""
-            };
-            format!("{}{mark}", run.id.letters())
+            let letters = run.id.letters();
+            match run.status.mark() {
+                Some(mark) => format!("{letters} ({mark})"),
+                None => letters.to_owned(),
+            }
         })
         .collect();
     if entry.runs.len() > MAX_LISTED_RUNS {

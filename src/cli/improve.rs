@@ -165,7 +165,8 @@ impl ImproveCx<'_> {
                 "note: the judge agrees with every label of train that has a verdict, so there is nothing to learn from; \
                  label more transcripts of train",
             );
-            cx.streams.print(&report.format(self.args.format));
+            cx.streams
+                .print_format(self.args.format, &report.format(self.args.format));
             return Ok(0);
         }
         let question = self.present_texts();
@@ -228,7 +229,8 @@ impl ImproveCx<'_> {
             });
         }
         self.record(&call)?;
-        cx.streams.print(&report.format(self.args.format));
+        cx.streams
+            .print_format(self.args.format, &report.format(self.args.format));
         Ok(0)
     }
 

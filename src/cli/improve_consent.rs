@@ -4,9 +4,10 @@
 
 use std::fmt::Write as _;
 
-use super::consent::{announce_paid_calls, describe_calls};
+use serde_json::{Map, Value, json};
+
+use super::consent::{announce_paid_calls, calls_to_json, describe_calls, print_dry_run};
 use super::error::CommandError;
-use super::format::Format;
 use super::improve::ImproveCx;
 use super::trust::confirm_sends;
 use super::variant_runs::{confirm_variant, preview_variant};
@@ -47,45 +48,64 @@ impl ImproveCx<'_> {
         let asked = (judge.name.as_str(), &question);
         let calls = PaidCalls::of_judges(judged.chain([asked]));
         if args.calls.dry_run {
-            args.format.require(&[Format::Human], "a dry run")?;
-            let mut out = String::new();
             let asked = PaidCalls::of_judges([asked]);
-            let rows = [
+            let parts = [
                 (
+                    "train_labels",
                     format!(
                         "the present text on {}",
                         pluralize(train.len() as u64, "train label")
                     ),
-                    describe_calls(&PaidCalls::of_run(&train_calls), "cell"),
+                    "cell",
+                    PaidCalls::of_run(&train_calls),
                 ),
                 (
+                    "question",
                     "the question for proposals".to_owned(),
-                    describe_calls(&asked, "question"),
+                    "question",
+                    asked,
                 ),
                 (
+                    "dev_labels",
                     format!(
                         "the present text on {}",
                         pluralize(dev.len() as u64, "dev label")
                     ),
-                    describe_calls(&PaidCalls::of_run(&dev_calls), "cell"),
+                    "cell",
+                    PaidCalls::of_run(&dev_calls),
                 ),
                 (
+                    "each_proposal",
                     "each proposal on them".to_owned(),
-                    describe_calls(&PaidCalls::of_run(&proposal_calls), "cell"),
-                ),
-                (
-                    format!(
-                        "together, with up to {}",
-                        pluralize(u64::from(args.proposals), "proposal")
-                    ),
-                    describe_calls(&calls, "call"),
+                    "cell",
+                    PaidCalls::of_run(&proposal_calls),
                 ),
             ];
-            for (what, cost) in rows {
-                let _infallible = writeln!(out, "{what}: {cost}");
-            }
-            out.push_str("nothing was run\n");
-            cx.streams.print(&out);
+            let plan = || {
+                let parts = parts.iter();
+                let parts =
+                    parts.map(|(part, .., calls)| ((*part).to_owned(), calls_to_json(calls)));
+                json!({
+                    "train_labels": train.len(),
+                    "dev_labels": dev.len(),
+                    "proposals": args.proposals,
+                    "parts": parts.collect::<Map<String, Value>>(),
+                })
+            };
+            let human = || {
+                let mut out = String::new();
+                for (_, what, noun, calls) in &parts {
+                    let _infallible = writeln!(out, "{what}: {}", describe_calls(calls, noun));
+                }
+                let _infallible = write!(
+                    out,
+                    "together, with up to {}: {}",
+                    pluralize(u64::from(args.proposals), "proposal"),
+                    describe_calls(&calls, "call")
+                );
+                out
+            };
+            print_dry_run("improve", args.format, &calls, plan, human, cx)?;
             return Ok(Some(0));
         }
         if args.calls.consent.max_cost.is_some() && !judge.is_free() && judge.pricing().is_none() {

@@ -78,12 +78,15 @@ pub(super) struct ConfirmLabelsArgs {
     /// Confirm every label whose question or transcript changed
     #[arg(long, conflicts_with = "cell")]
     pub(super) all: bool,
-    /// Also give labels without a digest the digests of today's question and transcript; until then, they never drift
+    /// Also give labels without a digest the digests of today's question and transcript; without one, a label counts for every question
     #[arg(long)]
     pub(super) without_digest: bool,
     /// Print what would be confirmed, and confirm nothing
     #[arg(long)]
     pub(super) dry_run: bool,
+    /// The output format
+    #[arg(long, value_name = "FORMAT", value_parser = accept(LIST_FORMATS), default_value = "human")]
+    pub(super) format: Format,
     #[command(flatten)]
     pub(super) place: WorkspaceArgs,
 }
@@ -105,11 +108,17 @@ pub(super) enum LabelsCommand {
         /// Files of labels, with one JSON object per line
         #[arg(required = true)]
         files: Vec<PathBuf>,
+        /// The output format
+        #[arg(long, value_name = "FORMAT", value_parser = accept(LIST_FORMATS), default_value = "human")]
+        format: Format,
         #[command(flatten)]
         place: WorkspaceArgs,
     },
     /// List the people who labelled, how often two of them agree, their conflicts, and the causes of closed disagreements
     Raters {
+        /// The output format
+        #[arg(long, value_name = "FORMAT", value_parser = accept(LIST_FORMATS), default_value = "human")]
+        format: Format,
         #[command(flatten)]
         place: WorkspaceArgs,
     },
@@ -118,6 +127,9 @@ pub(super) enum LabelsCommand {
         /// The state: @ for the newest, @2 for the one before the last edit, or the four letters of a run
         #[arg(value_name = "STATE", default_value = "@", value_parser = complete_state(), hide_possible_values = true)]
         state: String,
+        /// The output format
+        #[arg(long, value_name = "FORMAT", value_parser = accept(LIST_FORMATS), default_value = "human")]
+        format: Format,
         #[command(flatten)]
         place: WorkspaceArgs,
     },
@@ -175,6 +187,9 @@ pub(super) struct PruneLabelsArgs {
     /// Print what would be deleted, and delete nothing
     #[arg(long, conflicts_with = "yes")]
     pub(super) dry_run: bool,
+    /// The output format
+    #[arg(long, value_name = "FORMAT", value_parser = accept(LIST_FORMATS), default_value = "human")]
+    pub(super) format: Format,
     #[command(flatten)]
     pub(super) place: WorkspaceArgs,
 }

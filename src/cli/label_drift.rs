@@ -19,7 +19,7 @@ use super::label_args::ConfirmLabelsArgs;
 use super::label_targets::{
     LabelTarget, list_label_targets, select_label_targets, show_path, to_command_error,
 };
-use super::workspace::load_workspace;
+use super::workspace::load_workspace_without_judges;
 use crate::model::{
     Digest, Label, LabelDrift, LabelLookup, Labels, make_visible, name_rater, pluralize,
 };
@@ -76,7 +76,7 @@ pub(super) fn list_drift(
     place: &WorkspaceArgs,
     cx: &CommandCx,
 ) -> Result<u8, CommandError> {
-    let workspace = load_workspace(place.workspace.as_deref(), cx)?.workspace;
+    let workspace = load_workspace_without_judges(place.workspace.as_deref(), cx)?.workspace;
     let targets = list_label_targets(&workspace, cx)?;
     let labels = workspace.index_labels();
     let stale = find_labels_to_confirm(targets.values(), &labels);
@@ -169,7 +169,8 @@ pub(super) fn list_drift(
         rows.push(json!({"type": "sealed", "labels": sealed}));
         let _infallible = writeln!(out, "{} not listed", pluralize(sealed, "sealed label"));
     }
-    cx.streams.print(&format_list(format, || rows, || out));
+    cx.streams
+        .print_format(format, &format_list(format, || rows, || out));
     Ok(0)
 }
 
@@ -224,7 +225,7 @@ impl<'t> ChosenLabels<'t> {
 
 /// Confirms labels for the question and the transcript as they are now.
 pub(super) fn confirm_labels(args: &ConfirmLabelsArgs, cx: &CommandCx) -> Result<u8, CommandError> {
-    let workspace = load_workspace(args.place.workspace.as_deref(), cx)?.workspace;
+    let workspace = load_workspace_without_judges(args.place.workspace.as_deref(), cx)?.workspace;
     let targets = list_label_targets(&workspace, cx)?;
     let selected: Vec<&LabelTarget> = match &args.cell {
         Some(pattern) => select_label_targets(&targets, pattern)?,
@@ -254,6 +255,8 @@ pub(super) fn confirm_labels(args: &ConfirmLabelsArgs, cx: &CommandCx) -> Result
     });
     let sealed = unsealed.as_ref().map_or_else(ChosenLabels::default, choose);
     if visible.is_empty() && sealed.is_empty() {
+        cx.streams
+            .print(&format_list(args.format, Vec::new, String::new));
         cx.streams.print_stderr("no label to confirm");
         return Ok(0);
     }
@@ -283,19 +286,32 @@ pub(super) fn confirm_labels(args: &ConfirmLabelsArgs, cx: &CommandCx) -> Result
             .collect();
         store_digests(&workspace, &undated)?;
     }
+    let file = show_path(&workspace, &file);
+    let sealed = sealed.all().count() as u64;
+    let human = || format_confirmation(&visible, sealed, args.dry_run, &file);
+    let rows = || confirmation_to_json(&visible, sealed, args.dry_run, &file);
+    cx.streams
+        .print_format(args.format, &format_list(args.format, rows, human));
+    Ok(0)
+}
+
+fn format_confirmation(
+    visible: &ChosenLabels<'_>,
+    sealed: u64,
+    is_dry_run: bool,
+    file: &str,
+) -> String {
     let mut out = String::new();
     for (target, label) in visible.all() {
         let answer = describe_answer(label.passed);
-        let _infallible = if args.dry_run {
+        let _infallible = if is_dry_run {
             writeln!(out, "would confirm {}: {answer}", target.name)
         } else {
-            let file = show_path(&workspace, &file);
             writeln!(out, "confirmed {}: {answer} ({file})", target.name)
         };
     }
-    let sealed = sealed.all().count() as u64;
     if sealed > 0 {
-        let verb = if args.dry_run {
+        let verb = if is_dry_run {
             "would confirm"
         } else {
             "confirmed"
@@ -303,8 +319,27 @@ pub(super) fn confirm_labels(args: &ConfirmLabelsArgs, cx: &CommandCx) -> Result
         let count = pluralize(sealed, "sealed label");
         let _infallible = writeln!(out, "{verb} {count}, whose answers stay hidden");
     }
-    cx.streams.print(&out);
-    Ok(0)
+    out
+}
+
+fn confirmation_to_json(
+    visible: &ChosenLabels<'_>,
+    sealed: u64,
+    is_dry_run: bool,
+    file: &str,
+) -> Vec<Value> {
+    let rows = visible.all().map(|(target, label)| {
+        json!({
+            "type": "confirmation",
+            "cell": target.name.to_string(),
+            "label": label.passed,
+            "confirmed": !is_dry_run,
+            "file": file,
+        })
+    });
+    let sealed =
+        (sealed > 0).then(|| json!({"type": "sealed", "labels": sealed, "confirmed": !is_dry_run}));
+    rows.chain(sealed).collect()
 }
 
 /// Stores the digests of today in labels without them. No person answers again here, so the labels keep their

@@ -15,10 +15,11 @@ use super::CommandCx;
 use super::args::WorkspaceArgs;
 use super::error::CommandError;
 use super::figure_json::estimate_to_json;
+use super::format::{Format, format_list};
 use super::label_args::ChooseArgs;
 use super::label_targets::{show_path, to_command_error};
 use super::states::StateCatalog;
-use super::workspace::load_workspace;
+use super::workspace::load_workspace_without_judges;
 use crate::compare::statistics::{Confidence, Estimate, Undefined, wilson_interval};
 use crate::model::{
     Outcome, PairAgreement, PairChoice, PairPreference, compares_pairs, make_visible, pluralize,
@@ -41,6 +42,7 @@ struct PairedTranscripts {
 /// Prints the agreement of a state's scores and choices with the choices of people.
 pub(super) fn list_pairs(
     state: &str,
+    format: Format,
     place: &WorkspaceArgs,
     cx: &CommandCx,
 ) -> Result<u8, CommandError> {
@@ -60,14 +62,20 @@ pub(super) fn list_pairs(
              `better` in a map with `answers` names the choices of a dataset",
         ));
     }
-    let out = format_pairs(&loaded.describe(), &loaded.state, &found);
-    cx.streams.print(&make_visible(&out, true));
+    let figures = compute_figures(&loaded.state, &found);
+    let rows = || pairs_to_json(&figures, &found);
+    let human = || {
+        let out = format_pairs(&loaded.describe(), &figures, &found);
+        make_visible(&out, true).into_owned()
+    };
+    cx.streams
+        .print_format(format, &format_list(format, rows, human));
     Ok(0)
 }
 
 /// Writes a person's choice between the transcripts of a pair.
 pub(super) fn choose(args: &ChooseArgs, cx: &CommandCx) -> Result<u8, CommandError> {
-    let workspace = load_workspace(args.place.workspace.as_deref(), cx)?.workspace;
+    let workspace = load_workspace_without_judges(args.place.workspace.as_deref(), cx)?.workspace;
     let found = collect_pairs(&workspace)?;
     let choice = PairPreference {
         pair: args.pair.clone(),
@@ -309,6 +317,13 @@ impl PairedTranscripts {
         is_second(&preference.better).then_some((second.1, first.1))
     }
 
+    /// Returns the number of choices of a pair that the workspace does not have, or of no transcript of their pair.
+    fn count_unmatched(&self) -> u64 {
+        let all = self.preferences.iter();
+        let unmatched = all.filter(|one| self.find_members(one).is_none());
+        unmatched.count() as u64
+    }
+
     /// Returns true if the transcript is the first one of the pair in the file.
     fn is_first(&self, pair: &str, id: &str) -> bool {
         let first = self.pairs.get(pair).and_then(|members| members.first());
@@ -405,15 +420,13 @@ fn compute_figures(state: &State, found: &PairedTranscripts) -> Vec<PairFigures>
     figures.collect()
 }
 
-fn format_pairs(name: &str, state: &State, found: &PairedTranscripts) -> String {
+fn format_pairs(name: &str, figures: &[PairFigures], found: &PairedTranscripts) -> String {
     let mut out = format!("scores of {name} and the choices of people\n");
-    for figures in compute_figures(state, found) {
+    for figures in figures {
         out.push_str(&figures.describe());
         out.push('\n');
     }
-    let unmatched = found.preferences.iter();
-    let unmatched = unmatched.filter(|one| found.find_members(one).is_none());
-    let unmatched = u64::try_from(unmatched.count()).unwrap_or(u64::MAX);
+    let unmatched = found.count_unmatched();
     if unmatched > 0 {
         let _infallible = writeln!(
             out,
@@ -425,8 +438,28 @@ fn format_pairs(name: &str, state: &State, found: &PairedTranscripts) -> String 
     out
 }
 
-/// Returns a line for each two people who chose in the same pairs.
-fn format_people(preferences: &[PairPreference]) -> String {
+/// Returns the figures of each eval, the choices of unknown pairs, and the common choices of each two people.
+fn pairs_to_json(figures: &[PairFigures], found: &PairedTranscripts) -> Vec<Value> {
+    let mut rows: Vec<Value> = figures.iter().map(PairFigures::to_json).collect();
+    let unmatched = found.count_unmatched();
+    if unmatched > 0 {
+        rows.push(json!({"type": "unmatched_choices", "choices": unmatched}));
+    }
+    let people = compare_people(&found.preferences).into_iter();
+    rows.extend(people.map(|((first, second), (common, same))| {
+        json!({
+            "type": "people",
+            "first": first,
+            "second": second,
+            "common": common,
+            "same": same,
+        })
+    }));
+    rows
+}
+
+/// Returns the numbers of common and of equal choices of each two people who chose in the same pairs.
+fn compare_people(preferences: &[PairPreference]) -> BTreeMap<(&str, &str), (u64, u64)> {
     // A person's last choice counts.
     let mut choices: BTreeMap<(&str, Option<&str>), BTreeMap<&str, &str>> = BTreeMap::new();
     for preference in preferences {
@@ -448,8 +481,12 @@ fn format_people(preferences: &[PairPreference]) -> String {
             }
         }
     }
+    pairs
+}
+
+fn format_people(preferences: &[PairPreference]) -> String {
     let mut out = String::new();
-    for ((first, second), (common, same)) in pairs {
+    for ((first, second), (common, same)) in compare_people(preferences) {
         let choices = pluralize(common, "common choice");
         let _infallible = writeln!(out, "{first} and {second}  {same} of {choices} the same");
     }

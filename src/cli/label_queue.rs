@@ -246,29 +246,34 @@ fn draw_seed() -> u64 {
 
 /// Prints the names of decisions as `dicta label` takes them.
 fn print_names(transcripts: &[String], items: &QueueEval, format: Format, cx: &CommandCx) {
-    let names = transcripts.iter().map(|transcript| CellNameRef {
+    let names = || name_decisions(transcripts, items);
+    let rows = || names().map(|name| name_to_json(&name)).collect();
+    cx.streams
+        .print(&format_list(format, rows, || join_lines(names())));
+}
+
+fn name_decisions<'n>(
+    transcripts: &'n [String],
+    items: &'n QueueEval,
+) -> impl Iterator<Item = CellNameRef<'n>> {
+    transcripts.iter().map(move |transcript| CellNameRef {
         transcript,
         rubric: &items.rubric,
         eval: &items.eval,
         message: None,
         judge: None,
         repeat: None,
-    });
-    let names: Vec<CellNameRef<'_>> = names.collect();
-    let rows = || {
-        let rows = names.iter().map(|name| {
-            json!({
-                "type": "queued",
-                "cell": name.to_string(),
-                "transcript": name.transcript,
-                "rubric": name.rubric,
-                "eval": name.eval,
-            })
-        });
-        rows.collect::<Vec<Value>>()
-    };
-    cx.streams
-        .print(&format_list(format, rows, || join_lines(&names)));
+    })
+}
+
+fn name_to_json(name: &CellNameRef<'_>) -> Value {
+    json!({
+        "type": "queued",
+        "cell": name.to_string(),
+        "transcript": name.transcript,
+        "rubric": name.rubric,
+        "eval": name.eval,
+    })
 }
 
 /// Draws, records the draw, and returns the drawn transcripts.
@@ -345,7 +350,7 @@ pub(super) fn plan_labels(args: &LabelPlanArgs, cx: &CommandCx) -> Result<u8, Co
         "labels that are missing for 95 % intervals of ±{}, for further transcripts like these\n",
         args.half_width
     );
-    let mut is_any_planned = false;
+    let mut rows: Vec<Value> = Vec::new();
     let mut suggestions: HashMap<LabelledEval, DrawSuggestion> = HashMap::new();
     for ((target, _), eval) in labelling.list_evals().into_iter().zip(&figures) {
         let is_judged = match target {
@@ -375,6 +380,20 @@ pub(super) fn plan_labels(args: &LabelPlanArgs, cx: &CommandCx) -> Result<u8, Co
             describe_suggestion(&suggestion, passes + fails)
         );
         let unlabelled = count_missing_labels(eval);
+        rows.push(json!({
+            "type": "label_plan",
+            "rubric": eval.rubric,
+            "eval": eval.eval,
+            "half_width": args.half_width,
+            "missing_label_passes": passes,
+            "missing_label_fails": fails,
+            "tpr": class_to_json(tpr),
+            "tnr": class_to_json(tnr),
+            "draw_judge_passes": suggestion.from_judged_passes,
+            "draw_judge_fails": suggestion.from_judged_fails,
+            "is_enough": suggestion.is_enough,
+            "drawn_without_label": unlabelled,
+        }));
         if unlabelled > 0 {
             let waiting = pluralize(unlabelled, "drawn decision");
             let _infallible = writeln!(
@@ -385,18 +404,38 @@ pub(super) fn plan_labels(args: &LabelPlanArgs, cx: &CommandCx) -> Result<u8, Co
         if passes + fails > 0 {
             suggestions.insert(target, suggestion);
         }
-        is_any_planned = true;
     }
-    if !is_any_planned {
+    if rows.is_empty() {
         out.push_str("\nno eval has a judge; name one with --eval\n");
     }
-    cx.streams.print(&out);
-    let Some(target) = chosen.filter(|_| args.draw) else {
-        return Ok(0);
-    };
-    let Some(suggestion) = suggestions.get(&target) else {
-        return Ok(0);
-    };
+    let is_human = args.format == Format::Human;
+    if is_human {
+        cx.streams.print_wrapped(&out);
+    }
+    let drawn = chosen.filter(|_| args.draw);
+    let drawn = drawn.and_then(|target| Some((target, suggestions.get(&target)?)));
+    if let Some((target, suggestion)) = drawn {
+        let (chosen, items) = draw_suggested(target, suggestion, &labelling, cx)?;
+        if is_human {
+            print_names(&chosen, &items, Format::Human, cx);
+        }
+        rows.extend(name_decisions(&chosen, &items).map(|name| name_to_json(&name)));
+    }
+    if !is_human {
+        // One document has the plan and the draw.
+        cx.streams
+            .print(&format_list(args.format, || rows, String::new));
+    }
+    Ok(0)
+}
+
+/// Draws the decisions that a plan suggests, and records the draw.
+fn draw_suggested(
+    target: LabelledEval,
+    suggestion: &DrawSuggestion,
+    labelling: &Labelling,
+    cx: &CommandCx,
+) -> Result<(Vec<String>, QueueEval), CommandError> {
     let by = StratumProperty::Verdict;
     let items = labelling.items(target, Some(&by), cx)?;
     let quota = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
@@ -412,9 +451,8 @@ pub(super) fn plan_labels(args: &LabelPlanArgs, cx: &CommandCx) -> Result<u8, Co
         at: cx.clock.wall_time(),
         excludes_hidden: true,
     };
-    let chosen = draw_queue(&request, &labelling, &items, cx)?;
-    print_names(&chosen, &items, Format::Human, cx);
-    Ok(0)
+    let chosen = draw_queue(&request, labelling, &items, cx)?;
+    Ok((chosen, items))
 }
 
 /// Returns TPR or TNR if it has enough labels. A share of few labels would promise too much.
@@ -447,6 +485,16 @@ fn describe_class(name: &str, estimate: Option<&Estimate>, class: &str) -> Strin
             format!("{name} now: {labels} {class}, under 20, so the plan expects a share of 0.90")
         }
     }
+}
+
+/// Returns the labels of a class so far. The share is null under 20 labels.
+fn class_to_json(estimate: Option<&Estimate>) -> Value {
+    let share = estimate.and_then(find_measured_share);
+    json!({
+        "labels": estimate.map_or(0, |estimate| estimate.labels),
+        "value": share.map(|one| one.share),
+        "half_width": share.map(|one| one.half_width),
+    })
 }
 
 fn describe_suggestion(suggestion: &DrawSuggestion, missing: u64) -> String {

@@ -1,6 +1,6 @@
-//! `dicta labels merge`, `raters` and `close`: labels of several people, and the disagreements that they close.
+//! `dicta labels merge` and `close`: labels of several people, and the disagreements that they close.
 //!
-//! Responsible for counts of pairs and causes. Does not compute rates of agreement beyond chance.
+//! Responsible for the questions that several people answered. `rater_list` lists the people.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::Write as _;
@@ -8,14 +8,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use indexmap::IndexMap;
+use serde_json::{Map, Value, json};
 
 use super::CommandCx;
 use super::args::WorkspaceArgs;
 use super::error::CommandError;
+use super::format::{Format, format_list};
 use super::label_args::CauseArg;
 use super::label_targets::{LabelTarget, find_label_target, show_path, to_command_error};
 use super::states::StateCatalog;
-use super::workspace::load_workspace;
+use super::workspace::load_workspace_without_judges;
 use crate::model::{
     Digest, DisagreementCause, Label, LabelLookup, PairPreference, UNKNOWN_RATER, make_visible,
     name_rater, pluralize,
@@ -32,13 +34,13 @@ use crate::workspace::{Workspace, matches_an_eval};
 /// The questions that the evals of a workspace ask now. After a return to an earlier text, this is not the question that
 /// a label answered last.
 #[derive(Debug, Default)]
-struct CurrentQuestions<'w> {
+pub(super) struct CurrentQuestions<'w> {
     /// The rubric and the question of each eval, by its id.
     by_eval: HashMap<&'w str, Vec<(&'w str, &'w Digest)>>,
 }
 
 impl<'w> CurrentQuestions<'w> {
-    fn of(workspace: &'w Workspace) -> Self {
+    pub(super) fn of(workspace: &'w Workspace) -> Self {
         let mut by_eval: HashMap<&str, Vec<(&str, &Digest)>> = HashMap::new();
         for rubric in &workspace.rubrics {
             for eval in &rubric.evals {
@@ -81,7 +83,7 @@ fn list_answers(label: &Label) -> impl Iterator<Item = (Option<&Digest>, Option<
 
 /// The question that several people answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-struct AnsweredQuestion<'l> {
+pub(super) struct AnsweredQuestion<'l> {
     transcript: &'l str,
     rubric: Option<&'l str>,
     eval: &'l str,
@@ -212,7 +214,7 @@ impl<'l> AnsweredQuestion<'l> {
 /// Returns the last answer of each person to each question, in the order of the files. Of several answers of a label,
 /// the one to the question of now counts. A label without a digest answers the question of now if another label of its
 /// decision does; otherwise the newest one.
-fn collect_answers<'l>(
+pub(super) fn collect_answers<'l>(
     labels: impl IntoIterator<Item = &'l Label>,
     questions: &CurrentQuestions<'_>,
 ) -> IndexMap<AnsweredQuestion<'l>, BTreeMap<&'l str, Option<bool>>> {
@@ -257,35 +259,59 @@ fn describe_answer(passed: Option<bool>) -> &'static str {
     }
 }
 
-/// Returns one line per question that people answer differently: `refund-02/support/tone: ann pass, bo fail`.
-fn list_conflicts<'l>(
+/// A question that people answer differently.
+pub(super) struct RaterConflict<'l> {
+    question: AnsweredQuestion<'l>,
+    answers: BTreeMap<&'l str, Option<bool>>,
+}
+
+impl RaterConflict<'_> {
+    /// Returns one line: `refund-02/support/tone: ann pass, bo fail`.
+    pub(super) fn describe(&self) -> String {
+        let people = self.answers.iter();
+        let people = people.map(|(by, passed)| format!("{by} {}", describe_answer(*passed)));
+        let people: Vec<String> = people.collect();
+        format!("{}: {}", self.question.describe(), people.join(", "))
+    }
+
+    /// Returns the conflict for programs.
+    pub(super) fn to_json(&self) -> Value {
+        let answers = self.answers.iter();
+        let answers = answers.map(|(by, passed)| ((*by).to_owned(), json!(passed)));
+        json!({
+            "type": "conflict",
+            "transcript": self.question.transcript,
+            "rubric": self.question.rubric,
+            "eval": self.question.eval,
+            "answers": answers.collect::<Map<String, Value>>(),
+        })
+    }
+}
+
+/// Returns the questions that people answer differently.
+pub(super) fn list_conflicts<'l>(
     labels: impl IntoIterator<Item = &'l Label>,
     questions: &CurrentQuestions<'_>,
-) -> Vec<String> {
-    let answers = collect_answers(labels, questions);
-    let conflicting = answers.iter().filter(|(_, people)| {
+) -> Vec<RaterConflict<'l>> {
+    let answers = collect_answers(labels, questions).into_iter();
+    let conflicting = answers.filter(|(_, people)| {
         let mut decided = people.values().flatten();
         let first = decided.next();
         first.is_some_and(|first| decided.any(|other| other != first))
     });
     conflicting
-        .map(|(question, people)| {
-            let people = people
-                .iter()
-                .map(|(by, passed)| format!("{by} {}", describe_answer(*passed)));
-            let people: Vec<String> = people.collect();
-            format!("{}: {}", question.describe(), people.join(", "))
-        })
+        .map(|(question, answers)| RaterConflict { question, answers })
         .collect()
 }
 
 /// Adds the labels of other files to the labels file. A label that is there already is not added again.
 pub(super) fn merge_labels(
     files: &[PathBuf],
+    format: Format,
     place: &WorkspaceArgs,
     cx: &CommandCx,
 ) -> Result<u8, CommandError> {
-    let workspace = load_workspace(place.workspace.as_deref(), cx)?.workspace;
+    let workspace = load_workspace_without_judges(place.workspace.as_deref(), cx)?.workspace;
     let mut candidates = Vec::new();
     let mut choices = Vec::new();
     for path in files {
@@ -329,43 +355,23 @@ pub(super) fn merge_labels(
         })
         .map_err(to_command_error)?;
     }
-    let and_choices = match merged.added.len() as u64 {
-        0 => String::new(),
-        many => format!(" and {}", pluralize(many, "choice")),
-    };
     let visible = added
         .iter()
         .filter(|label| !workspace.is_sealed(&label.transcript));
     let visible = workspace.labels.iter().map(Arc::as_ref).chain(visible);
-    let mut out = format!(
-        "{}: added {}{and_choices}\n",
-        show_path(&workspace, &file),
-        pluralize(added.len() as u64, "label")
-    );
-    if sealed_twice > 0 {
-        let _infallible = writeln!(
-            out,
-            "{} of questions that the same person answered in this workspace stay out",
-            pluralize(sealed_twice, "sealed label")
-        );
-    }
-    if merged.sealed_twice > 0 {
-        let _infallible = writeln!(
-            out,
-            "{} of pairs about which the same person chose in this workspace stay out",
-            pluralize(merged.sealed_twice, "sealed choice")
-        );
-    }
     let conflicts = list_conflicts(visible, &CurrentQuestions::of(&workspace));
-    for line in conflicts
-        .iter()
-        .map(|conflict| format!("conflict: {conflict}"))
-        .chain(refused)
-        .chain(merged.refused)
-    {
-        let _infallible = writeln!(out, "{}", make_visible(&line, false));
-    }
-    cx.streams.print(&out);
+    let report = MergeReport {
+        file: show_path(&workspace, &file),
+        labels: added.len() as u64,
+        choices: merged.added.len() as u64,
+        sealed_labels: sealed_twice,
+        sealed_choices: merged.sealed_twice,
+        conflicts: &conflicts,
+        refused: [refused, merged.refused].concat(),
+    };
+    let human = || report.format_text();
+    cx.streams
+        .print_format(format, &format_list(format, || report.to_json(), human));
     note_unrecorded_draws(&added, &file, cx)?;
     if !conflicts.is_empty() {
         cx.streams.print_note(
@@ -373,6 +379,75 @@ pub(super) fn merge_labels(
         );
     }
     Ok(0)
+}
+
+/// The result of a merge.
+struct MergeReport<'m> {
+    /// The file that got the labels and choices.
+    file: String,
+    /// The number of added labels.
+    labels: u64,
+    /// The number of added choices.
+    choices: u64,
+    /// The number of sealed labels that the same person gave in the workspace.
+    sealed_labels: u64,
+    /// The number of sealed choices that the same person made in the workspace.
+    sealed_choices: u64,
+    conflicts: &'m [RaterConflict<'m>],
+    /// One line per label or choice that is not added, or that counts for nothing.
+    refused: Vec<String>,
+}
+
+impl MergeReport<'_> {
+    fn format_text(&self) -> String {
+        let and_choices = match self.choices {
+            0 => String::new(),
+            many => format!(" and {}", pluralize(many, "choice")),
+        };
+        let mut out = format!(
+            "{}: added {}{and_choices}\n",
+            self.file,
+            pluralize(self.labels, "label")
+        );
+        if self.sealed_labels > 0 {
+            let _infallible = writeln!(
+                out,
+                "{} of questions that the same person answered in this workspace stay out",
+                pluralize(self.sealed_labels, "sealed label")
+            );
+        }
+        if self.sealed_choices > 0 {
+            let _infallible = writeln!(
+                out,
+                "{} of pairs about which the same person chose in this workspace stay out",
+                pluralize(self.sealed_choices, "sealed choice")
+            );
+        }
+        let conflicts = self.conflicts.iter();
+        let conflicts = conflicts.map(|conflict| format!("conflict: {}", conflict.describe()));
+        for line in conflicts.chain(self.refused.iter().cloned()) {
+            let _infallible = writeln!(out, "{}", make_visible(&line, false));
+        }
+        out
+    }
+
+    fn to_json(&self) -> Vec<Value> {
+        let merge = json!({
+            "type": "merge",
+            "file": self.file,
+            "labels": self.labels,
+            "choices": self.choices,
+            "sealed_labels_left_out": self.sealed_labels,
+            "sealed_choices_left_out": self.sealed_choices,
+        });
+        let conflicts = self.conflicts.iter().map(RaterConflict::to_json);
+        let refused = self.refused.iter();
+        let refused = refused.map(|why| json!({"type": "refused", "why": why}));
+        std::iter::once(merge)
+            .chain(conflicts)
+            .chain(refused)
+            .collect()
+    }
 }
 
 /// Describes why a file to merge cannot be read. Nothing was written.
@@ -452,63 +527,6 @@ fn note_unrecorded_draws(added: &[Label], file: &Path, cx: &CommandCx) -> Result
     Ok(())
 }
 
-/// Lists the people who labelled, the agreement of each pair, the conflicts and the causes.
-pub(super) fn list_raters(place: &WorkspaceArgs, cx: &CommandCx) -> Result<u8, CommandError> {
-    let workspace = load_workspace(place.workspace.as_deref(), cx)?.workspace;
-    let labels: Vec<&Label> = workspace.labels.iter().map(Arc::as_ref).collect();
-    let mut out = format_raters(&labels, &CurrentQuestions::of(&workspace));
-    let sealed = workspace.count_sealed() as u64;
-    if sealed > 0 {
-        let _infallible = writeln!(out, "{} in no count", pluralize(sealed, "sealed label"));
-    }
-    cx.streams.print(&make_visible(&out, true));
-    Ok(0)
-}
-
-fn format_raters(labels: &[&Label], questions: &CurrentQuestions<'_>) -> String {
-    let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
-    // The number of common questions, and of those with the same answer, by pair.
-    let mut pairs: BTreeMap<(&str, &str), (u64, u64)> = BTreeMap::new();
-    for people in collect_answers(labels.iter().copied(), questions).values() {
-        let people: Vec<(&str, bool)> = people
-            .iter()
-            .filter_map(|(by, passed)| {
-                *counts.entry(by).or_default() += 1;
-                Some((*by, (*passed)?))
-            })
-            .collect();
-        for (at, (first, answer)) in people.iter().enumerate() {
-            for (second, other) in &people[at + 1..] {
-                let (common, same) = pairs.entry((first, second)).or_default();
-                *common += 1;
-                *same += u64::from(answer == other);
-            }
-        }
-    }
-    let mut out = String::new();
-    for (by, count) in counts {
-        let _infallible = writeln!(out, "{by}  {}", pluralize(count, "label"));
-    }
-    for ((first, second), (common, same)) in pairs {
-        let _infallible = writeln!(
-            out,
-            "{first} and {second}  {same} of {} the same",
-            pluralize(common, "common answer")
-        );
-    }
-    for conflict in list_conflicts(labels.iter().copied(), questions) {
-        let _infallible = writeln!(out, "conflict: {conflict}");
-    }
-    for cause in DisagreementCause::ALL {
-        let closed = labels.iter().filter(|label| label.cause == Some(cause));
-        let count = closed.count() as u64;
-        if count > 0 {
-            let _infallible = writeln!(out, "closed with the cause {}: {count}", cause.as_str());
-        }
-    }
-    out
-}
-
 /// Returns the verdict on a decision in the newest state; `None` if no run decided it.
 fn find_newest_verdict(
     target: &LabelTarget,
@@ -533,7 +551,7 @@ pub(super) fn close_disagreement(
     place: &WorkspaceArgs,
     cx: &CommandCx,
 ) -> Result<u8, CommandError> {
-    let workspace = load_workspace(place.workspace.as_deref(), cx)?.workspace;
+    let workspace = load_workspace_without_judges(place.workspace.as_deref(), cx)?.workspace;
     let target = find_label_target(&workspace, cell, cx)?;
     let labels = workspace.index_labels();
     let (label, answer) = match labels.look_up(&target.query()) {
@@ -599,7 +617,13 @@ pub(super) fn close_disagreement(
 
 #[cfg(test)]
 mod tests {
+    use super::super::rater_list::RaterReport;
     use super::*;
+
+    fn describe_conflicts(labels: &[Label], questions: &CurrentQuestions<'_>) -> Vec<String> {
+        let conflicts = list_conflicts(labels, questions).into_iter();
+        conflicts.map(|conflict| conflict.describe()).collect()
+    }
 
     fn label(transcript: &str, by: &str, passed: Option<bool>) -> Label {
         Label {
@@ -616,32 +640,9 @@ mod tests {
         };
         let labels = [label("a", "bo", Some(false)), dated];
         let questions = CurrentQuestions::default();
-        let conflicts = list_conflicts(&labels, &questions);
-        assert_eq!(conflicts, ["a/*/e: ann pass, bo fail"]);
-    }
-
-    #[test]
-    fn raters_are_compared_on_their_common_answers() {
-        let closed = Label {
-            cause: Some(DisagreementCause::Unclear),
-            ..label("a", "bo", Some(true))
-        };
-        let labels = [
-            label("a", "ann", Some(true)),
-            closed,
-            label("b", "ann", Some(true)),
-            label("b", "bo", Some(false)),
-            label("c", "ann", None),
-            label("c", "bo", Some(true)),
-            label("d", "bo", Some(true)),
-        ];
         assert_eq!(
-            format_raters(
-                &labels.iter().collect::<Vec<_>>(),
-                &CurrentQuestions::default()
-            ),
-            "ann  3 labels\nbo  4 labels\nann and bo  1 of 2 common answers the same\n\
-             conflict: b/*/e: ann pass, bo fail\nclosed with the cause unclear: 1\n"
+            describe_conflicts(&labels, &questions),
+            ["a/*/e: ann pass, bo fail"]
         );
     }
 
@@ -654,7 +655,7 @@ mod tests {
         let old = asked("old", label("a", "ann", Some(true)));
         let new = asked("new", label("a", "bo", Some(false)));
         let questions = CurrentQuestions::default();
-        assert_eq!(list_conflicts(&[old, new], &questions), [""; 0]);
+        assert_eq!(describe_conflicts(&[old, new], &questions), [""; 0]);
     }
 
     #[test]
@@ -680,10 +681,10 @@ mod tests {
         let asks = |question| CurrentQuestions {
             by_eval: HashMap::from([("e", vec![("r", question)])]),
         };
-        let conflicts = |question| list_conflicts(&labels, &asks(question));
+        let conflicts = |question| describe_conflicts(&labels, &asks(question));
         assert_eq!(conflicts(&second), ["a/*/e: ann fail, bo pass, cy pass"]);
         assert_eq!(conflicts(&first), [""; 0]);
-        let raters = format_raters(&labels.iter().collect::<Vec<_>>(), &asks(&first));
+        let raters = RaterReport::collect(labels.iter(), &asks(&first)).to_string();
         let agree = "ann and bo  1 of 1 common answer the same";
         assert!(raters.contains(agree), "{raters}");
     }

@@ -8,18 +8,20 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use indexmap::{IndexMap, IndexSet};
+use serde_json::{Value, json};
 
 use super::CommandCx;
 use super::args::WorkspaceArgs;
 use super::deletion::confirm_deletion;
 use super::error::CommandError;
+use super::format::{Format, format_list};
 use super::label_args::{
     LabelArgs, LabelCommand, LabelValueArg, LabelsCommand, PruneLabelsArgs, SeenArg,
 };
 use super::label_queue::{list_queue, plan_labels};
 use super::label_targets::{find_label_target, show_path, to_command_error};
-use super::workspace::load_workspace;
-use super::{label_drift, label_pairs, label_raters};
+use super::workspace::load_workspace_without_judges;
+use super::{label_drift, label_pairs, label_raters, rater_list};
 use crate::diag::find_nearest;
 use crate::model::{Label, SeenVerdicts, UNKNOWN_RATER, pluralize};
 use crate::rubric::Rubric;
@@ -43,7 +45,7 @@ pub(super) fn label(args: &LabelArgs, cx: &CommandCx) -> Result<u8, CommandError
             "`dicta label` needs a cell and pass, fail or unsure; or a queue, such as --queue random --eval EVAL",
         ));
     };
-    let workspace = load_workspace(args.place.workspace.as_deref(), cx)?.workspace;
+    let workspace = load_workspace_without_judges(args.place.workspace.as_deref(), cx)?.workspace;
     let target = find_label_target(&workspace, cell, cx)?;
     let decision = &target.name;
     let passed = match value {
@@ -123,9 +125,17 @@ pub(super) fn labels(command: &LabelsCommand, cx: &CommandCx) -> Result<u8, Comm
     match command {
         LabelsCommand::Drift { format, place } => label_drift::list_drift(*format, place, cx),
         LabelsCommand::Confirm(args) => label_drift::confirm_labels(args, cx),
-        LabelsCommand::Merge { files, place } => label_raters::merge_labels(files, place, cx),
-        LabelsCommand::Raters { place } => label_raters::list_raters(place, cx),
-        LabelsCommand::Pairs { state, place } => label_pairs::list_pairs(state, place, cx),
+        LabelsCommand::Merge {
+            files,
+            format,
+            place,
+        } => label_raters::merge_labels(files, *format, place, cx),
+        LabelsCommand::Raters { format, place } => rater_list::list_raters(*format, place, cx),
+        LabelsCommand::Pairs {
+            state,
+            format,
+            place,
+        } => label_pairs::list_pairs(state, *format, place, cx),
         LabelsCommand::Choose(args) => label_pairs::choose(args, cx),
         LabelsCommand::Close {
             cell,
@@ -288,7 +298,7 @@ fn suggest(written: &str, known: &[&str]) -> String {
 
 /// Renames a rubric or eval in all label files.
 fn rename(old: &str, new: &str, place: &WorkspaceArgs, cx: &CommandCx) -> Result<u8, CommandError> {
-    let workspace = load_workspace(place.workspace.as_deref(), cx)?.workspace;
+    let workspace = load_workspace_without_judges(place.workspace.as_deref(), cx)?.workspace;
     let renaming = Renaming::parse(old, new, &workspace)?;
     let is_meant = |label: &Label| renaming.selects(label, &workspace.rubrics);
     let names = renaming.names();
@@ -327,7 +337,7 @@ fn rename(old: &str, new: &str, place: &WorkspaceArgs, cx: &CommandCx) -> Result
 
 /// Deletes the labels that match nothing.
 fn prune(args: &PruneLabelsArgs, cx: &CommandCx) -> Result<u8, CommandError> {
-    let workspace = load_workspace(args.place.workspace.as_deref(), cx)?.workspace;
+    let workspace = load_workspace_without_judges(args.place.workspace.as_deref(), cx)?.workspace;
     let transcripts = run::collect_transcript_ids(&workspace)
         .map_err(|error| CommandError::usage(error.to_string()))?;
     let is_stray = |label: &Label| {
@@ -350,14 +360,24 @@ fn prune(args: &PruneLabelsArgs, cx: &CommandCx) -> Result<u8, CommandError> {
     let files: HashSet<PathBuf> = list_label_files(&workspace).into_iter().collect();
     let mut targets: IndexMap<String, u64> = IndexMap::new();
     let mut listed_labels: HashSet<String> = HashSet::new();
+    let mut rows: Vec<Value> = Vec::new();
     for (label, place) in workspace.labels.iter().zip(&workspace.label_places) {
         if matches_nothing(label) && files.contains(&workspace.root.join(&place.file)) {
             *targets.entry(describe_target(label)).or_default() += 1;
-            listed_labels.insert(identify_label(label));
+            let text = identify_label(label);
+            let file = show_path(&workspace, &workspace.root.join(&place.file));
+            rows.push(pruned_to_json(&file, &text, false));
+            listed_labels.insert(text);
         }
     }
     let count: u64 = targets.values().sum();
+    // For people, the list above and the deleted lines say everything.
+    let print_rows = |rows: Vec<Value>| {
+        cx.streams
+            .print(&format_list(args.format, || rows, String::new));
+    };
     if count == 0 {
+        print_rows(rows);
         cx.streams
             .print_stderr("every label that dicta can write matches a transcript and an eval");
         return Ok(0);
@@ -367,33 +387,49 @@ fn prune(args: &PruneLabelsArgs, cx: &CommandCx) -> Result<u8, CommandError> {
         let _infallible = writeln!(listed, "  {labels:>5}  {target}");
     }
     cx.streams.print_stderr(&listed);
-    if args.dry_run {
-        cx.streams.print_stderr("nothing was deleted");
-        return Ok(0);
-    }
-    if !confirm_deletion("Delete these labels?", args.yes, cx)? {
+    if args.dry_run || !confirm_deletion("Delete these labels?", args.yes, cx)? {
+        print_rows(rows);
         cx.streams.print_stderr("nothing was deleted");
         return Ok(0);
     }
     // Step: delete. The lines go to standard output, so that the user can keep them.
+    let mut deleted: Vec<Value> = Vec::new();
     for file in list_label_files(&workspace) {
         // While the question waited for its answer, another process may have added a transcript and its labels.
         let removed = remove_labels(&file, &|label| {
             listed_labels.contains(&identify_label(label))
-        })
-        .map_err(to_command_error)?;
+        });
+        let removed = match removed {
+            Ok(removed) => removed,
+            Err(error) => {
+                // What is deleted already must not be lost.
+                print_rows(deleted);
+                return Err(to_command_error(error));
+            }
+        };
+        let shown = show_path(&workspace, &file);
         for line in &removed {
-            cx.streams.print(&format!("{line}\n"));
+            if args.format == Format::Human {
+                cx.streams.print(&format!("{line}\n"));
+            } else {
+                deleted.push(pruned_to_json(&shown, line, true));
+            }
         }
         if !removed.is_empty() {
             cx.streams.print_stderr(&format!(
-                "{}: deleted {}",
-                show_path(&workspace, &file),
+                "{shown}: deleted {}",
                 pluralize(removed.len() as u64, "label")
             ));
         }
     }
+    print_rows(deleted);
     Ok(0)
+}
+
+/// Returns a label that matches nothing, for programs. `line` is its line in the file.
+fn pruned_to_json(file: &str, line: &str, is_deleted: bool) -> Value {
+    let label = serde_json::from_str(line).unwrap_or_else(|_| Value::from(line));
+    json!({"type": "pruned_label", "file": file, "deleted": is_deleted, "label": label})
 }
 
 /// Returns the text that a label has in a file.

@@ -8,7 +8,7 @@ use super::CommandCx;
 use super::args::{SchemaArg, WorkspaceArgs};
 use super::error::CommandError;
 use super::format::{Format, format_document, format_list};
-use super::workspace::load_workspace;
+use super::workspace::load_workspace_without_judges;
 use crate::handlers::EvalTypeRegistry;
 use crate::model::{ApiKeySource, JudgeConfig, ProviderKind, VERDICT_SOURCES};
 use crate::report;
@@ -23,7 +23,7 @@ pub(super) fn list_judges(
     place: &WorkspaceArgs,
     cx: &CommandCx,
 ) -> Result<u8, CommandError> {
-    let workspace = load_workspace(place.workspace.as_deref(), cx)?.workspace;
+    let workspace = load_workspace_without_judges(place.workspace.as_deref(), cx)?.workspace;
     let rows = || {
         let judges = workspace.judges.values();
         judges

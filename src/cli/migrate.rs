@@ -6,10 +6,11 @@
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
+use serde_json::json;
+
 use super::compare;
-use super::consent::{announce_paid_calls, describe_calls};
+use super::consent::{announce_paid_calls, describe_calls, print_dry_run};
 use super::error::CommandError;
-use super::format::Format;
 use super::measured_run::{run_to_end, to_command_error};
 use super::planned_cells::for_each_planned_cell;
 use super::state_args::{CompareArgs, MigrateArgs};
@@ -65,12 +66,15 @@ pub(super) fn migrate(args: &MigrateArgs, cx: &CommandCx) -> Result<u8, CommandE
     let calls = PaidCalls::of_judges(all.map(|(name, judge)| (name.as_str(), judge)));
     let what = pluralize(names.len() as u64, "decision");
     if args.calls.dry_run {
-        args.format.require(&[Format::Human], "a dry run")?;
-        let cost = describe_calls(&calls, "cell");
-        cx.streams.print(&format!(
-            "judges {what} with {} and with {}: {cost}\nnothing was run\n",
-            args.from, args.to
-        ));
+        let plan = || json!({"decisions": names.len(), "from": args.from, "to": args.to});
+        let human = || {
+            let cost = describe_calls(&calls, "cell");
+            format!(
+                "judges {what} with {} and with {}: {cost}",
+                args.from, args.to
+            )
+        };
+        print_dry_run("migrate", args.format, &calls, plan, human, cx)?;
         return Ok(0);
     }
     for judge in [&args.from, &args.to] {

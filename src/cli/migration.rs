@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-use super::compare_figures::{ComparisonFigures, name_method};
+use super::compare_figures::{ComparisonFigures, difference_to_json};
 use super::error::CommandError;
 use super::figure_json::estimate_to_json;
 use super::states::{LoadedState, StateCatalog};
@@ -408,14 +408,7 @@ impl EvalMigration {
             value["labels"] = counts.labels().into();
             value["b"] = counts.lost.into();
             value["c"] = counts.gained.into();
-            value["difference"] = json!(difference.map(|one| json!({
-                "value": one.difference,
-                "lower": one.interval.lower,
-                "upper": one.interval.upper,
-                "further_lower": one.further.lower,
-                "further_upper": one.further.upper,
-                "method": name_method(one.method),
-            })));
+            value["difference"] = json!(difference.as_ref().map(difference_to_json));
             value["lower_limit"] = json!(test.map(|test| test.lower_limit));
             value["non_inferior"] = json!(test.map(|test| test.is_shown));
             value

@@ -68,6 +68,7 @@ mod print_timer;
 mod prompt;
 mod question;
 mod quote_places;
+mod rater_list;
 mod replay;
 mod resumed_run;
 mod review;

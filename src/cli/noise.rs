@@ -11,7 +11,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::compare_figures::noise_to_json;
-use super::consent::{confirm_paid_calls, describe_calls};
+use super::consent::{confirm_paid_calls, describe_calls, print_dry_run};
 use super::error::CommandError;
 use super::format::{Format, format_document};
 use super::measured_run::{MeasuredRun, run_to_end, to_command_error};
@@ -65,10 +65,9 @@ pub(super) fn noise(args: &NoiseArgs, cx: &CommandCx) -> Result<u8, CommandError
             run::estimate_paid_calls(workspace(), &registry, &cx.env, &cx.clock, options.clone());
         let calls = runtime.block_on(calls).map_err(to_command_error)?;
         if args.calls.dry_run {
-            args.format.require(&[Format::Human], "a dry run")?;
-            let cost = describe_calls(&calls, "cell");
-            cx.streams
-                .print(&format!("judges {what}: {cost}\nnothing was run\n"));
+            let plan = || json!({"decisions": names.len(), "repeat": args.repeat});
+            let human = || format!("judges {what}: {}", describe_calls(&calls, "cell"));
+            print_dry_run("noise", args.format, &calls, plan, human, cx)?;
             return Ok(0);
         }
         confirm_run(&opened.workspace, &registry, &options, cx)?;
@@ -82,10 +81,11 @@ pub(super) fn noise(args: &NoiseArgs, cx: &CommandCx) -> Result<u8, CommandError
     // A judge may block in a call that can't be cancelled, so don't wait for it.
     drop(runtime);
     let report = NoiseReport::read(&finished?, &opened.workspace, &judged, args.repeat)?;
-    cx.streams.print(&match args.format {
+    let text = match args.format {
         Format::Human => report.format_text(),
         format => format_document(format, &report.to_json()),
-    });
+    };
+    cx.streams.print_format(args.format, &text);
     Ok(if report.is_measured() { 0 } else { UNMEASURED })
 }
 

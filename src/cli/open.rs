@@ -64,8 +64,14 @@ pub(super) fn open_replay(
         return run_workbench(open_run(bundle.run.clone(), Some(speed), None), look, cx);
     }
     let (store, around) = open_run_store_and_workspace(place.workspace.as_deref(), cx)?;
+    let around = around.filter(|workspace| can_judge(workspace));
     let run = store.resolve_for(run, RunNeed::Replay)?;
     run_workbench(open_run(run, Some(speed), around), look, cx)
+}
+
+/// Returns true if every judged eval has a judge. The workbench shows a workspace only then, because it judges.
+fn can_judge(workspace: &Workspace) -> bool {
+    workspace.judge_problems.is_empty()
 }
 
 fn open_run(run: RecordedRun, speed: Option<f64>, around: Option<Arc<Workspace>>) -> OpenRequest {
@@ -121,7 +127,8 @@ fn resolve_path(path: &Path, cx: &CommandCx) -> Result<OpenRequest, CommandError
             };
             (store, around)
         } else {
-            open_run_store_and_workspace(None, cx)?
+            let (store, around) = open_run_store_and_workspace(None, cx)?;
+            (store, around.filter(|workspace| can_judge(workspace)))
         };
         // The store reads a name without a slash as a run's letters, so mark it as a path.
         let name = if path.exists() && !text.contains('/') {

@@ -9,7 +9,7 @@ use super::CommandCx;
 use super::args::WorkspaceArgs;
 use super::error::CommandError;
 use super::format::{Format, format_list};
-use super::workspace::{find_root, is_inside_workspace};
+use super::workspace::{find_root, is_inside_workspace, load_if_valid};
 use crate::tui::screen_choices;
 use crate::workspace::{self, CONFIG_FILE, SECRET_FILE, demo, trust};
 
@@ -29,9 +29,8 @@ pub(super) fn print_paths(
             lines.push(("runs", folders.dir));
             lines.extend(folders.extra_dirs.into_iter().map(|dir| ("samples", dir)));
         }
-        let registry = crate::handlers::EvalTypeRegistry::builtin();
         // A workspace with errors has no certain file for labels.
-        if let Ok(workspace) = workspace::load(&root, &cx.env, &registry) {
+        if let Some(workspace) = load_if_valid(&root, cx) {
             lines.push(("labels", workspace.labels_file_path()));
         }
     }

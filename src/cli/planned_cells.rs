@@ -58,7 +58,7 @@ pub(super) fn for_each_planned_cell(
         }
         true
     };
-    run::outline_filtered_run(
+    run::outline_names(
         Arc::clone(workspace),
         &registry,
         &cx.env,

@@ -6,23 +6,26 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use serde_json::{Value, json};
+
 use super::CommandCx;
 use super::error::CommandError;
-use super::format::Format;
+use super::format::{Format, format_list};
 use super::open::{explain_no_screen, run_review};
 use super::review_args::{ReviewArgs, ReviewCommand, SampleArgs};
 use super::review_place::{find_place, open, to_command_error};
 use super::review_suggest;
-use super::workspace::load_workspace;
+use super::workspace::load_workspace_without_judges;
 use crate::diag::find_nearest;
 use crate::handlers::EvalTypeRegistry;
 use crate::model::{make_visible, pluralize};
 use crate::review::{
-    DraftHits, EvalDraftKind, ReviewMix, ReviewPlace, ReviewReport, ReviewSession, SampleRequest,
-    count_hits, describe_judge_draft, draft_evals, rank_drafts, render_html, render_json,
-    render_markdown, write_eval,
+    DraftHits, EvalDraft, EvalDraftKind, ReviewMix, ReviewPlace, ReviewReport, ReviewSession,
+    SampleRequest, count_hits, describe_judge_draft, draft_evals, rank_drafts, render_html,
+    render_json, render_markdown, write_eval,
 };
 use crate::tui::OpenRequest;
+use crate::workspace::Workspace;
 
 /// Runs `dicta review`.
 pub(super) fn review(args: &ReviewArgs, cx: &CommandCx) -> Result<u8, CommandError> {
@@ -31,16 +34,18 @@ pub(super) fn review(args: &ReviewArgs, cx: &CommandCx) -> Result<u8, CommandErr
         Some(ReviewCommand::Suggest(args)) => review_suggest::suggest(args, cx),
         Some(ReviewCommand::Eval {
             mode,
-            eval_type,
+            eval_type: Some(eval_type),
             rubric,
             workspace,
-        }) => make_eval(
+            ..
+        }) => make_eval(mode, eval_type, rubric.as_deref(), workspace.as_deref(), cx),
+        Some(ReviewCommand::Eval {
             mode,
-            eval_type.as_deref(),
-            rubric.as_deref(),
-            workspace.as_deref(),
-            cx,
-        ),
+            eval_type: None,
+            format,
+            workspace,
+            ..
+        }) => list_drafts(mode, *format, workspace.as_deref(), cx),
         None => read(args, cx),
     }
 }
@@ -55,13 +60,30 @@ fn read(args: &ReviewArgs, cx: &CommandCx) -> Result<u8, CommandError> {
         let near = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
         CommandError::usage(format!("no transcript has the id `{unknown}`{near}"))
     })?;
-    if !args.list && explain_no_screen(cx).is_none() {
+    let wants_screen = !args.list && args.format == Format::Human;
+    if wants_screen && explain_no_screen(cx).is_none() {
         let request = match &session.place.workspace {
             Some(workspace) => OpenRequest::Workspace(Arc::clone(workspace)),
             None => OpenRequest::File(session.place.transcripts[0].clone()),
         };
         return run_review(request, session.place, &args.look, cx);
     }
+    let list = format_list(
+        args.format,
+        || queue_to_json(&session),
+        || format_queue(&session),
+    );
+    cx.streams.print(&list);
+    if wants_screen && let Some(why) = explain_no_screen(cx) {
+        cx.streams.print_note(&format!(
+            "note: {why}, so these are the transcripts to read"
+        ));
+    }
+    Ok(0)
+}
+
+/// Formats the transcripts to read, one line for each.
+fn format_queue(session: &ReviewSession) -> String {
     let mut out = String::new();
     for item in session.queue.iter() {
         let notes = session.book.notes_of(&item.transcript);
@@ -78,15 +100,22 @@ fn read(args: &ReviewArgs, cx: &CommandCx) -> Result<u8, CommandError> {
             outcomes.join(", ")
         );
     }
-    cx.streams.print(&out);
-    if !args.list
-        && let Some(why) = explain_no_screen(cx)
-    {
-        cx.streams.print_note(&format!(
-            "note: {why}, so these are the transcripts to read"
-        ));
-    }
-    Ok(0)
+    out
+}
+
+fn queue_to_json(session: &ReviewSession) -> Vec<Value> {
+    let rows = session.queue.iter().map(|item| {
+        let notes = session.book.notes_of(&item.transcript);
+        let outcomes: Vec<&str> = notes.map(|note| note.outcome.as_str()).collect();
+        json!({
+            "type": "review_item",
+            "transcript": item.transcript,
+            "plan": item.sample.plan,
+            "p": item.sample.p,
+            "outcomes": outcomes,
+        })
+    });
+    rows.collect()
 }
 
 /// Draws a first sample, or more.
@@ -164,41 +193,72 @@ fn print_report(paths: &[PathBuf], format: Format, cx: &CommandCx) -> Result<u8,
     Ok(0)
 }
 
-fn make_eval(
+/// The drafts of evals for a mode.
+struct ModeDrafts {
+    workspace: Arc<Workspace>,
+    session: ReviewSession,
+    drafts: Vec<EvalDraft>,
+}
+
+impl ModeDrafts {
+    fn open(mode: &str, folder: Option<&Path>, cx: &CommandCx) -> Result<Self, CommandError> {
+        let workspace = load_workspace_without_judges(folder, cx)?.workspace;
+        let session = open(ReviewPlace::of_workspace(&workspace), cx)?;
+        let book = &session.book;
+        let found = book.modes.find_by_word(mode).ok_or_else(|| {
+            let ids: Vec<&str> = book
+                .modes
+                .modes
+                .iter()
+                .map(|mode| mode.id.as_str())
+                .collect();
+            CommandError::usage(format!(
+                "modes.yaml has no mode `{mode}`; it has {}",
+                ids.join(", ")
+            ))
+        })?;
+        let drafts = draft_evals(book, found);
+        Ok(Self {
+            workspace,
+            session,
+            drafts,
+        })
+    }
+
+    /// Returns the hits of a draft; `None` if a judge decides it.
+    fn hits(&self, draft: &EvalDraft) -> Result<Option<DraftHits>, CommandError> {
+        let registry = EvalTypeRegistry::builtin();
+        count_hits(&self.session.place, &self.session.book, draft, &registry)
+            .map_err(CommandError::usage)
+    }
+}
+
+/// Lists the evals that could check for a mode, the best first.
+fn list_drafts(
     mode: &str,
-    eval_type: Option<&str>,
-    rubric: Option<&str>,
+    format: Format,
     folder: Option<&Path>,
     cx: &CommandCx,
 ) -> Result<u8, CommandError> {
-    let workspace = load_workspace(folder, cx)?.workspace;
-    let session = open(ReviewPlace::of_workspace(&workspace), cx)?;
-    let book = &session.book;
-    let found = book.modes.find_by_word(mode).ok_or_else(|| {
-        let ids: Vec<&str> = book
-            .modes
-            .modes
+    let found = ModeDrafts::open(mode, folder, cx)?;
+    let all = found.drafts.iter();
+    let hits = all
+        .map(|draft| found.hits(draft))
+        .collect::<Result<Vec<_>, _>>()?;
+    let ranked = rank_drafts(&found.drafts, &hits, Some(&found.workspace));
+    let rows = || {
+        let rows = ranked
             .iter()
-            .map(|mode| mode.id.as_str())
-            .collect();
-        CommandError::usage(format!(
-            "modes.yaml has no mode `{mode}`; it has {}",
-            ids.join(", ")
-        ))
-    })?;
-    let registry = EvalTypeRegistry::builtin();
-    let drafts = draft_evals(book, found);
-    let hits = |draft| -> Result<Option<DraftHits>, CommandError> {
-        count_hits(&session.place, book, draft, &registry).map_err(CommandError::usage)
+            .map(|at| draft_to_json(&found.drafts[*at], hits[*at]));
+        rows.collect()
     };
-    let Some(eval_type) = eval_type else {
-        let found = drafts.iter().map(hits).collect::<Result<Vec<_>, _>>()?;
+    let human = || {
         let mut out = String::new();
-        for at in rank_drafts(&drafts, &found, Some(&workspace)) {
-            let draft = &drafts[at];
-            let hits = match found[at] {
+        for at in &ranked {
+            let draft = &found.drafts[*at];
+            let hits = match hits[*at] {
                 Some(hits) => hits.describe(),
-                None => describe_judge_draft(Some(&workspace)),
+                None => describe_judge_draft(Some(&found.workspace)),
             };
             let _infallible = writeln!(
                 out,
@@ -208,25 +268,62 @@ fn make_eval(
                 make_visible(&hits, false)
             );
         }
-        cx.streams.print(&out);
+        out
+    };
+    cx.streams
+        .print_format(format, &format_list(format, rows, human));
+    if format == Format::Human {
         cx.streams
             .print_note("note: --type TYPE writes one of them into a rubric");
-        return Ok(0);
-    };
-    let draft = drafts.iter().find(|draft| draft.eval_type == eval_type);
+    }
+    Ok(0)
+}
+
+/// Returns a draft for programs. `hits` is null if a judge decides it.
+fn draft_to_json(draft: &EvalDraft, hits: Option<DraftHits>) -> Value {
+    json!({
+        "type": "eval_draft",
+        "eval": draft.id,
+        "eval_type": draft.eval_type,
+        "fails_if": draft.title,
+        "hits": hits.map(|hits| json!({
+            "transcripts": hits.transcripts,
+            "fails": hits.fails,
+            "undecided": hits.undecided,
+            "with_mode": hits.of_yes.0,
+            "fails_with_mode": hits.of_yes.1,
+            "without_mode": hits.of_no.0,
+            "fails_without_mode": hits.of_no.1,
+        })),
+    })
+}
+
+/// Writes the draft of this type into a rubric.
+fn make_eval(
+    mode: &str,
+    eval_type: &str,
+    rubric: Option<&str>,
+    folder: Option<&Path>,
+    cx: &CommandCx,
+) -> Result<u8, CommandError> {
+    let found = ModeDrafts::open(mode, folder, cx)?;
+    let mut drafts = found.drafts.iter();
+    let draft = drafts.find(|draft| draft.eval_type == eval_type);
     let draft = draft.ok_or_else(|| {
-        let types: Vec<&str> = drafts.iter().map(|draft| draft.eval_type).collect();
+        let drafts = found.drafts.iter();
+        let types: Vec<&str> = drafts.map(|draft| draft.eval_type).collect();
         CommandError::usage(format!(
             "no draft has the type `{eval_type}`; the drafts are {}",
             types.join(", ")
         ))
     })?;
     if draft.kind == EvalDraftKind::Check
-        && let Some(hits) = hits(draft)?
+        && let Some(hits) = found.hits(draft)?
     {
         cx.streams.print_note(&format!("note: {}", hits.describe()));
     }
-    let written = write_eval(&session, &workspace, draft, rubric).map_err(CommandError::usage)?;
+    let written =
+        write_eval(&found.session, &found.workspace, draft, rubric).map_err(CommandError::usage)?;
     cx.streams.print(&format!(
         "{}; `dicta run` shows its agreement\n",
         written.describe()

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::format::{Format, REVIEW_FORMATS, accept};
+use super::format::{Format, LIST_FORMATS, REVIEW_FORMATS, accept};
 use super::workspace_args::ConsentArgs;
 use super::workspace_args::WorkbenchArgs;
 use crate::review::ReviewMix;
@@ -25,6 +25,9 @@ pub(super) struct ReviewArgs {
     /// Print the transcripts to read instead of opening the screen
     #[arg(long)]
     pub(super) list: bool,
+    /// The output format of the list; `json` opens no screen
+    #[arg(long, value_name = "FORMAT", value_parser = accept(LIST_FORMATS), default_value = "human")]
+    pub(super) format: Format,
     #[command(flatten)]
     pub(super) look: WorkbenchArgs,
 }
@@ -69,6 +72,9 @@ pub(super) enum ReviewCommand {
         /// The rubric to write into; another name creates it next to the first rubric [default: review]
         #[arg(long, value_name = "ID")]
         rubric: Option<String>,
+        /// The output format of the list
+        #[arg(long, value_name = "FORMAT", value_parser = accept(LIST_FORMATS), default_value = "human", conflicts_with = "eval_type")]
+        format: Format,
         /// A workspace; default: the workspace in this folder or a parent
         #[arg(short = 'w', long = "workspace", value_name = "DIR")]
         workspace: Option<PathBuf>,
@@ -87,8 +93,11 @@ pub(super) struct SuggestArgs {
     #[arg(long, value_name = "DISTANCE", default_value_t = crate::review::DEFAULT_CUT, conflicts_with = "judge")]
     pub(super) cut: f64,
     /// Accept the last suggestions: their numbers, or `all`
-    #[arg(long, value_name = "NUMBERS", conflicts_with_all = ["judge", "cut"])]
+    #[arg(long, value_name = "NUMBERS", conflicts_with_all = ["judge", "cut", "format"])]
     pub(super) accept: Option<String>,
+    /// The output format of the suggestions
+    #[arg(long, value_name = "FORMAT", value_parser = accept(LIST_FORMATS), default_value = "human")]
+    pub(super) format: Format,
     #[command(flatten)]
     pub(super) consent: ConsentArgs,
 }

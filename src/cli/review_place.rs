@@ -7,8 +7,7 @@ use std::sync::Arc;
 
 use super::CommandCx;
 use super::error::CommandError;
-use super::workspace::load_workspace;
-use crate::handlers::EvalTypeRegistry;
+use super::workspace::{load_if_valid, load_workspace_without_judges};
 use crate::model::{make_visible, pluralize};
 use crate::review::{ReviewError, ReviewPlace, ReviewSession, open_session};
 use crate::workspace::{self, Workspace};
@@ -21,7 +20,7 @@ pub(super) fn find_place(paths: &[PathBuf], cx: &CommandCx) -> Result<ReviewPlac
         _ => None,
     };
     if let Some(folder) = folder {
-        let opened = load_workspace(folder, cx)?;
+        let opened = load_workspace_without_judges(folder, cx)?;
         return Ok(ReviewPlace::of_workspace(&opened.workspace));
     }
     if let Some(around) = find_workspace_of(paths, cx) {
@@ -41,7 +40,7 @@ fn find_workspace_of(paths: &[PathBuf], cx: &CommandCx) -> Option<Arc<Workspace>
     let first = paths.first()?;
     let root = workspace::find_workspace_root(first)
         .or_else(|| workspace::scaffold::find_workspace_around(first))?;
-    let loaded = workspace::load(&root, &cx.env, &EvalTypeRegistry::builtin()).ok()?;
+    let loaded = load_if_valid(&root, cx)?;
     let belongs = |path: &PathBuf| {
         let real = path.canonicalize().unwrap_or_else(|_| path.clone());
         loaded.transcripts.contains(&real)

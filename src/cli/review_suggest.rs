@@ -5,12 +5,13 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::connect::check_max_cost;
 use super::consent::confirm_paid_calls;
 use super::error::CommandError;
+use super::format::{Format, format_list};
 use super::review_args::SuggestArgs;
 use super::review_place::{find_place, open};
 use super::streams::Streams;
@@ -34,6 +35,7 @@ pub(super) fn suggest(args: &SuggestArgs, cx: &CommandCx) -> Result<u8, CommandE
         cx.streams.print_note(
             "note: fewer than two notes are without a mode, so there is nothing to group",
         );
+        print_suggestions(&[], &session, args.format, cx);
         return Ok(0);
     }
     let suggestions = match &args.judge {
@@ -44,10 +46,45 @@ pub(super) fn suggest(args: &SuggestArgs, cx: &CommandCx) -> Result<u8, CommandE
         cx.streams.print_note(
             "note: no two notes without a mode are similar enough: a larger --cut groups more",
         );
-        return Ok(0);
     }
+    print_suggestions(&suggestions, &session, args.format, cx);
+    Ok(0)
+}
+
+fn print_suggestions(
+    suggestions: &[Suggestion],
+    session: &ReviewSession,
+    format: Format,
+    cx: &CommandCx,
+) {
+    let find_text = |id: &String| session.book.find(id).and_then(ReviewNote::text);
+    let rows = || {
+        let rows = (1..).zip(suggestions).map(|(number, suggestion)| {
+            let notes = suggestion.notes.iter();
+            let notes = notes.map(|id| json!({"note": id, "text": find_text(id)}));
+            json!({
+                "type": "suggestion",
+                "number": number,
+                "name": suggestion.name,
+                "definition": suggestion.definition,
+                "notes": notes.collect::<Vec<Value>>(),
+            })
+        });
+        rows.collect()
+    };
+    let human = || format_suggestions(suggestions, session);
+    cx.streams
+        .print_format(format, &format_list(format, rows, human));
+    if format == Format::Human && !suggestions.is_empty() {
+        cx.streams.print_note(
+            "note: these are suggestions; `dicta review suggest --accept 1,3` groups the notes",
+        );
+    }
+}
+
+fn format_suggestions(suggestions: &[Suggestion], session: &ReviewSession) -> String {
     let mut out = String::new();
-    for (number, suggestion) in (1..).zip(&suggestions) {
+    for (number, suggestion) in (1..).zip(suggestions) {
         let _infallible = writeln!(
             out,
             "{number}. {} ({})",
@@ -63,11 +100,7 @@ pub(super) fn suggest(args: &SuggestArgs, cx: &CommandCx) -> Result<u8, CommandE
             let _infallible = writeln!(out, "   - {text}");
         }
     }
-    cx.streams.print(&out);
-    cx.streams.print_note(
-        "note: these are suggestions; `dicta review suggest --accept 1,3` groups the notes",
-    );
-    Ok(0)
+    out
 }
 
 fn group_by_words(session: &ReviewSession, cut: f64, cx: &CommandCx) -> Vec<Suggestion> {

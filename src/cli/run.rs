@@ -88,10 +88,11 @@ pub(super) fn run(args: &RunArgs, cx: &CommandCx) -> Result<u8, CommandError> {
                 workspace, &registry, &cx.env, &cx.clock, options,
             ))
             .map_err(|error| CommandError::usage(error.to_string()))?;
-        cx.streams.print(&match args.format {
+        let text = match args.format {
             Format::Human => format_plan(&preview),
             format => format_document(format, &plan_to_json(&preview)),
-        });
+        };
+        cx.streams.print_format(args.format, &text);
         if preview.cells == 0 {
             return Err(CommandError::usage(NOTHING_SELECTED));
         }
@@ -319,7 +320,7 @@ async fn drive_run(
         summary.exit_code()
     };
     match seen {
-        Some(seen) if !summary.interrupted => {
+        Some(seen) if summary.status.is_finished() => {
             let strays = check_stray_labels(opened, &seen);
             cx.streams.print_diagnostics(&strays);
             // A failed eval is more important than a label without a transcript, so its exit code 1 stays.

@@ -75,6 +75,7 @@ impl RunFiles {
             let options = LoadOptions {
                 judge,
                 extra_rubrics: &unlisted,
+                ..LoadOptions::default()
             };
             opened = load_workspace_with(&root, &options, cx)?;
         }

@@ -13,14 +13,13 @@ use super::show::RESULT_EVENTS;
 use super::workspace::open_run_store;
 use crate::event::{RunHeader, RunPurpose};
 use crate::model::{Millis, Outcome, pluralize};
-use crate::record::{LogEnding, RecordError, RecordedRun};
+use crate::record::{RecordError, RecordedRun};
 use crate::report::{ReportRow, RowBuilder, RunSummary};
 
 /// The listed facts of a run.
 struct ListedRun {
     header: RunHeader,
     summary: RunSummary,
-    state: &'static str,
     /// A mark of a log that is damaged, changed or recorded elsewhere.
     mark: Option<&'static str>,
     is_pinned: bool,
@@ -72,18 +71,12 @@ fn read_run(run: &RecordedRun) -> Result<ListedRun, RecordError> {
     for event in &mut events {
         let Ok(()) = rows.apply(&event?, &mut none);
     }
-    let Ok(summary) = rows.finish(&mut none);
     // The ending is known only after the last event was read.
-    let state = match (events.ending(), summary.interrupted) {
-        (LogEnding::Running, _) => "running",
-        (LogEnding::Interrupted, _) => "interrupted",
-        (LogEnding::Finished, true) => "cancelled",
-        (LogEnding::Finished, false) => "finished",
-    };
+    rows.apply_ending(events.ending());
+    let Ok(summary) = rows.finish(&mut none);
     Ok(ListedRun {
         header,
         summary,
-        state,
         mark: events.integrity().mark(),
         is_pinned: run.is_pinned(),
     })
@@ -99,7 +92,7 @@ fn to_json(run: &RecordedRun, listed: &Result<ListedRun, RecordError>) -> Value 
         "run": run.id.0,
         "letters": run.id.letters(),
         "started": header.map(|header| &header.started.0),
-        "state": found.map_or("unreadable", |found| found.state),
+        "state": found.map_or("unreadable", |found| found.summary.status.name()),
         "pass": summary.map(|summary| summary.count(Outcome::Pass)),
         "fail": summary.map(|summary| summary.count(Outcome::Fail)),
         "errors": summary.map(RunSummary::errors),
@@ -123,7 +116,6 @@ fn format_run_line(run: &ListedRun) -> String {
     let ListedRun {
         header,
         summary,
-        state,
         mark,
         is_pinned,
     } = run;
@@ -135,7 +127,8 @@ fn format_run_line(run: &ListedRun) -> String {
         .unwrap_or(&header.started.0)
         .replace('T', " ");
     let mut out = format!(
-        "{started}  {state:<11}  ✓ {:<4} ✗ {:<4} ! {:<4} {:>11}  {}",
+        "{started}  {:<11}  ✓ {:<4} ✗ {:<4} ! {:<4} {:>11}  {}",
+        summary.status.name(),
         summary.count(Outcome::Pass),
         summary.count(Outcome::Fail),
         summary.errors(),

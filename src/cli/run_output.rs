@@ -20,7 +20,7 @@ use crate::event::{EventKind, RunEvent};
 use crate::model::{Millis, Outcome, is_skip_note, pluralize};
 use crate::report::{
     DecisionOrder, EvalPlaces, Narrator, ReportDetail, ReportFormat, ReportRow, ReportWriter,
-    RowBuilder, RunProgress, RunSummary, TextStyle, describe_outcome, describe_run_event,
+    RowBuilder, RunProgress, RunSummary, TextStyle, describe_run_event,
 };
 use crate::storage::{AtomicFile, InputFiles};
 use crate::workspace::Workspace;
@@ -305,24 +305,18 @@ fn is_printed(row: &ReportRow<'_>, format: Format, detail: ReportDetail) -> bool
 
 /// Describes the end of a run: `run kvqa ended: 57 pass, 22 fail; 85 cells in 419 ms`.
 fn describe_end(summary: &RunSummary) -> String {
-    let counts: Vec<String> = Outcome::ALL
-        .into_iter()
-        .map(|outcome| (outcome, summary.count(outcome)))
-        .filter(|(outcome, n)| *n > 0 || outcome.is_verdict())
-        .map(|(outcome, n)| format!("{n} {}", describe_outcome(outcome)))
-        .collect();
     let letters = summary.run.rsplit_once('-');
     let letters = letters.map_or(summary.run.as_str(), |(_, letters)| letters);
     let mut text = format!(
         "run {letters} ended: {}; {} in {}",
-        counts.join(", "),
+        summary.describe_outcomes(),
         pluralize(summary.cells, "cell"),
         Millis(summary.duration_ms)
     );
     if summary.pending > 0 {
         let _infallible = write!(text, "; {} pending", summary.pending);
     }
-    if summary.interrupted {
+    if summary.status.ended_early() {
         let _infallible = write!(text, "; dicta run --resume {letters} continues it");
     }
     text

@@ -2,13 +2,15 @@
 //! selects and deletes runs.
 
 use std::collections::HashSet;
-use std::fmt::Write as _;
 use std::path::PathBuf;
+
+use serde_json::{Value, json};
 
 use super::CommandCx;
 use super::args::{PruneRunsArgs, RunsCommand, WorkspaceArgs};
 use super::deletion::confirm_deletion;
 use super::error::CommandError;
+use super::format::format_list;
 use super::workspace::{open_run_store, open_run_store_and_workspace};
 use crate::model::{Millis, RunId, pluralize};
 use crate::record::{History, KeepReason, PrunePlan, PruneRules, RunNeed, RunStore, StoredRun};
@@ -71,6 +73,10 @@ fn prune(args: &PruneRunsArgs, cx: &CommandCx) -> Result<u8, CommandError> {
         &named,
         &find_needed_runs(&store),
     );
+    let rows = || plan.delete.iter().map(run_to_json).collect();
+    let human = || plan.delete.iter().map(describe_run).collect();
+    cx.streams
+        .print_format(args.format, &format_list(args.format, rows, human));
     if plan.delete.is_empty() {
         cx.streams
             .print_stderr(&format!("no run to delete{}", describe_protected(&plan)));
@@ -78,11 +84,6 @@ fn prune(args: &PruneRunsArgs, cx: &CommandCx) -> Result<u8, CommandError> {
     }
     let bytes: u64 = plan.delete.iter().map(|stored| stored.bytes).sum();
     let runs = pluralize(plan.delete.len() as u64, "run");
-    let mut listed = String::new();
-    for stored in &plan.delete {
-        let _infallible = writeln!(listed, "{}", describe_run(stored));
-    }
-    cx.streams.print(&listed);
     let left = plan.left + plan.protected.len();
     cx.streams.print_stderr(&format!(
         "{runs} of {}, {}{}",
@@ -144,11 +145,23 @@ fn find_named_runs(workspace: &Workspace, store: &RunStore) -> Vec<PathBuf> {
     replayed.chain(of_judges).map(|run| run.dir).collect()
 }
 
+/// Returns a run for programs.
+fn run_to_json(stored: &StoredRun) -> Value {
+    json!({
+        "type": "run",
+        "run": stored.run.id.0,
+        "letters": stored.run.id.letters(),
+        "bytes": stored.bytes,
+        "age_ms": stored.age.map(|age| age.0),
+    })
+}
+
+/// Returns the line of a run.
 fn describe_run(stored: &StoredRun) -> String {
     let age = stored
         .age
         .map_or_else(|| "unknown age".to_owned(), format_age);
-    format!("{}  {}  {age}", stored.run.id, format_bytes(stored.bytes))
+    format!("{}  {}  {age}\n", stored.run.id, format_bytes(stored.bytes))
 }
 
 /// Formats an age in its largest unit.

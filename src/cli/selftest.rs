@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::args::SelftestArgs;
-use super::consent::confirm_paid_calls;
+use super::consent::{confirm_paid_calls, print_dry_run};
 use super::error::CommandError;
 use super::format::{Format, format_document};
 use super::measured_run::{MeasuredRun, run_to_end, to_command_error};
@@ -22,7 +22,7 @@ use crate::run::robustness::{
     FinishedStage, FlippedCell, RobustnessOptions, RobustnessReport, RobustnessRow,
     RobustnessStage, RobustnessTest,
 };
-use crate::run::{self, CachePolicy, PaidCalls, RunPreview};
+use crate::run::{self, CachePolicy, JudgePreview, PaidCalls, RunPreview};
 use crate::workspace::Workspace;
 
 /// The exit code if nothing could be measured; a run that only has errors exits with the same code.
@@ -63,9 +63,18 @@ pub(super) fn selftest(args: &SelftestArgs, cx: &CommandCx) -> Result<u8, Comman
     let paid = PaidCalls::of_judges(judges.map(|(name, judge)| (&**name, judge)));
     let estimate = format_preview(&args.judge, &first, &then, &paid);
     if args.dry_run {
-        args.format
-            .require(&[Format::Human], "the preview of --dry-run")?;
-        cx.streams.print(&format!("{estimate}\nnothing was run\n"));
+        let plan = || {
+            let of_judge = |preview: &RunPreview| preview.judges.get(&args.judge).cloned();
+            let (base, attacks) = (of_judge(&first), of_judge(&then));
+            let cells = |judge: Option<JudgePreview>| judge.map_or(0, |judge| judge.cells);
+            json!({
+                "judge": args.judge,
+                "rubric": args.rubric,
+                "base_questions": cells(base),
+                "attacks_most": cells(attacks),
+            })
+        };
+        print_dry_run("robustness", args.format, &paid, plan, || estimate, cx)?;
         return Ok(0);
     }
     cx.streams.print_note(&estimate);
@@ -91,10 +100,11 @@ pub(super) fn selftest(args: &SelftestArgs, cx: &CommandCx) -> Result<u8, Comman
     drop(runtime);
     let card = card?;
     let judge = opened.workspace.judges.get(&args.judge);
-    cx.streams.print(&match args.format {
+    let text = match args.format {
         Format::Human => format_scorecard(&card, judge, args),
         format => format_document(format, &as_json(&card, judge, args)),
-    });
+    };
+    cx.streams.print_format(args.format, &text);
     Ok(if card.is_measured() { 0 } else { UNMEASURED })
 }
 

@@ -272,6 +272,7 @@ pub(super) fn show(
             ControlFlow::Continue(())
         }
     })?;
+    rows.apply_ending(end.ending);
     let printed = printed
         .and_then(|()| rows.finish(&mut emit).map(|_| ()))
         .and_then(|()| writer.finish());

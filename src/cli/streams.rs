@@ -10,7 +10,7 @@ use super::format::Format;
 use crate::diag::{Diagnostic, render};
 use crate::event::Redactor;
 use crate::model::make_visible;
-use crate::report::{ReportDetail, TextStyle, escape_workflow_commands, wrap_line};
+use crate::report::{ReportDetail, TextStyle, escape_workflow_commands, wrap_line, wrap_lines};
 use crate::workspace::{Env, variables};
 
 /// Moves to the start of the line and erases it.
@@ -217,26 +217,32 @@ impl Streams {
 
     /// Writes text for people or JSON to standard output, and keeps an error for [`Self::output_error`].
     pub(super) fn print(self, text: &str) {
-        self.write_to_stdout(text, self.out.is_workflow_log);
+        self.write_to_stdout(text, self.out.is_workflow_log, 0);
+    }
+
+    /// Writes sentences and lists for people to standard output, and wraps them at the terminal's width.
+    pub(super) fn print_wrapped(self, text: &str) {
+        self.write_to_stdout(text, self.out.is_workflow_log, self.out.width);
     }
 
     /// Writes like [`Self::print`], but keeps what a GitHub workflow's log would execute: for programs, and for
     /// commands that dicta itself gives.
     pub(super) fn print_data(self, text: &str) {
-        self.write_to_stdout(text, false);
+        self.write_to_stdout(text, false, 0);
     }
 
-    /// Writes a text in a format to standard output.
+    /// Writes a text in a format to standard output. Only a text for people is wrapped.
     pub(super) fn print_format(self, format: Format, text: &str) {
         match format {
-            Format::Human | Format::Json | Format::Jsonl => self.print(text),
+            Format::Human => self.print_wrapped(text),
+            Format::Json | Format::Jsonl => self.print(text),
             Format::Markdown | Format::Junit | Format::Csv | Format::Github | Format::Html => {
                 self.print_data(text);
             }
         }
     }
 
-    fn write_to_stdout(self, text: &str, escapes_commands: bool) {
+    fn write_to_stdout(self, text: &str, escapes_commands: bool, width: usize) {
         let clean = SECRETS.redact(text);
         let text = clean.as_deref().unwrap_or(text);
         let visible = if self.out.terminal {
@@ -250,6 +256,8 @@ impl Streams {
         } else {
             visible
         };
+        // After the secrets are removed, because a line break would hide a secret from the search.
+        let visible = wrap_lines(&visible, width);
         let _screen = hold_screen();
         let written = io::stdout().lock().write_all(visible.as_bytes());
         Self::keep_output_error(written);
@@ -292,6 +300,8 @@ impl Streams {
         if self.err.is_workflow_log {
             text = escape_workflow_commands(&text);
         }
+        // Long titles and hints are not wrapped yet.
+        let text = wrap_lines(&text, self.err.width);
         let _screen = hold_screen();
         let mut err = io::stderr().lock();
         let _gone = err.write_all(text.as_bytes());

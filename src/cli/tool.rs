@@ -15,7 +15,7 @@ use super::tool_context::{
     parse_resolve_args, with_call_cx,
 };
 use super::transcript_file::open_file;
-use super::workspace::load_workspace;
+use super::workspace::load_workspace_without_judges;
 use super::{CommandCx, build_runtime};
 use crate::diag::{Severity, find_nearest};
 use crate::event::CallCx;
@@ -234,7 +234,7 @@ async fn open_judge_tools(
     call_cx: &CallCx,
     cx: &CommandCx,
 ) -> Result<ToolSet, CommandError> {
-    let workspace = load_workspace(args.place.workspace.as_deref(), cx)?.workspace;
+    let workspace = load_workspace_without_judges(args.place.workspace.as_deref(), cx)?.workspace;
     let judge = workspace.judges.get(name).ok_or_else(|| {
         let known: Vec<&str> = workspace.judges.keys().map(String::as_str).collect();
         CommandError::usage(format!(

@@ -11,9 +11,9 @@ use super::CommandCx;
 use super::error::CommandError;
 use super::streams::Streams;
 use super::trust::confirm_sends;
+use super::workspace::load_if_valid;
 use crate::diag::Diagnostic;
 use crate::event::{CallCx, Emitter, EventKind, MemoryBlobs, RedactedEvent, Redactor, ToolFact};
-use crate::handlers::EvalTypeRegistry;
 use crate::model::{CellIx, Hop, JudgeTool, TurnIx};
 use crate::net::{HostOverride, OverridingResolver, Resolver, SystemResolver, parse_resolve_entry};
 use crate::run::collect_secrets;
@@ -69,11 +69,8 @@ impl ToolContext {
                 .and_then(|here| workspace::find_workspace_root(&here)),
         };
         // A server that a tool and a judge share may repeat the judge's key. An invalid workspace has no judges.
-        let registry = EvalTypeRegistry::builtin();
-        let loaded = root
-            .as_ref()
-            .map(|root| workspace::load(root, &cx.env, &registry));
-        if let Some(Ok(workspace)) = &loaded {
+        let loaded = root.as_ref().and_then(|root| load_if_valid(root, cx));
+        if let Some(workspace) = &loaded {
             Streams::add_secrets(&collect_secrets(workspace, &cx.env));
         }
         let (toolbox, problems) = match &root {

@@ -13,10 +13,10 @@ use super::tool_context::{
     ToolContext, build_redactor, confirm_tool_sends, list_own_tool_sources, open_source_tools,
     with_call_cx,
 };
+use super::workspace::load_if_valid;
 use super::{CommandCx, build_runtime};
 use crate::diag::has_errors;
 use crate::event::CallCx;
-use crate::handlers::EvalTypeRegistry;
 use crate::model::{JudgeConfig, JudgeTool, Millis, ProviderKind, ToolDeclaration};
 use crate::provider::render_tool_declarations;
 use crate::report::wrap_line;
@@ -128,7 +128,7 @@ pub(super) fn list_tools(
 fn load_workspace_if_valid(place: &WorkspaceArgs, cx: &CommandCx) -> Option<Workspace> {
     let here = std::env::current_dir().ok();
     let root = workspace::find_workspace_root(place.workspace.as_deref().or(here.as_deref())?)?;
-    let loaded = workspace::load(&root, &cx.env, &EvalTypeRegistry::builtin()).ok();
+    let loaded = load_if_valid(&root, cx);
     if loaded.is_none() {
         cx.streams.print_stderr(
             "the workspace has errors (`dicta check` lists them), so the list omits judges",

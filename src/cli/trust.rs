@@ -65,7 +65,8 @@ fn list_trusted(format: Format, cx: &CommandCx) -> Result<u8, CommandError> {
         [] => "no workspace is trusted\n".to_owned(),
         all => all.iter().map(describe_trusted).collect(),
     };
-    cx.streams.print(&format_list(format, rows, human));
+    cx.streams
+        .print_format(format, &format_list(format, rows, human));
     Ok(0)
 }
 

@@ -7,10 +7,11 @@ use std::fmt::Write as _;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
+use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
 use super::CommandCx;
-use super::consent::describe_calls;
+use super::consent::{calls_to_json, describe_calls};
 use super::error::CommandError;
 use super::measured_run::{MeasuredRun, run_to_end};
 use super::state_args::CallArgs;
@@ -64,13 +65,22 @@ impl PricedVariants {
             let own = PaidCalls::of_run(preview);
             let _infallible = writeln!(out, "{name}: {}", describe_calls(&own, "cell"));
         }
-        let _infallible = writeln!(
+        let _infallible = write!(
             out,
-            "together, on {}: {}\nnothing was run",
+            "together, on {}: {}",
             pluralize(labels as u64, "dev label"),
             describe_calls(&self.calls(), "cell")
         );
         out
+    }
+
+    /// Returns the calls of each variant for programs.
+    pub(super) fn to_json(&self) -> Vec<Value> {
+        let previews = self.previews.iter();
+        let variants = previews.map(|(name, preview)| {
+            json!({"variant": name, "calls": calls_to_json(&PaidCalls::of_run(preview))})
+        });
+        variants.collect()
     }
 }
 

@@ -8,10 +8,11 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use serde_json::json;
+
 use super::clause_split;
-use super::consent::announce_paid_calls;
+use super::consent::{announce_paid_calls, print_dry_run};
 use super::error::CommandError;
-use super::format::Format;
 use super::state_args::VariantsArgs;
 use super::variant_report::VariantReport;
 use super::variant_runs::{PricedVariants, confirm_variant, list_ids, run_variant};
@@ -73,8 +74,9 @@ pub(super) fn variants(args: &VariantsArgs, cx: &CommandCx) -> Result<u8, Comman
     let runtime = build_runtime()?;
     let priced = PricedVariants::new(&prepared, &runtime, cx)?;
     if args.calls.dry_run {
-        args.format.require(&[Format::Human], "a dry run")?;
-        cx.streams.print(&priced.describe(labels.len()));
+        let plan = || json!({"labels": labels.len(), "variants": priced.to_json()});
+        let human = || priced.describe(labels.len());
+        print_dry_run("variants", args.format, &priced.calls(), plan, human, cx)?;
         return Ok(0);
     }
     for variant in &prepared {
@@ -121,7 +123,8 @@ pub(super) fn variants(args: &VariantsArgs, cx: &CommandCx) -> Result<u8, Comman
         label_fails: passed.iter().filter(|passed| !**passed).count() as u64,
         clauses,
     };
-    cx.streams.print(&report.format(args.format));
+    cx.streams
+        .print_format(args.format, &report.format(args.format));
     Ok(if report.is_measured() { 0 } else { UNMEASURED })
 }
 

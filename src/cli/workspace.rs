@@ -16,6 +16,13 @@ use crate::run::{collect_secrets, find_record_key};
 use crate::workspace::trust::UNTRUSTED_CODE;
 use crate::workspace::{self, LoadOptions, Workspace, demo};
 
+/// The options of a command that judges nothing.
+const JUDGES_NOTHING: LoadOptions<'static> = LoadOptions {
+    judge: None,
+    extra_rubrics: &[],
+    judges_nothing: true,
+};
+
 /// The loaded workspace of a command.
 pub(super) struct CommandWorkspace {
     pub(super) workspace: Arc<Workspace>,
@@ -80,12 +87,26 @@ pub(super) fn note_label_problems(workspace: &Workspace, cx: &CommandCx) {
     }
 }
 
-/// Loads the workspace of a command.
+/// Loads the workspace of a command that judges.
 pub(super) fn load_workspace(
     path: Option<&Path>,
     cx: &CommandCx,
 ) -> Result<CommandWorkspace, CommandError> {
     load_workspace_for_judge(path, None, cx)
+}
+
+/// Loads the workspace of a command that judges nothing. Its evals need no judge.
+pub(super) fn load_workspace_without_judges(
+    path: Option<&Path>,
+    cx: &CommandCx,
+) -> Result<CommandWorkspace, CommandError> {
+    load_workspace_with(&find_root(path, cx)?, &JUDGES_NOTHING, cx)
+}
+
+/// Loads the workspace in a folder if it is valid, for a command that judges nothing.
+pub(super) fn load_if_valid(root: &Path, cx: &CommandCx) -> Option<Workspace> {
+    let registry = EvalTypeRegistry::builtin();
+    workspace::load_with(root, &cx.env, &registry, &JUDGES_NOTHING).ok()
 }
 
 /// Loads the workspace of a command that may name its judge. With a judge, evals need no default judge.
@@ -97,6 +118,19 @@ pub(super) fn load_workspace_for_judge(
     let options = LoadOptions {
         judge,
         ..LoadOptions::default()
+    };
+    load_workspace_with(&find_root(path, cx)?, &options, cx)
+}
+
+/// Loads the workspace of `dicta check`, which reports evals without a judge as one problem among others.
+pub(super) fn load_workspace_to_check(
+    path: Option<&Path>,
+    judge: Option<&str>,
+    cx: &CommandCx,
+) -> Result<CommandWorkspace, CommandError> {
+    let options = LoadOptions {
+        judge,
+        ..JUDGES_NOTHING
     };
     load_workspace_with(&find_root(path, cx)?, &options, cx)
 }
@@ -143,7 +177,13 @@ pub(super) fn try_open_workspace(
     cx: &CommandCx,
 ) -> Result<(RunStore, LoadedWorkspace), CommandError> {
     let root = find_root(path, cx)?;
-    match workspace::load(&root, &cx.env, &EvalTypeRegistry::builtin()) {
+    // Recorded runs need no judge.
+    match workspace::load_with(
+        &root,
+        &cx.env,
+        &EvalTypeRegistry::builtin(),
+        &JUDGES_NOTHING,
+    ) {
         Ok(workspace) => {
             Streams::add_secrets(&collect_secrets(&workspace, &cx.env));
             let store = RunStore {

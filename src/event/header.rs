@@ -152,8 +152,9 @@ impl ReplayedEvidencePlan {
 impl RunHeader {
     /// Returns the digest of the revision: everything that determines verdicts.
     ///
-    /// It covers the rubrics and evals with their ids, questions and decision settings, and the transcripts that they
-    /// select. It also covers the judges as they are called, and their tools. Comments, layout, the names of judges and keys are not part of it.
+    /// It covers the rubrics and evals with their ids, questions and decision settings, and the rule by which each eval
+    /// selects transcripts. It also covers the judges as they are called, and their tools. Transcripts, comments, layout,
+    /// and the names and keys of judges are not part of it.
     ///
     /// The run's own `revision` takes precedence, if the header has one.
     pub fn revision_digest(&self) -> Digest {

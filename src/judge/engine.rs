@@ -1,4 +1,7 @@
 //! A judge bound to a language model: it prepares cells, computes their cache keys, and begins and ends their traces.
+//!
+//! Responsible for everything of a cell outside its turns: the prompt, the deadline, the gate at the end, the cost. Does
+//! not run turns ([`super::trace`]) and does not look up recorded verdicts (`run` does).
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -154,8 +157,8 @@ impl JudgeEngine {
 
     /// Returns a cell's cache key, which covers everything static that can change the verdict.
     ///
-    /// Not part of it: decision settings (`min_score`, `max_score`), the judge's API key, prices, limits, timeouts and
-    /// the judge's name.
+    /// Not part of it: decision settings (`min_score`, `max_score`), the judge's API key, prices, budgets, rate
+    /// limits, timeouts and the judge's name.
     pub fn cache_key(&self, request: &JudgeRequest) -> Result<VerdictCacheKey, ProviderError> {
         let setup = self.prepare_cell(request)?;
         Ok(cache_key::compute(

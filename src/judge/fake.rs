@@ -247,12 +247,7 @@ impl Tool for FakeTool {
                 text: "Error: url must be text".to_owned(),
             });
         }
-        Ok(ValidatedCall {
-            tool: self.decl.name.clone(),
-            canonical: canonical.clone(),
-            values: canonical.clone(),
-            coerced: Vec::new(),
-        })
+        Ok(ValidatedCall::unchanged(&self.decl.name, canonical))
     }
 
     fn call<'a>(

@@ -36,12 +36,7 @@ impl Tool for SubmitVerdictTool {
     fn prepare(&self, canonical: &RawJson, _seen: &SeenUrls) -> Result<ValidatedCall, Rejection> {
         // Only check here: the trace parses the verdict again from the raw arguments.
         match verdict_parser::parse_verdict_object(canonical.get(), &self.format) {
-            Ok(_) => Ok(ValidatedCall {
-                tool: SUBMIT_VERDICT.to_owned(),
-                canonical: canonical.clone(),
-                values: canonical.clone(),
-                coerced: Vec::new(),
-            }),
+            Ok(_) => Ok(ValidatedCall::unchanged(SUBMIT_VERDICT, canonical)),
             Err(why) => Err(Rejection {
                 rule: "verdict".to_owned(),
                 text: format!("Error: {why}"),

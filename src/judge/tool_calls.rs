@@ -97,7 +97,7 @@ impl ToolCallRunner<'_> {
             emit_rejected(self.cx, ix, "not_yet", text).await;
             self.turn_calls.set_status(ix, ToolCallStatus::NeverRan);
             return FinishedToolCall {
-                response: error_response(text),
+                response: ToolResponse::error_text(text),
                 started: false,
                 repaired: false,
                 canonical: parse_arguments(&call.name, &call.raw)
@@ -123,7 +123,7 @@ impl ToolCallRunner<'_> {
                 self.answer_by_hand(ix, outcome.ok(), recorded, text).await
             }
             (Some((_, CallReplay::Arguments(args))), _) => {
-                self.gate.record_edit("edited", args.get()).await;
+                self.gate.record_call_edit("edited", args.get()).await;
                 match self.prepare_edited_call(ix, &call.name, args.clone()).await {
                     Ok(ready) => self.start_call(ix, ready, repaired).await,
                     Err(rejection) => self.reject_call(ix, rejection).await,
@@ -181,10 +181,12 @@ impl ToolCallRunner<'_> {
             }
             RecordedCall::Rejected(rejection) => {
                 emit_rejected(self.cx, ix, &rejection.rule, &rejection.text).await;
-                ToolCallEnd::rejected(error_response(&rejection.text), None)
+                ToolCallEnd::rejected(ToolResponse::error_text(&rejection.text), None)
             }
             // `CallReplay` makes such a call again.
-            RecordedCall::Open => ToolCallEnd::rejected(error_response("Error: no response"), None),
+            RecordedCall::Open => {
+                ToolCallEnd::rejected(ToolResponse::error_text("Error: no response"), None)
+            }
         }
     }
 
@@ -196,7 +198,7 @@ impl ToolCallRunner<'_> {
         recorded: &RecordedCall,
         text: &str,
     ) -> ToolCallEnd {
-        self.gate.record_edit("answered", text).await;
+        self.gate.record_call_edit("answered", text).await;
         let (values, coerced) = match (recorded, &ready) {
             (
                 RecordedCall::Answered {
@@ -259,7 +261,7 @@ impl ToolCallRunner<'_> {
     async fn reject_call(&self, ix: CallIx, rejection: Rejection) -> ToolCallEnd {
         // A person may replace the error text that the model receives.
         let stop = GateStop::Rejected(&rejection);
-        let pending = error_response(&rejection.text);
+        let pending = ToolResponse::error_text(&rejection.text);
         let at = (self.cx.turn, ix);
         let (text, cell) = match self.gate.pass_response(stop, at, &pending).await {
             GateAction::AnswerCall(answer)
@@ -267,7 +269,7 @@ impl ToolCallRunner<'_> {
             GateAction::EndCell(outcome) => (rejection.text, Some(person_ended_result(outcome))),
             GateAction::Continue | GateAction::ContinueWith(_) => (rejection.text, None),
         };
-        let answer = error_response(&text);
+        let answer = ToolResponse::error_text(text);
         emit_rejected(self.cx, ix, &rejection.rule, &answer.text).await;
         ToolCallEnd::rejected(answer, cell)
     }
@@ -323,7 +325,7 @@ impl ToolCallRunner<'_> {
                 let text = "Error: ended by hand";
                 emit_rejected(self.cx, ix, "ended", text).await;
                 return ToolCallEnd::rejected(
-                    error_response(text),
+                    ToolResponse::error_text(text),
                     Some(person_ended_result(outcome)),
                 );
             }
@@ -571,22 +573,6 @@ enum CallRefusal {
     RejectCall(Rejection),
     /// The cell ends: a recorded response is missing, and the policy is `end`.
     EndCell(Box<ToolResponse>),
-}
-
-/// Returns an error as the model receives it.
-pub(super) fn error_response(text: &str) -> ToolResponse {
-    let bytes = text.len() as u64;
-    ToolResponse {
-        text: text.to_owned(),
-        is_error: true,
-        bytes,
-        truncated: false,
-        raw: None,
-        content_type: None,
-        hidden: 0,
-        data_version: None,
-        transient: false,
-    }
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use super::gate::{GateAction, GateEdit, GateStop};
 use super::reply_calls::{index_calls, is_truncated_json, make_sendable};
 use super::tool_calls::{
     FinishedToolCall, ToolCallRunner, VERDICT_RECEIVED, emit_received, emit_rejected,
-    emit_repaired, emit_submitted_verdict, error_response,
+    emit_repaired, emit_submitted_verdict,
 };
 use super::trace_gate::{TraceGate, person_ended_result};
 use super::trace_state::{AnsweredCall, TraceState};
@@ -72,7 +72,7 @@ impl JudgeTrace<'_> {
         if let Some(prefix) = self.prefix {
             prompt = prefix.change_prompt(prompt);
             if let Some(text) = prefix.prompt_edit() {
-                self.gate.record_edit("edited", text).await;
+                self.gate.record_request_edit(None, text).await;
             }
         }
         let mut state = TraceState::new(prompt, self.request, &self.setup.tools);
@@ -175,7 +175,8 @@ impl JudgeTrace<'_> {
             }
         }
         if let Some(edit) = &recorded.edit {
-            self.gate.record_edit("edited", &edit.after).await;
+            let before = edit.before.as_deref().map(|before| (cx.turn, before));
+            self.gate.record_request_edit(before, &edit.after).await;
         }
         recorded.replay(cx).await
     }
@@ -232,7 +233,8 @@ impl JudgeTrace<'_> {
             if body.text() == before {
                 prefix.note_lost_edit(cx).await;
             } else {
-                self.gate.record_edit("edited", &body.text()).await;
+                let before = Some((cx.turn, before.as_str()));
+                self.gate.record_request_edit(before, &body.text()).await;
             }
         }
         if let Some(prefix) = prefix.filter(|prefix| prefix.text_turns == 0) {
@@ -446,7 +448,7 @@ impl JudgeTrace<'_> {
                     };
                     self.add_cause(Cause::Refused);
                     emit_rejected(cx, ix, "verdict", &text).await;
-                    responses.push(error_response(&text));
+                    responses.push(ToolResponse::error_text(text));
                     fault.get_or_insert((outcome, why));
                 }
             }

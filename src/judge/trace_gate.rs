@@ -2,20 +2,23 @@
 //!
 //! Does not decide anything; [`Gate`] does.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures_util::FutureExt as _;
 
 use super::deadline::CellDeadline;
 use super::gate::{Gate, GateAction, GateStop};
-use crate::event::{CallCx, EventKind, GateRelease, PendingPart, PendingRequest, PendingResponse};
+use crate::event::{
+    CallCx, EventKind, GatePoint, GateRelease, PendingPart, PendingRequest, PendingResponse,
+};
 use crate::model::{CallIx, CellIx, CellResult, Outcome, ToolResponse, TurnIx};
 use crate::provider::RequestBody;
 
 /// A part of the trace that a person sees at a stop and that no event contains yet.
 enum Pending<'p> {
     Response((TurnIx, CallIx), &'p ToolResponse),
-    Request(TurnIx, &'p RequestBody),
+    Request(TurnIx, &'p [Arc<str>]),
 }
 
 impl Pending<'_> {
@@ -26,9 +29,9 @@ impl Pending<'_> {
                 call,
                 response: cx.out.store_tool_response(response).await,
             }),
-            Self::Request(turn, body) => PendingPart::Request(PendingRequest {
+            Self::Request(turn, pieces) => PendingPart::Request(PendingRequest {
                 turn,
-                request: cx.out.store_pieces(&body.pieces).await,
+                request: cx.out.store_pieces(pieces).await,
             }),
         }
     }
@@ -89,38 +92,31 @@ impl<'a> TraceGate<'a> {
     pub(super) async fn pass_request(&self, body: &RequestBody, turn: TurnIx) -> GateAction {
         self.pass_with(
             GateStop::BeforeTurn(body),
-            Some(Pending::Request(turn, body)),
+            Some(Pending::Request(turn, &body.pieces)),
         )
         .await
     }
 
     async fn pass_with(&self, stop: GateStop<'_>, pending: Option<Pending<'_>>) -> GateAction {
-        let cell = self.cell;
         let point = stop.kind();
         let _one_at_a_time = self.passing.lock().await;
         // Poll once first, to learn whether the gate waits at all.
-        let mut passing = self.gate.pass(cell, stop);
-        // A gate that answers at once is not a pause: the log stays free of pairs of events that took no
+        let mut passing = self.gate.pass(self.cell, stop);
+        let at_once = (&mut passing).now_or_never();
+        // A gate that lets the trace go on at once is not a pause: the log stays free of pairs of events that took no
         // time.
-        let (action, waited) = if let Some(action) = (&mut passing).now_or_never() {
-            (action, false)
-        } else {
-            // Pause before recording, so that the time of a person never counts.
-            let pause = self.deadline.pause();
-            let pending = match pending {
-                Some(pending) => Some(Box::new(pending.store(self.cx).await)),
-                None => None,
-            };
-            let paused = EventKind::Paused {
-                cell,
-                at: point,
-                pending,
-            };
-            self.cx.out.send(paused).await;
-            let action = passing.await;
-            drop(pause);
-            (action, true)
+        if at_once == Some(GateAction::Continue) {
+            return GateAction::Continue;
+        }
+        // Pause before recording, so that the time of a person never counts. A decision can be faster than the record of
+        // its pause; the pause is recorded first, because it is the place of an edit.
+        let pause = self.deadline.pause();
+        self.record_pause(point, pending).await;
+        let action = match at_once {
+            Some(action) => action,
+            None => passing.await,
         };
+        drop(pause);
         let (what, edit) = match &action {
             GateAction::Continue => ("go", None),
             GateAction::ContinueWith(edit) => ("edited", Some(edit.text())),
@@ -130,29 +126,51 @@ impl<'a> TraceGate<'a> {
         if action != GateAction::Continue {
             self.edited_by_hand.store(true, Ordering::Relaxed);
         }
-        // An edit is recorded even without a pause, because it changes the trace.
-        if waited || action != GateAction::Continue {
-            let edit = match edit {
-                Some(text) => Some(self.cx.out.store_text(&text).await),
-                None => None,
-            };
-            let how = GateRelease {
-                by: "human".to_owned(),
-                what: what.to_owned(),
-                edit,
-            };
-            self.cx.out.send(EventKind::Resumed { cell, how }).await;
-        }
+        self.record_release(what, edit.as_deref()).await;
         action
     }
 
-    /// Records a change that a person made before the trace began.
-    pub(super) async fn record_edit(&self, what: &str, text: &str) {
+    /// Records an edit of a request that a person made before the trace began. `before` is the request without the edit, if
+    /// it is known.
+    pub(super) async fn record_request_edit(&self, before: Option<(TurnIx, &str)>, after: &str) {
         self.mark_edited();
+        let before = before.map(|(turn, text)| (turn, [Arc::<str>::from(text)]));
+        let pending = before
+            .as_ref()
+            .map(|(turn, piece)| Pending::Request(*turn, piece));
+        self.record_pause(GatePoint::BeforeTurn, pending).await;
+        self.record_release("edited", Some(after)).await;
+    }
+
+    /// Records a change of a tool call that a person made before the trace began.
+    pub(super) async fn record_call_edit(&self, what: &str, text: &str) {
+        self.mark_edited();
+        self.record_pause(GatePoint::Call, None).await;
+        self.record_release(what, Some(text)).await;
+    }
+
+    async fn record_pause(&self, at: GatePoint, pending: Option<Pending<'_>>) {
+        let pending = match pending {
+            Some(pending) => Some(Box::new(pending.store(self.cx).await)),
+            None => None,
+        };
+        let paused = EventKind::Paused {
+            cell: self.cell,
+            at,
+            pending,
+        };
+        self.cx.out.send(paused).await;
+    }
+
+    async fn record_release(&self, what: &str, edit: Option<&str>) {
+        let edit = match edit {
+            Some(text) => Some(self.cx.out.store_text(text).await),
+            None => None,
+        };
         let how = GateRelease {
             by: "human".to_owned(),
             what: what.to_owned(),
-            edit: Some(self.cx.out.store_text(text).await),
+            edit,
         };
         let cell = self.cell;
         self.cx.out.send(EventKind::Resumed { cell, how }).await;

@@ -338,8 +338,8 @@ impl JudgeConfig {
     }
 }
 
-/// The tools whose verdicts transcripts may contain, as readers name them. A judge of each name exists without
-/// configuration.
+/// The tools with a source judge of the same name that needs no configuration. Readers also name other tools, whose
+/// verdicts need a judge with `provider: source` and `of`.
 pub const VERDICT_SOURCES: [&str; 5] = ["inspect", "promptfoo", "evalbench", "arena", "otel"];
 
 /// Returns the built-in source judge of a tool.

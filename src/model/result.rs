@@ -1,4 +1,7 @@
-//! Outcomes, verdicts, results of cells, and the vote that combines several cells into one decision.
+//! Outcomes, verdicts, results of cells, and the majority vote that combines several cells into one decision.
+//!
+//! Responsible for what these words mean: only a pass or a fail is a verdict, and an error never becomes one. Does not
+//! apply bounds (`score_bounds`), does not decide for panels (`panel`), and does not read what a judge wrote (`judge`).
 
 use serde::{Deserialize, Serialize};
 

@@ -110,28 +110,24 @@ impl ToolResponse {
 
     /// Creates a successful response.
     pub fn ok(text: impl Into<String>) -> Self {
-        let text = text.into();
-        let bytes = text.len() as u64;
-        Self {
-            text,
-            is_error: false,
-            bytes,
-            truncated: false,
-            raw: None,
-            content_type: None,
-            hidden: 0,
-            data_version: None,
-            transient: false,
-        }
+        Self::from_text(text.into(), false)
     }
 
     /// Creates an error that the model can act on: `Error: <reason>`.
     pub fn error(why: impl std::fmt::Display) -> Self {
-        let text = format!("Error: {why}");
+        Self::from_text(format!("Error: {why}"), true)
+    }
+
+    /// Creates an error whose text the model receives as it is.
+    pub fn error_text(text: impl Into<String>) -> Self {
+        Self::from_text(text.into(), true)
+    }
+
+    fn from_text(text: String, is_error: bool) -> Self {
         let bytes = text.len() as u64;
         Self {
             text,
-            is_error: true,
+            is_error,
             bytes,
             truncated: false,
             raw: None,

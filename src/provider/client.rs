@@ -621,6 +621,17 @@ pub(super) fn malformed_error(what: &str, text: &str) -> ProviderError {
     ProviderError::Malformed(format!("{what}: {}", foreign_text::quote_text(text)))
 }
 
+/// Returns the error of a stream that ended inside a line outside of events.
+pub(super) fn cut_line_error() -> ProviderError {
+    truncated_error("it ended inside a line that is not an event")
+}
+
+/// Returns the error of a stream in reply to a request for one document.
+pub(super) fn unrequested_stream_error(frame: &SseFrame) -> ProviderError {
+    let (SseFrame::Event { data: text, .. } | SseFrame::Stray { text, .. }) = frame;
+    malformed_error("it is a stream, which dicta did not request", text)
+}
+
 /// Returns the error of a text that shows that the server speaks another protocol.
 pub(super) fn wrong_protocol_error(what: &str, text: &str) -> ProviderError {
     ProviderError::WrongProtocol(format!("{what}: {}", foreign_text::quote_text(text)))

@@ -96,6 +96,17 @@ impl SpeakerRole {
     }
 }
 
+impl ReadableItem {
+    /// Returns the instructions.
+    pub(super) fn system(parts: Vec<ReadablePart>) -> Self {
+        Self {
+            speaker: "system".to_owned(),
+            role: SpeakerRole::System,
+            parts,
+        }
+    }
+}
+
 impl ReadablePart {
     /// A part of this kind.
     pub fn new(kind: ReadablePartKind, text: impl Into<String>) -> Self {

@@ -252,6 +252,17 @@ pub(super) fn join_paragraphs(blocks: &[HistoryBlock]) -> Vec<HistoryBlock> {
     out
 }
 
+/// Adds a paragraph to the instructions, for protocols that have one place for them.
+pub(super) fn add_instructions(instructions: &mut Option<String>, text: String) {
+    match instructions {
+        Some(all) => {
+            all.push_str("\n\n");
+            all.push_str(&text);
+        }
+        None => *instructions = Some(text),
+    }
+}
+
 /// Returns the error for a history that can't be sent, because responses and calls don't match.
 pub(super) fn unpaired_responses_error(answers: usize, calls: usize) -> ProviderError {
     ProviderError::Request(format!(

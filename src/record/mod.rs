@@ -42,6 +42,7 @@ mod recorded_plan;
 mod recorder;
 mod rescore;
 mod run_needs;
+mod run_status;
 mod seal;
 mod store;
 mod sync_timer;
@@ -85,6 +86,7 @@ pub use rescore::{
     DecisionSettings, EvalDecisionSettings, EvalKey, PanelRules, PassFailCount, VerdictCounts,
 };
 pub use run_needs::RunNeed;
+pub use run_status::RunStatus;
 pub use seal::{LogIntegrity, LogOrigin, RecordKey};
 pub use store::{list_store_files, new_run_id};
 

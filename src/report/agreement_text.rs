@@ -6,11 +6,13 @@ use crate::compare::statistics::{
     AgreementFigures, BootstrapInterval, ConfusionTable, Estimate, FEW_LABELS, Figure,
     FigurePresentation, Interval, SampledPopulation, rogan_gladen, shows_rogan_gladen,
 };
-use crate::compare::{EvalFigures, RaterFigures, ReferenceFigures, TableIntervals};
+use crate::compare::{EvalFigures, RaterFigures, RaterPair, ReferenceFigures, TableIntervals};
 use crate::model::pluralize;
 
 /// The least TPR and TNR that people usually ask of a judge.
 const LEAST_SHARE: f64 = 0.8;
+/// The largest number of pairs of people that the lines name: all pairs of three people.
+const MAX_LISTED_PAIRS: usize = 3;
 
 /// Reports whether an eval has any label, or a draw whose labels are missing.
 pub fn has_labels(eval: &EvalFigures) -> bool {
@@ -224,25 +226,27 @@ pub fn describe_debug(eval: &EvalFigures) -> Option<String> {
     })
 }
 
-/// Returns the lines about people: their agreement, the ceiling for the judge, and the causes of disagreements.
+/// Returns the lines about people: the agreement of each pair, the ceiling for the judge, and the causes of
+/// disagreements.
 pub fn describe_people(eval: &EvalFigures) -> Vec<String> {
-    let mut out = Vec::new();
-    if let Some(pair) = eval.people.closest_pair() {
+    let pairs = eval.people.pairs.iter();
+    let mut out: Vec<String> = pairs
+        .take(MAX_LISTED_PAIRS)
+        .map(|pair| format!("people     {}", describe_pair(pair)))
+        .collect();
+    // The first pair has the most common decisions.
+    if let Some(first) = out.first_mut() {
+        first.push_str(", the ceiling for a judge");
+    }
+    let more = eval.people.pairs.len().saturating_sub(MAX_LISTED_PAIRS);
+    if more > 0 {
         out.push(format!(
-            "people     {} and {}: {} of {} the same{}; κ {}, the ceiling for a judge",
-            pair.first,
-            pair.second,
-            pair.same,
-            pluralize(pair.common, "common label"),
-            match pair.table.agreement() {
-                Ok(share) if shows_number(pair.common) => format!(" ({:.0} %)", share * 100.0),
-                _ => String::new(),
-            },
-            format_with_range(pair.kappa(), pair.kappa_interval.ok(), pair.common),
+            "people     {} of people; `dicta agree --format json` has them",
+            pluralize(more as u64, "more pair")
         ));
-        if eval.people.raters.len() > 2 {
-            out.push(describe_raters("all people ", &eval.people));
-        }
+    }
+    if eval.people.raters.len() > 2 && !out.is_empty() {
+        out.push(describe_raters("all people ", &eval.people));
     }
     let causes = eval.causes;
     if causes.all_closed() > 0 {
@@ -258,6 +262,22 @@ pub fn describe_people(eval: &EvalFigures) -> Vec<String> {
         ));
     }
     out
+}
+
+/// Describes the agreement of two people.
+fn describe_pair(pair: &RaterPair) -> String {
+    format!(
+        "{} and {}: {} of {} the same{}; κ {}",
+        pair.first,
+        pair.second,
+        pair.same,
+        pluralize(pair.common, "common label"),
+        match pair.table.agreement() {
+            Ok(share) if shows_number(pair.common) => format!(" ({:.0} %)", share * 100.0),
+            _ => String::new(),
+        },
+        format_with_range(pair.kappa(), pair.kappa_interval.ok(), pair.common),
+    )
 }
 
 /// Returns the line about the agreement of several raters.

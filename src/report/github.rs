@@ -13,7 +13,7 @@ use super::flags::{append_flags, describe_edited, mark_edited};
 use super::wording::describe_outcome;
 use super::{DecidedRow, ReportRow, ReportWriter, RunSummary, describe_panel_decision};
 use crate::event::RunHeader;
-use crate::model::{Outcome, make_visible, pluralize};
+use crate::model::{make_visible, pluralize};
 
 /// The level of an annotation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,13 +96,7 @@ impl<'w> GithubReportWriter<'w> {
     }
 
     fn write_summary(&mut self, summary: &RunSummary) -> io::Result<()> {
-        let counts: Vec<String> = Outcome::ALL
-            .into_iter()
-            .map(|outcome| (outcome, summary.count(outcome)))
-            .filter(|(outcome, n)| *n > 0 || outcome.is_verdict())
-            .map(|(outcome, n)| format!("{n} {}", describe_outcome(outcome)))
-            .collect();
-        let mut text = counts.join(", ");
+        let mut text = summary.describe_outcomes();
         if summary.pending > 0 {
             let _infallible = write!(text, "; {} pending", pluralize(summary.pending, "cell"));
         }

@@ -344,7 +344,8 @@ impl<'w> HumanReportWriter<'w> {
             details.push('\n');
         }
         for line in format_label_lines(summary) {
-            details.push_str(&make_visible(&line, false));
+            let line = make_visible(&line, false);
+            details.push_str(&wrap_line(&line, 0, 2, self.style.width));
             details.push('\n');
         }
         if !details.is_empty() {
@@ -429,8 +430,8 @@ impl<'w> HumanReportWriter<'w> {
             let broken = pluralize(summary.reading.broken_files, "broken file");
             let _infallible = write!(text, " · {broken}");
         }
-        if summary.interrupted {
-            text.push_str(" · INTERRUPTED");
+        if let Some(mark) = summary.status.mark() {
+            let _infallible = write!(text, " · {}", mark.to_uppercase());
         }
         // `--resume` judges pending and cancelled cells.
         if summary.pending > 0 || summary.count(Outcome::Cancelled) > 0 {
@@ -513,7 +514,7 @@ fn describe_decision(decision: &Decision, judges: &[String], eval_type: &str) ->
     }
     match &decision.panel {
         None => format!("by vote: {}", describe_votes(decision.votes)),
-        Some(ruling) => describe_panel_decision(ruling, judges),
+        Some(panel) => describe_panel_decision(panel, judges),
     }
 }
 

@@ -257,7 +257,7 @@ struct MemberLine<'a> {
 
 impl<'a> DecisionLine<'a> {
     fn from_row(row: &'a DecisionRow) -> Self {
-        let ruling = row.decision.panel.as_deref();
+        let panel = row.decision.panel.as_deref();
         Self {
             r#type: "decision",
             transcript: &row.name.transcript,
@@ -272,9 +272,9 @@ impl<'a> DecisionLine<'a> {
             votes: row.decision.votes,
             share: row.decision.winning_share().map(VoteShare::fraction),
             // Without a panel, the repeats of one cell voted.
-            by: ruling.map_or("repeats", |ruling| ruling.rule.as_str()),
-            members: ruling.map_or_else(Vec::new, |ruling| {
-                let members = ruling.members.iter().zip(&row.judges);
+            by: panel.map_or("repeats", |panel| panel.rule.as_str()),
+            members: panel.map_or_else(Vec::new, |panel| {
+                let members = panel.members.iter().zip(&row.judges);
                 members
                     .map(|(member, judge)| MemberLine {
                         judge,
@@ -286,8 +286,8 @@ impl<'a> DecisionLine<'a> {
                     .collect()
             }),
             // A jury has no deciding member, so the value is null.
-            decided_by: ruling
-                .and_then(|ruling| row.judges.get(ruling.deciding_member?))
+            decided_by: panel
+                .and_then(|panel| row.judges.get(panel.deciding_member?))
                 .map(String::as_str),
             edited: row.edited,
             label: row.label,
@@ -410,7 +410,7 @@ impl<'a> SummaryLine<'a> {
             demo: summary.demo,
             cells: summary.cells,
             pending: summary.pending,
-            interrupted: summary.interrupted,
+            interrupted: !summary.status.is_finished(),
             pass: count(Outcome::Pass),
             fail: count(Outcome::Fail),
             not_applicable: count(Outcome::NotApplicable),

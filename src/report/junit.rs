@@ -67,9 +67,9 @@ impl<'w> JunitReportWriter<'w> {
             .pending_cases
             .shift_remove(&row.name.to_string())
             .unwrap_or_default();
-        let ruling = row.decision.panel.as_deref();
-        let ruling =
-            ruling.map(|ruling| strip_invalid_chars(&describe_panel_decision(ruling, &row.judges)));
+        let panel = row.decision.panel.as_deref();
+        let panel_text =
+            panel.map(|panel| strip_invalid_chars(&describe_panel_decision(panel, &row.judges)));
         // One case contains the reasons of several cells, so each has a name.
         let whys = cells.iter().map(|cell| {
             format!(
@@ -85,10 +85,10 @@ impl<'w> JunitReportWriter<'w> {
             .filter(|cell| cell.outcome == row.decision.outcome);
         let reasons = decided.map(|cell| cell.reason.clone());
         let first_line = |text: &String| text.lines().next().unwrap_or_default().to_owned();
-        let mut reasons: Vec<String> = ruling.iter().map(first_line).chain(reasons).collect();
+        let mut reasons: Vec<String> = panel_text.iter().map(first_line).chain(reasons).collect();
         reasons.dedup();
         // The panel's decision precedes the reasons of its cells.
-        let whys: Vec<String> = ruling.into_iter().chain(whys).collect();
+        let whys: Vec<String> = panel_text.into_iter().chain(whys).collect();
         let flags = cells.iter().filter(|cell| !cell.flags.is_empty());
         let flags: Vec<String> = flags
             .map(|cell| format!("{}: {}", cell.name, cell.flags))

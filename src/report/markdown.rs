@@ -138,14 +138,14 @@ impl ReportWriter for MarkdownReportWriter<'_> {
             }
             ReportRow::Decision(row) => {
                 // Repeats have one judge, so there is no list of judges to print.
-                if let Some(ruling) = &row.decision.panel {
+                if let Some(panel) = &row.decision.panel {
                     let outcome = row.decision.outcome;
                     self.panel_decisions.push(format!(
                         "| {} {} | {} | {} |",
                         outcome.symbol(),
                         describe_outcome(outcome),
                         format_name(&row.name.to_string(), row.is_shot, row.edited),
-                        format_as_code(&describe_panel_decision(ruling, &row.judges))
+                        format_as_code(&describe_panel_decision(panel, &row.judges))
                     ));
                 }
                 Ok(())

@@ -79,7 +79,7 @@ pub use rows::{
 pub use stats::{format_stats, format_tokens};
 pub use wording::{describe_outcome, format_bytes, format_threshold};
 pub use workflow_log::{WorkflowLogWriter, escape_workflow_commands};
-pub use wrap::wrap_line;
+pub use wrap::{wrap_line, wrap_lines};
 
 /// A writer of rows in one format.
 pub trait ReportWriter {

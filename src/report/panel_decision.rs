@@ -13,27 +13,27 @@ use crate::model::{
 ///
 /// `by majority, 2 of 3: a pass 0.80, b fail 0.20, c pass` · `by strong (cheap was unsure: score 0.55, margin 0.15):
 /// cheap said pass, strong fail`
-pub fn describe_panel_decision<N: AsRef<str>>(ruling: &PanelDecision, names: &[N]) -> String {
+pub fn describe_panel_decision<N: AsRef<str>>(panel: &PanelDecision, names: &[N]) -> String {
     let name = |at: usize| names.get(at).map_or("?", AsRef::as_ref);
-    let PanelRule::Cascade { margin } = ruling.rule else {
-        let members = ruling.members.iter().enumerate();
+    let PanelRule::Cascade { margin } = panel.rule else {
+        let members = panel.members.iter().enumerate();
         let members = members.map(|(at, member)| format!("{} {}", name(at), format_member(member)));
         let members: Vec<String> = members.collect();
-        let share = format_share(ruling);
-        return format!("by {}{share}: {}", ruling.rule.as_str(), members.join(", "));
+        let share = format_share(panel);
+        return format!("by {}{share}: {}", panel.rule.as_str(), members.join(", "));
     };
-    let Some(at) = ruling.deciding_member else {
+    let Some(at) = panel.deciding_member else {
         return String::new();
     };
     // Every member before the deciding one was unsure. Otherwise it would have decided.
-    let unsure: Vec<String> = ruling.members[..at.min(ruling.members.len())]
+    let unsure: Vec<String> = panel.members[..at.min(panel.members.len())]
         .iter()
         .enumerate()
         .map(|(at, member)| format!("{} was unsure: {}", name(at), explain_doubt(member, margin)))
         .collect();
-    let verdict = ruling.members.get(at).map_or_else(String::new, |member| {
+    let verdict = panel.members.get(at).map_or_else(String::new, |member| {
         // The last member decides even if it is unsure.
-        let left = if member.doubt.is_some() && ruling.members.len() > 1 {
+        let left = if member.doubt.is_some() && panel.members.len() > 1 {
             ", itself unsure, and the last"
         } else {
             ""
@@ -45,11 +45,11 @@ pub fn describe_panel_decision<N: AsRef<str>>(ruling: &PanelDecision, names: &[N
         return format!("by {}, which was sure: {verdict}", name(at));
     }
     // Name an unsure member if its verdict differs from the decision.
-    let conflict: Vec<String> = ruling.members[..at.min(ruling.members.len())]
+    let conflict: Vec<String> = panel.members[..at.min(panel.members.len())]
         .iter()
         .enumerate()
         .filter(|(_, member)| member.outcome.is_verdict())
-        .filter(|(_, member)| Some(member.outcome) != ruling.members.get(at).map(|m| m.outcome))
+        .filter(|(_, member)| Some(member.outcome) != panel.members.get(at).map(|m| m.outcome))
         .map(|(at, member)| format!("{} said {}, ", name(at), describe_outcome(member.outcome)))
         .collect();
     let conflict = conflict.concat();
@@ -61,14 +61,14 @@ pub fn describe_panel_decision<N: AsRef<str>>(ruling: &PanelDecision, names: &[N
 }
 
 /// Returns the winner's share of a majority: `, 2 of 3`. Empty if errors left no winner, or with one vote.
-fn format_share(ruling: &PanelDecision) -> String {
-    let member_count = ruling.members.len();
-    let with_outcome = |outcome| ruling.members.iter().filter(move |m| m.outcome == outcome);
+fn format_share(panel: &PanelDecision) -> String {
+    let member_count = panel.members.len();
+    let with_outcome = |outcome| panel.members.iter().filter(move |m| m.outcome == outcome);
     let verdicts = [Outcome::Pass, Outcome::Fail, Outcome::NotApplicable];
     let votes = verdicts.map(|outcome| with_outcome(outcome).count());
     let most = votes.iter().max().copied().unwrap_or_default();
     let left: usize = votes.iter().sum();
-    if ruling.rule == PanelRule::Majority && member_count > 1 && 2 * left >= member_count {
+    if panel.rule == PanelRule::Majority && member_count > 1 && 2 * left >= member_count {
         format!(", {most} of {member_count}")
     } else {
         String::new()
@@ -145,7 +145,7 @@ pub fn explain_doubt(member: &PanelMember, margin: f64) -> String {
 
 /// Returns the names of the judges of a decision, in the order of its panel members.
 pub(super) fn find_judge_names(header: &RunHeader, decision: &Decision) -> Vec<String> {
-    let members = decision.panel.iter().flat_map(|ruling| &ruling.members);
+    let members = decision.panel.iter().flat_map(|panel| &panel.members);
     let name = |judge: u32| {
         let spec = header.judges.get(judge as usize);
         spec.map_or_else(|| "?".to_owned(), |spec| spec.config.name.clone())
@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn jury_names_verdict_of_each_member() {
-        let ruling = PanelDecision {
+        let panel = PanelDecision {
             rule: PanelRule::Majority,
             members: vec![
                 member(Outcome::Pass, Some(0.8), None),
@@ -182,14 +182,14 @@ mod tests {
             deciding_member: None,
         };
         assert_eq!(
-            describe_panel_decision(&ruling, &["a", "b"]),
+            describe_panel_decision(&panel, &["a", "b"]),
             "by majority, 1 of 2: a pass 0.80, b judge error"
         );
     }
 
     #[test]
     fn cascade_names_deciding_judge_and_earlier_doubts() {
-        let ruling = |deciding, members| PanelDecision {
+        let panel = |deciding, members| PanelDecision {
             rule: PanelRule::Cascade { margin: 0.15 },
             members,
             deciding_member: Some(deciding),
@@ -197,11 +197,11 @@ mod tests {
         let near = member(Outcome::Pass, Some(0.55), Some(Doubt::Margin));
         let fail = member(Outcome::Fail, Some(0.1), None);
         assert_eq!(
-            describe_panel_decision(&ruling(1, vec![near, fail.clone()]), &["cheap", "strong"]),
+            describe_panel_decision(&panel(1, vec![near, fail.clone()]), &["cheap", "strong"]),
             "by strong (cheap was unsure: score 0.55, margin 0.15): cheap said pass, strong fail 0.10"
         );
         assert_eq!(
-            describe_panel_decision(&ruling(0, vec![fail]), &["cheap"]),
+            describe_panel_decision(&panel(0, vec![fail]), &["cheap"]),
             "by cheap, which was sure: fail 0.10"
         );
     }

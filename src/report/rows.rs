@@ -30,6 +30,7 @@ use crate::model::{
     CellIx, CellName, CellNameRef, CellResult, Cost, Decision, Labels, OtherModel, Outcome, RunId,
     ScoreBounds, StoppedJudge, TranscriptRef,
 };
+use crate::record::{LogEnding, RunStatus};
 
 pub use decided::{DecidedRow, DecisionOrder};
 use plan_order::{UnemittedCells, plan_position};
@@ -223,7 +224,7 @@ impl RowBuilder {
                 self.summary.settings = EvalSettings::from_header(header);
                 self.summary.demo = header.demo;
                 // `RunFinished` changes this, so a recording without an end stays interrupted.
-                self.summary.interrupted = true;
+                self.summary.status = RunStatus::Interrupted;
                 self.summary.evals = EvalVerdicts::list(header);
                 self.summary.evidence = header.replayed_evidence_plan();
                 emit(&ReportRow::Header(header))?;
@@ -271,12 +272,19 @@ impl RowBuilder {
                     .extend(OtherModel::from_note(text));
             }
             EventKind::RunFinished(totals) => {
-                self.summary.interrupted = totals.cancelled;
+                self.summary.status = RunStatus::new(LogEnding::Finished, totals.cancelled);
                 self.summary.reading = totals.reading.clone();
             }
             _ => {}
         }
         Ok(())
+    }
+
+    /// Applies the ending of the log after its last event. No event tells that a process still records the run.
+    pub fn apply_ending(&mut self, ending: LogEnding) {
+        if ending == LogEnding::Running {
+            self.summary.status = RunStatus::Running;
+        }
     }
 
     /// Counts the calls with and without a recorded tool response.

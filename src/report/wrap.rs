@@ -15,13 +15,13 @@ const MIN_WRAP_WIDTH: usize = 20;
 /// stays whole, so that names and URLs can be copied.
 pub fn wrap_line(text: &str, first: usize, indent: usize, width: usize) -> Cow<'_, str> {
     // A very narrow terminal would show about one word per line, so leave the line whole.
-    if width < indent + MIN_WRAP_WIDTH || first + text.width() <= width {
+    if width < indent + MIN_WRAP_WIDTH || first + count_columns(text) <= width {
         return Cow::Borrowed(text);
     }
     let mut out = String::with_capacity(text.len() + 64);
     let mut column = first;
     for (word, number) in text.split(' ').zip(0..) {
-        let wide = word.width();
+        let wide = count_columns(word);
         if number == 0 {
             column += wide;
         // A break on an empty line would not help, so a long word stays whole.
@@ -34,6 +34,41 @@ pub fn wrap_line(text: &str, first: usize, indent: usize, width: usize) -> Cow<'
             column = indent + wide;
         }
         out.push_str(word);
+    }
+    Cow::Owned(out)
+}
+
+/// Returns the columns of a text on a terminal. Colors take none.
+fn count_columns(text: &str) -> usize {
+    let mut columns = 0;
+    for (part, number) in text.split('\u{1b}').zip(0..) {
+        columns += match part.split_once('m') {
+            // A color is ESC, `[`, numbers and `m`.
+            Some((_, shown)) if number > 0 => shown.width(),
+            _ => part.width(),
+        };
+    }
+    columns
+}
+
+/// Breaks each line of a text so that it fits into `width` columns; 0 leaves them whole. A continuation line begins two
+/// columns to the right of its line.
+pub fn wrap_lines(text: &str, width: usize) -> Cow<'_, str> {
+    if width == 0 || text.lines().all(|line| count_columns(line) <= width) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + 64);
+    for line in text.split_inclusive('\n') {
+        let indent = line.len() - line.trim_start_matches(' ').len();
+        let (own, end) = match line.strip_suffix('\n') {
+            Some(own) => (own, "\n"),
+            None => (line, ""),
+        };
+        // The spaces at the beginning are no words.
+        let (spaces, words) = own.split_at(indent);
+        out.push_str(spaces);
+        out.push_str(&wrap_line(words, indent, indent + 2, width));
+        out.push_str(end);
     }
     Cow::Owned(out)
 }
@@ -53,6 +88,18 @@ mod tests {
             "日本語の答え\n  日本語の答え",
             "wide characters take two columns"
         );
+    }
+
+    #[test]
+    fn each_line_of_a_text_breaks_below_its_own_indent() {
+        assert_eq!(
+            wrap_lines("short\n  one two three four five six seven\n\nend", 26),
+            "short\n  one two three four five\n    six seven\n\nend"
+        );
+        let red = "\u{1b}[31merror\u{1b}[0m: one two three";
+        assert_eq!(wrap_lines(red, 22), red, "colors take no column");
+        let text = "a pipe has no width\n";
+        assert_eq!(wrap_lines(text, 0), text);
     }
 
     #[test]

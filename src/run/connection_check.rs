@@ -446,12 +446,7 @@ impl Tool for EchoTool {
 
     // The stub accepts any arguments: the check tests the call, not the model's arguments.
     fn prepare(&self, canonical: &RawJson, _seen: &SeenUrls) -> Result<ValidatedCall, Rejection> {
-        Ok(ValidatedCall {
-            tool: self.0.name.clone(),
-            canonical: canonical.clone(),
-            values: canonical.clone(),
-            coerced: Vec::new(),
-        })
+        Ok(ValidatedCall::unchanged(&self.0.name, canonical))
     }
 
     fn call<'a>(

@@ -73,7 +73,7 @@ pub use inputs::catalog::{TranscriptWalk, visit_transcripts, visit_transcripts_u
 pub use inputs::sample::SampleSpec;
 pub(crate) use inputs::snapshot::judge_digest;
 pub use judges::collect_secrets;
-pub use outline::{OutlineBatch, TranscriptTags, outline_filtered_run, outline_run};
+pub use outline::{OutlineBatch, TranscriptTags, outline_names, outline_run};
 pub use paid_calls::{CostEstimate, PaidCalls, estimate_paid_calls};
 pub use past::branch::{BranchOrder, parse_branch_change};
 pub use past::rescore::{collect_decision_settings, collect_panel_rules};
@@ -153,6 +153,8 @@ pub struct RunOptions {
     pub rules_delay: Option<Millis>,
     /// True if a transcript file that cannot be read stops the run. Otherwise the run reports it and continues.
     pub is_strict: bool,
+    /// True if only the names of decisions are needed. Evals then need no judge.
+    pub only_names: bool,
 }
 
 impl RunOptions {
@@ -196,6 +198,7 @@ impl Default for RunOptions {
             tools: ToolDeps::default(),
             rules_delay: None,
             is_strict: false,
+            only_names: false,
         }
     }
 }

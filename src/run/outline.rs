@@ -49,11 +49,11 @@ pub fn outline_run(
     clock: &Arc<dyn Clock>,
     take: &mut dyn FnMut(OutlineBatch) -> bool,
 ) -> Result<(), RunError> {
-    outline_filtered_run(workspace, registry, env, clock, None, take)
+    outline(workspace, registry, env, clock, RunOptions::default(), take)
 }
 
-/// As [`outline_run`], with only the decisions that a filter selects.
-pub fn outline_filtered_run(
+/// As [`outline_run`], with only the decisions that a filter selects, for their names. Evals need no judge.
+pub fn outline_names(
     workspace: Arc<Workspace>,
     registry: &EvalTypeRegistry,
     env: &Env,
@@ -63,9 +63,24 @@ pub fn outline_filtered_run(
 ) -> Result<(), RunError> {
     let options = RunOptions {
         filter,
+        only_names: true,
+        ..RunOptions::default()
+    };
+    outline(workspace, registry, env, clock, options, take)
+}
+
+fn outline(
+    workspace: Arc<Workspace>,
+    registry: &EvalTypeRegistry,
+    env: &Env,
+    clock: &Arc<dyn Clock>,
+    options: RunOptions,
+    take: &mut dyn FnMut(OutlineBatch) -> bool,
+) -> Result<(), RunError> {
+    let options = RunOptions {
         // The outline reads no earlier run, so it is fast and the same each time.
         cache: CachePolicy::Off,
-        ..RunOptions::default()
+        ..options
     };
     let mut prepared = prepare_without_tools(workspace, registry, env, clock, options)?;
     let plan = Arc::clone(&prepared.judge_pool.plan);

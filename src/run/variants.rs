@@ -13,7 +13,7 @@ use super::past::usage_history::UsageHistory;
 use super::prepare::prepare_preview;
 use super::preview::{RunPreview, preview_prepared};
 use super::record_key::find_record_key;
-use super::{CachePolicy, DecisionFilter, RunError, RunOptions, outline_filtered_run};
+use super::{CachePolicy, DecisionFilter, RunError, RunOptions, outline_names};
 use crate::clock::Clock;
 use crate::event::{EventKind, RunEvent, RunHeader, RunPurpose, RunState, SettledCell};
 use crate::handlers::EvalTypeRegistry;
@@ -135,7 +135,7 @@ pub fn list_part_labels(
         }
         true
     };
-    outline_filtered_run(
+    outline_names(
         Arc::clone(workspace),
         registry,
         env,

@@ -172,12 +172,7 @@ impl Tool for FetchUrl {
         check_schema(FETCH_URL, &self.schema, canonical)?;
         let url = parse_url_argument(canonical).unwrap_or_default();
         self.check_seen(&url, seen)?;
-        Ok(ValidatedCall {
-            tool: FETCH_URL.to_owned(),
-            canonical: canonical.clone(),
-            values: canonical.clone(),
-            coerced: Vec::new(),
-        })
+        Ok(ValidatedCall::unchanged(FETCH_URL, canonical))
     }
 
     fn call<'a>(

@@ -128,6 +128,18 @@ pub struct ValidatedCall {
     pub coerced: Vec<ArgumentChange>,
 }
 
+impl ValidatedCall {
+    /// Returns a call whose tool receives the canonical arguments as they are.
+    pub fn unchanged(tool: impl Into<String>, canonical: &RawJson) -> Self {
+        Self {
+            tool: tool.into(),
+            canonical: canonical.clone(),
+            values: canonical.clone(),
+            coerced: Vec::new(),
+        }
+    }
+}
+
 /// The tools of one judge, in the order of its configuration.
 #[derive(Clone, Default)]
 pub struct ToolSet {

@@ -15,7 +15,7 @@ use super::reader::TranscriptReader;
 use super::source::SourceFile;
 use super::trial::{ChoiceError, DetectionConfidence, choose_format};
 use super::{ReadTally, RecordSpan, TranscriptBlock, TranscriptError, TranscriptIndexEntry, walk};
-use crate::diag::Diagnostic;
+use crate::diag::{Diagnostic, SourceSpan};
 use crate::model::pluralize;
 
 /// The code of the warning about a transcript that is not compared.
@@ -149,6 +149,15 @@ impl TranscriptFile {
     pub fn join_pairs(mut self) -> Self {
         self.pairs = Some(PairJoiner::default());
         self
+    }
+
+    /// Returns the lines of ascending offsets: in a Parquet file the rows, and unknown ones in other binary files.
+    pub fn find_lines(&self, offsets: &[u64]) -> Vec<SourceSpan> {
+        let mut lines = LineCounter::new(&self.source);
+        let spans = offsets
+            .iter()
+            .map(|offset| lines.find_line(*offset).unwrap_or_default());
+        spans.collect()
     }
 
     /// Returns a warning for each of the first transcripts read so far that name a pair of two other transcripts, and one

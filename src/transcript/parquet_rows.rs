@@ -202,6 +202,18 @@ mod tests {
     }
 
     #[test]
+    fn line_of_a_row_is_its_number() {
+        let mut file = TranscriptFile::open(&fixture("alpaca.gzip.parquet")).expect("the sample");
+        let mut offsets = Vec::new();
+        while let Some(block) = file.next_block().expect("a block") {
+            offsets.extend(block.records().map(|(record, _)| record.span.offset));
+        }
+        let rows = u32::try_from(offsets.len()).expect("few");
+        let lines = file.find_lines(&offsets).into_iter().map(|span| span.line);
+        assert_eq!(lines.collect::<Vec<u32>>(), (1..=rows).collect::<Vec<_>>());
+    }
+
+    #[test]
     fn few_bytes_that_need_much_memory_are_refused() {
         for (name, why) in [
             ("many_values", "more than 1048576 values in a column"),

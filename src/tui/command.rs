@@ -200,6 +200,27 @@ pub(crate) enum CommandScope {
     Counts,
 }
 
+impl CommandScope {
+    /// Returns the name of the part of the screen for lists of keys.
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Global => "everywhere",
+            Self::Cells => "cells",
+            Self::Verdicts => "cells, verdict",
+            Self::Transcript => "transcript",
+            Self::Replay => "replay",
+            Self::Trace => "trace screen",
+            Self::Paused => "paused trace",
+            Self::Progress => "progress screen",
+            Self::Review => "reading screen",
+            Self::Modes => "notes and modes",
+            Self::Answers => "questions about modes",
+            Self::Drafts => "drafts of an eval",
+            Self::Counts => "table of modes",
+        }
+    }
+}
+
 /// A row of the command table.
 #[derive(Debug)]
 pub(crate) struct CommandSpec {
@@ -257,24 +278,26 @@ pub(crate) fn list_groups() -> Vec<&'static str> {
 
 /// Returns the table as Markdown, for `dicta keys --format markdown` and the README.
 pub(crate) fn render_markdown() -> String {
-    let mut out = String::from("| keys | do |\n|---|---|\n");
+    let mut out = String::from("| keys | where | do |\n|---|---|---|\n");
     for group in list_groups() {
-        let _infallible = writeln!(out, "| **{group}** | |");
+        let _infallible = writeln!(out, "| **{group}** | | |");
         for spec in COMMANDS.iter().filter(|spec| spec.group == group) {
             let keys: Vec<String> = spec.keys.iter().map(|key| format!("`{key}`")).collect();
-            let _infallible = writeln!(out, "| {} | {} |", keys.join(" "), spec.help);
+            let (keys, place) = (keys.join(" "), spec.scope.as_str());
+            let _infallible = writeln!(out, "| {keys} | {place} | {} |", spec.help);
         }
     }
     out
 }
 
-/// Returns the table as plain text: keys and descriptions.
+/// Returns the table as plain text: keys, the part of the screen, and descriptions.
 pub(crate) fn render_plain() -> String {
     let mut out = String::new();
     for group in list_groups() {
         let _infallible = writeln!(out, "{group}");
         for spec in COMMANDS.iter().filter(|spec| spec.group == group) {
-            let _infallible = writeln!(out, "  {:<18} {}", spec.keys_text(), spec.help);
+            let (keys, place) = (spec.keys_text(), spec.scope.as_str());
+            let _infallible = writeln!(out, "  {keys:<18} {place:<22} {}", spec.help);
         }
     }
     out

@@ -36,16 +36,15 @@ pub(super) fn check_default_judge(
     }
 }
 
-/// Checks that every judged eval names a judge if there is no default judge.
-pub(super) fn check_judge_assigned(
+/// Returns one error about all judged evals that name no judge, if dicta.yaml has no default judge.
+pub(super) fn find_unassigned_evals(
     rubrics: &[Arc<Rubric>],
     catalog: &dyn EvalTypeCatalog,
     doc: &YamlDoc,
-    problems: &DiagnosticCollector,
-) {
+) -> Option<Diagnostic> {
     // A document that is not a mapping has its own error already.
     if !doc.value.is_object() || doc.value.get("judge").is_some() {
-        return;
+        return None;
     }
     let judged = |eval: &Eval| {
         catalog
@@ -62,18 +61,16 @@ pub(super) fn check_judge_assigned(
         })
         .collect();
     // One error for all evals, because one line in dicta.yaml fixes them all.
-    if let Some(first) = without.first() {
-        let message = match without.len() {
-            1 => format!("the eval {first} needs a judge, and there is no default one"),
-            n => format!(
-                "{n} evals need a judge, and there is no default one (the first is {first})"
-            ),
-        };
-        let problem = Diagnostic::error("no-judge", &doc.path, message)
+    let first = without.first()?;
+    let message = match without.len() {
+        1 => format!("the eval {first} needs a judge, and there is no default one"),
+        n => format!("{n} evals need a judge, and there is no default one (the first is {first})"),
+    };
+    Some(
+        Diagnostic::error("no-judge", &doc.path, message)
             .with_span(doc.key_span(""), &doc.source)
-            .help("add `judge: rules` (built in, no model), or the name of one of `judges:`");
-        problems.push(problem);
-    }
+            .help("add `judge: rules` (built in, no model), or the name of one of `judges:`"),
+    )
 }
 
 /// Checks that every judge that a rubric or an eval names exists.

@@ -8,10 +8,11 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{CONFIG_FILE, Env, files, globs, run_folders};
+use super::config_document::{ConfigDocument, read_config_document};
+use super::{Env, globs, run_folders};
 use crate::diag::yaml::{
-    self, ConfigKey, DiagnosticCollector, MappingDecoder, YamlDoc, describe_value,
-    properties_schema, text_schema,
+    ConfigKey, DiagnosticCollector, MappingDecoder, YamlDoc, describe_value, properties_schema,
+    text_schema,
 };
 use crate::diag::{Diagnostic, has_errors};
 use crate::transcript::{FieldMapping, FieldMappings};
@@ -56,10 +57,7 @@ pub(super) struct ListedFiles {
 pub fn read_field_maps(root: &Path, env: &Env) -> Result<FieldMappings, Vec<Diagnostic>> {
     let root = run_folders::canonical_root(root);
     // Import also works outside a workspace and in a broken one, so an unreadable file means no mappings.
-    let Ok(text) = files::read_text(&root.join(CONFIG_FILE), yaml::MAX_BYTES as u64) else {
-        return Ok(FieldMappings::default());
-    };
-    let Ok(doc) = yaml::read_document(&text, Path::new(CONFIG_FILE)) else {
+    let Ok(ConfigDocument { doc, .. }) = read_config_document(&root) else {
         return Ok(FieldMappings::default());
     };
     if doc.value.get("transcripts").is_none() {

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
+use super::label_log::{push_log_line, read_log};
 use crate::model::RecordedDraw;
 use crate::storage::{AtomicFile, FileLock};
 
@@ -51,7 +52,7 @@ pub fn read_draws(labels: &Path) -> Result<Vec<RecordedDraw>, LabelDrawsError> {
 
 /// Adds a draw at the end of the file. All other lines stay.
 pub fn add_draw(labels: &Path, draw: &RecordedDraw) -> Result<(), LabelDrawsError> {
-    edit_draws(labels, |text| Ok(push_draw(text, draw)?))
+    edit_draws(labels, |text| Ok(push_log_line(text, draw)?))
 }
 
 /// Adds the draw that `choose` returns for the draws of the file, and returns all of them. Adds nothing for `None`.
@@ -70,22 +71,13 @@ pub fn add_chosen_draw(
     edit_draws(labels, |text| {
         let mut draws = parse_draws(&path, text)?;
         if let Some(draw) = choose(&draws) {
-            push_draw(text, &draw)?;
+            push_log_line(text, &draw)?;
             draws.push(draw);
             all = Some(draws);
         }
         Ok(())
     })?;
     Ok(all)
-}
-
-fn push_draw(text: &mut String, draw: &RecordedDraw) -> Result<(), serde_json::Error> {
-    if !text.is_empty() && !text.ends_with('\n') {
-        text.push('\n');
-    }
-    text.push_str(&serde_json::to_string(draw)?);
-    text.push('\n');
-    Ok(())
 }
 
 /// Removes the draws that `is_meant` selects. All other lines stay. A missing file has none.
@@ -130,14 +122,10 @@ fn edit_draws(
 }
 
 fn read_text(path: &Path) -> Result<String, LabelDrawsError> {
-    match std::fs::read_to_string(path) {
-        Ok(text) => Ok(text),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),
-        Err(source) => Err(LabelDrawsError::Io {
-            path: path.to_owned(),
-            source,
-        }),
-    }
+    read_log(path).map_err(|source| LabelDrawsError::Io {
+        path: path.to_owned(),
+        source,
+    })
 }
 
 fn parse_draws(path: &Path, text: &str) -> Result<Vec<RecordedDraw>, LabelDrawsError> {

@@ -3,14 +3,14 @@
 //! Responsible for reading and for adding one line. A second look at test labels is worth less than the first one,
 //! because the judge may have changed after the first.
 
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::label_log::{add_log_line, read_log};
 use crate::model::{RunId, WallTime};
-use crate::storage::{AtomicFile, FileLock};
 
 /// A recorded unsealing: who looked, when, at which state, and what the figures were.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -38,29 +38,12 @@ pub fn unsealings_file_path(labels: &Path) -> PathBuf {
 /// Reads the unsealings, oldest first. A missing file has none, and a line that dicta cannot read is skipped: a person
 /// may have written a remark there.
 pub fn read_unsealings(labels: &Path) -> io::Result<Vec<Unsealing>> {
-    let text = read_text(&unsealings_file_path(labels))?;
+    let text = read_log(&unsealings_file_path(labels))?;
     let lines = text.lines().map(serde_json::from_str);
     Ok(lines.flatten().collect())
 }
 
 /// Adds an unsealing at the end of the file. All other lines stay.
 pub fn add_unsealing(labels: &Path, unsealing: &Unsealing) -> io::Result<()> {
-    let path = unsealings_file_path(labels);
-    let _lock = FileLock::acquire(&path)?;
-    let mut text = read_text(&path)?;
-    if !text.is_empty() && !text.ends_with('\n') {
-        text.push('\n');
-    }
-    text.push_str(&serde_json::to_string(unsealing)?);
-    text.push('\n');
-    let mut file = AtomicFile::create(&path)?;
-    file.write_all(text.as_bytes())?;
-    file.finish()
-}
-
-fn read_text(path: &Path) -> io::Result<String> {
-    match std::fs::read_to_string(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),
-        read => read,
-    }
+    add_log_line(&unsealings_file_path(labels), unsealing)
 }

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use indexmap::IndexMap;
 use serde_json::Value;
 
+use super::config_document::{ConfigDocument, read_config_document};
 use super::config_keys::WORKSPACE_KEYS;
 use super::file_lists::ListedFiles;
 use super::judges::JudgeCx;
@@ -18,8 +19,8 @@ use super::label_parts::{SplitSources, load_parts};
 use super::label_unsealings::read_unsealings;
 use super::{
     CONFIG_FILE, Env, JudgeNames, SealedLabels, Workspace, WorkspaceLimits, WorkspaceRubricFiles,
-    api_keys, cross_checks, demo, files, find_label_author, judges, labels, lint, model_config,
-    paths, rubric_keys, run_folders, scripts, source_judges, tools_files, trust,
+    cross_checks, demo, files, find_label_author, judges, labels, lint, model_config, paths,
+    rubric_keys, run_folders, scripts, source_judges, tools_files, trust,
 };
 use crate::diag::yaml::{
     self, DiagnosticCollector, MAX_BYTES, MappingDecoder, YamlDoc, YamlLimits, describe_value,
@@ -52,6 +53,9 @@ pub struct LoadOptions<'a> {
     pub judge: Option<&'a str>,
     /// Rubrics that dicta.yaml does not list.
     pub extra_rubrics: &'a [PathBuf],
+    /// True if the command judges nothing. Evals without a judge are then in [`Workspace::judge_problems`], and the
+    /// workspace loads.
+    pub judges_nothing: bool,
 }
 
 /// Loads like [`load`], with what a command adds to dicta.yaml.
@@ -81,7 +85,10 @@ pub fn load_for_trust(
 ) -> Result<LoadedForTrust, Vec<Diagnostic>> {
     let mut checked = Vec::new();
     let check = OwnerCheck::Collect(&mut checked);
-    let options = LoadOptions::default();
+    let options = LoadOptions {
+        judges_nothing: true,
+        ..LoadOptions::default()
+    };
     let workspace = load_checking_owners(root, env, catalog, &mut Vec::new(), check, &options)?;
     Ok(LoadedForTrust {
         workspace,
@@ -129,25 +136,13 @@ fn load_checking_owners(
     options: &LoadOptions<'_>,
 ) -> Result<Workspace, Vec<Diagnostic>> {
     let root = run_folders::canonical_root(root);
-    let config = Path::new(CONFIG_FILE);
     // Step 0: before dicta reads anything, check who could have written it.
     let refused = owners.check(&root, vec![root.join(CONFIG_FILE)], env);
     if !refused.is_empty() {
         return Err(refused);
     }
     // Step 1: read and parse dicta.yaml. Nothing can load without it.
-    let text = files::read_text(&root.join(CONFIG_FILE), MAX_BYTES as u64).map_err(|why| {
-        vec![Diagnostic::error(
-            "io",
-            root.join(CONFIG_FILE),
-            why.to_string(),
-        )]
-    })?;
-    // What snippets are cut from never holds a key that someone wrote into the file.
-    let masked_text: Arc<str> = mask_secrets(&text).into();
-    let mut doc = yaml::read_document(&text, config)
-        .map_err(|problems| replace_sources(problems, &masked_text))?;
-    doc.source = api_keys::mask_secrets(&doc, &masked_text);
+    let ConfigDocument { text, doc } = read_config_document(&root)?;
     if doc.value.is_null() {
         let message = "the file is empty; it needs `transcripts` and `rubrics`";
         return Err(vec![doc.error("", "empty", message)]);
@@ -160,13 +155,15 @@ fn load_checking_owners(
         env,
         catalog,
         files: vec![LoadedFile {
-            path: config.to_owned(),
+            path: CONFIG_FILE.into(),
             text,
         }],
         referenced: Vec::new(),
         trusted_files: Vec::new(),
         problems: Vec::new(),
         given_judge: options.judge,
+        judges_nothing: options.judges_nothing,
+        judge_problems: Vec::new(),
         toolbox: &toolbox,
         secrets: Vec::new(),
         resolver: &resolver,
@@ -232,6 +229,10 @@ struct WorkspaceLoader<'l> {
     problems: Vec<Diagnostic>,
     /// The judge of the command, which needs no default judge.
     given_judge: Option<&'l str>,
+    /// True if evals without a judge do not prevent loading.
+    judges_nothing: bool,
+    /// The problems of evals without a judge, if they do not prevent loading.
+    judge_problems: Vec<Diagnostic>,
     /// The declarations of the tools files, and the servers that judges declare themselves.
     toolbox: &'l RefCell<Arc<Toolbox>>,
     /// The values of variables in model configs.
@@ -289,8 +290,12 @@ impl WorkspaceLoader<'_> {
         for file in scripts.files {
             self.keep_file(file);
         }
-        if judge.is_none() && self.given_judge.is_none() {
-            cross_checks::check_judge_assigned(&rubrics, self.catalog, doc, &problems);
+        if self.given_judge.is_none() {
+            match cross_checks::find_unassigned_evals(&rubrics, self.catalog, doc) {
+                Some(found) if self.judges_nothing => self.judge_problems.push(found),
+                Some(found) => problems.push(found),
+                None => {}
+            }
         }
         // The problems of dicta.yaml come first, then those of the other files.
         self.problems.splice(0..0, problems.into_sorted());
@@ -363,6 +368,7 @@ impl WorkspaceLoader<'_> {
             ),
             labels_file: found.file,
             label_problems: Vec::new(),
+            judge_problems: std::mem::take(&mut self.judge_problems),
             runs,
             extra_run_folders: demo.into_iter().collect(),
             replayed_evidence_run: frozen,

@@ -5,6 +5,7 @@
 //! files.
 
 mod api_keys;
+mod config_document;
 mod config_keys;
 mod cross_checks;
 pub mod demo;
@@ -21,6 +22,7 @@ mod judges;
 mod label_author;
 pub mod label_draws;
 pub mod label_edit;
+mod label_log;
 mod label_parts;
 pub mod label_unsealings;
 mod labels;
@@ -154,6 +156,9 @@ pub struct Workspace {
     /// The problems of labels. They are errors for `dicta run` and `dicta check`, which compare verdicts with labels.
     /// Other commands work without labels.
     pub label_problems: Vec<Diagnostic>,
+    /// The error about evals without a judge, for a command that judges nothing. Empty otherwise, because such evals then
+    /// prevent loading.
+    pub judge_problems: Vec<Diagnostic>,
     /// The folder where dicta records runs.
     pub runs: PathBuf,
     /// Additional folders with runs to read (the demo's recordings).

@@ -3,14 +3,14 @@
 //!
 //! Responsible for reading and for adding one line. Contains no label of `dev` or `test`.
 
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::label_log::{add_log_line, read_log};
 use crate::model::{Digest, WallTime};
 use crate::rubric::EvalValue;
-use crate::storage::{AtomicFile, FileLock};
 
 /// A call for proposals.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -59,7 +59,7 @@ pub fn proposals_file_path(labels: &Path) -> PathBuf {
 
 /// Reads the last call about an eval; `None` without one. A line that dicta cannot read is skipped.
 pub fn read_last_call(labels: &Path, eval: &str) -> io::Result<Option<ProposalCall>> {
-    let text = read_text(&proposals_file_path(labels))?;
+    let text = read_log(&proposals_file_path(labels))?;
     let mut calls = text
         .lines()
         .rev()
@@ -69,22 +69,5 @@ pub fn read_last_call(labels: &Path, eval: &str) -> io::Result<Option<ProposalCa
 
 /// Adds a call at the end of the file. All other lines stay.
 pub fn add_call(labels: &Path, call: &ProposalCall) -> io::Result<()> {
-    let path = proposals_file_path(labels);
-    let _lock = FileLock::acquire(&path)?;
-    let mut text = read_text(&path)?;
-    if !text.is_empty() && !text.ends_with('\n') {
-        text.push('\n');
-    }
-    text.push_str(&serde_json::to_string(call)?);
-    text.push('\n');
-    let mut file = AtomicFile::create(&path)?;
-    file.write_all(text.as_bytes())?;
-    file.finish()
-}
-
-fn read_text(path: &Path) -> io::Result<String> {
-    match std::fs::read_to_string(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),
-        read => read,
-    }
+    add_log_line(&proposals_file_path(labels), call)
 }

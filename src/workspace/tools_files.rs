@@ -6,11 +6,10 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::config_document::read_config_document;
 use super::{CONFIG_FILE, Env, Workspace, api_keys, files, globs, paths, run_folders, trust};
-use crate::diag::yaml::{
-    self, DiagnosticCollector, MAX_BYTES, MappingDecoder, YamlDoc, describe_value,
-};
-use crate::diag::{Diagnostic, LoadedFile, mask_secrets, replace_sources};
+use crate::diag::yaml::{DiagnosticCollector, MAX_BYTES, MappingDecoder, describe_value};
+use crate::diag::{Diagnostic, LoadedFile};
 use crate::net::Resolver;
 use crate::tools::toolbox::{self, Toolbox, ToolboxCx};
 
@@ -191,8 +190,8 @@ pub fn load_tools(
     if !refused.is_empty() {
         return (Arc::default(), refused);
     }
-    let doc = match read_config(&root) {
-        Ok(doc) => doc,
+    let doc = match read_config_document(&root) {
+        Ok(read) => read.doc,
         Err(problems) => return (Arc::default(), problems),
     };
     let problems = DiagnosticCollector::from_doc(&doc);
@@ -210,21 +209,6 @@ pub fn load_tools(
     let mut all = problems.into_sorted();
     all.extend(read.problems);
     (Arc::new(read.toolbox), all)
-}
-
-fn read_config(root: &Path) -> Result<YamlDoc, Vec<Diagnostic>> {
-    let text = files::read_text(&root.join(CONFIG_FILE), MAX_BYTES as u64).map_err(|why| {
-        vec![Diagnostic::error(
-            "io",
-            root.join(CONFIG_FILE),
-            why.to_string(),
-        )]
-    })?;
-    let masked_text: Arc<str> = mask_secrets(&text).into();
-    let mut doc = yaml::read_document(&text, Path::new(CONFIG_FILE))
-        .map_err(|problems| replace_sources(problems, &masked_text))?;
-    doc.source = masked_text;
-    Ok(doc)
 }
 
 /// Parses one tools file, as a user names it; `None` if the text is not a tools file.

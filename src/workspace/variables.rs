@@ -55,6 +55,8 @@ pub const EVAL_GCP_PROJECT_REGION: &str = "EVAL_GCP_PROJECT_REGION";
 pub const GITHUB_ACTIONS: &str = "GITHUB_ACTIONS";
 /// The root of the repository in a GitHub workflow.
 pub const GITHUB_WORKSPACE: &str = "GITHUB_WORKSPACE";
+/// The folder of temporary files.
+pub const TMPDIR: &str = "TMPDIR";
 /// Rust's switch for backtraces.
 pub const RUST_BACKTRACE: &str = "RUST_BACKTRACE";
 
@@ -155,6 +157,10 @@ pub const VARIABLES: &[(&str, &str)] = &[
     (
         EVAL_GCP_PROJECT_REGION,
         "The location if neither is set, as in evalbench.",
+    ),
+    (
+        TMPDIR,
+        "The folder of temporary files, such as the rows of a Parquet file; `/tmp` without it.",
     ),
     (
         RUST_BACKTRACE,

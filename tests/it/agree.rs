@@ -397,6 +397,43 @@ fn several_people_give_the_ceiling_alpha_and_fleiss_in_details_and_json() {
 }
 
 #[test]
+fn every_pair_of_three_people_is_named_and_a_fourth_person_adds_a_pointer() {
+    let test_dir = judged();
+    let label = |at: usize, (by, passes): (&str, usize)| {
+        let label = json!({"transcript": format!("t{at:02}"), "rubric": "r", "eval": "names", "passed": at < passes, "by": by});
+        label.to_string() + "\n"
+    };
+    let label_as = |people: &[(&str, usize)]| {
+        let labels = (0..COUNT).flat_map(|at| people.iter().map(move |one| label(at, *one)));
+        test_dir.write("labels.jsonl", &labels.collect::<String>());
+        text(&test_dir.dicta(&["agree"]).stdout)
+    };
+    let mut people = vec![("ann", 6), ("bo", 7), ("cy", 9)];
+    let three = label_as(&people);
+    for part in [
+        "ann and bo: 11 of 12 common labels the same",
+        "ann and cy: 9 of 12 common labels the same",
+        "bo and cy: 10 of 12 common labels the same",
+    ] {
+        assert!(three.contains(part), "{part} in\n{three}");
+    }
+    assert_eq!(
+        three.matches("the ceiling for a judge").count(),
+        1,
+        "{three}"
+    );
+    assert!(!three.contains("more pair"), "{three}");
+    people.push(("dee", 9));
+    let four = label_as(&people);
+    assert!(
+        four.contains("3 more pairs of people; `dicta agree --format json` has them"),
+        "{four}"
+    );
+    let pairs = &agreement(&test_dir)["people"]["pairs"];
+    assert_eq!(pairs.as_array().map(Vec::len), Some(6), "{pairs}");
+}
+
+#[test]
 fn queue_of_labels_to_confirm_has_only_those() {
     let test_dir = judged();
     test_dir.dicta(&["label", "t00/r/names", "pass"]);

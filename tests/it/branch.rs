@@ -473,6 +473,14 @@ fn branch_of_a_paid_judge_needs_consent_and_names_only_its_own_calls() {
     let (code, out, _) = dicta(&test_dir, &[&args[..], &["--dry-run"]].concat());
     assert_eq!(code, Some(0));
     assert!(out.contains("nothing was run"), "{out}");
+    let as_json = [&args[..], &["--dry-run", "--format", "json"]].concat();
+    let (_, plan, _) = dicta(&test_dir, &as_json);
+    let plan: Value = serde_json::from_str(&plan).expect("JSON");
+    assert_eq!(
+        (&plan["command"], &plan["at"]),
+        (&json!("branch"), &json!("2.prompt"))
+    );
+    assert_eq!(plan["calls"]["calls_most"], 2);
     assert_eq!(server.requests().len(), calls);
 }
 

@@ -4,13 +4,20 @@ use std::fs::File;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::cli::{NAMES_A_RELEASE, PASSES, POLITE, TestDir, judged_by, of_type, rows, text};
 use crate::support::wire::{Dialect, Pause, Reply, WireServer};
 
 const RULES: &str = "judge: quick\njudges: {quick: {provider: rules}}\n";
 const JUDGED: &str = "  - { id: brief, type: llm_judge, params: { criteria: \"The answer has at most 1 sentence.\" } }\n";
+/// Two people who disagree.
+const LABELS: &str = concat!(
+    r#"{"transcript":"one","rubric":"r","eval":"brief","passed":true,"by":"ann"}"#,
+    "\n",
+    r#"{"transcript":"one","rubric":"r","eval":"brief","passed":false,"by":"bo"}"#,
+    "\n",
+);
 const FAILS: &str =
     r#"{"citations":[],"reasoning":"It is rude.\nVery rude.","passed":false,"score":0.1}"#;
 
@@ -32,6 +39,8 @@ fn judged_workspace() -> TestDir {
 fn every_listing_prints_one_json_document_or_one_object_per_line() {
     let test_dir = judged_workspace();
     test_dir.write("table.csv", "question,answer\nWhich?,2.69\n");
+    test_dir.write("labels.jsonl", LABELS);
+    test_dir.write("theirs.jsonl", LABELS);
     for args in [
         &["run"][..],
         &["run", "--dry-run"],
@@ -39,6 +48,18 @@ fn every_listing_prints_one_json_document_or_one_object_per_line() {
         &["show", "@", "one/r/brief~quick"],
         &["show", "@", "--thresholds"],
         &["runs"],
+        &["label", "plan"],
+        &["labels", "drift"],
+        &["labels", "raters"],
+        &["labels", "merge", "theirs.jsonl"],
+        &[
+            "labels",
+            "confirm",
+            "--all",
+            "--without-digest",
+            "--dry-run",
+        ],
+        &["review", "--list"],
         &["compare", "@2", "@"],
         &["check"],
         &["check", "r.yaml"],
@@ -80,6 +101,76 @@ fn every_listing_prints_one_json_document_or_one_object_per_line() {
 }
 
 #[test]
+fn lists_of_labels_have_the_facts_that_people_read() {
+    let test_dir = judged_workspace();
+    test_dir.write("labels.jsonl", LABELS);
+    let stray = r#"{"transcript":"gone","rubric":"r","eval":"brief","passed":true,"by":"ann"}"#;
+    test_dir.write("theirs.jsonl", &format!("{LABELS}{stray}\n"));
+    let list = |args: &[&str]| rows(&test_dir.dicta(&[args, &["--format", "jsonl"]].concat()));
+    let raters = list(&["labels", "raters"]);
+    assert_eq!(of_type(&raters, "rater").len(), 2);
+    let people = of_type(&raters, "people");
+    assert_eq!(
+        (&people[0]["common"], &people[0]["same"]),
+        (&json!(1), &json!(0))
+    );
+    let conflict = of_type(&raters, "conflict");
+    assert_eq!(conflict[0]["answers"], json!({"ann": true, "bo": false}));
+    let merged = list(&["labels", "merge", "theirs.jsonl"]);
+    assert_eq!(of_type(&merged, "merge")[0]["labels"], 1);
+    assert_eq!(of_type(&merged, "conflict"), conflict);
+    assert_eq!(of_type(&merged, "refused").len(), 1, "the stray label");
+    let plan = list(&["label", "plan", "--eval", "brief"]);
+    assert_eq!(
+        (&plan[0]["eval"], &plan[0]["tpr"]["value"]),
+        (&json!("brief"), &Value::Null)
+    );
+    assert!(plan[0]["missing_label_passes"].as_u64() > Some(0));
+    let drawn = list(&["label", "plan", "--eval", "brief", "--draw"]);
+    assert!(!of_type(&drawn, "queued").is_empty(), "{drawn:?}");
+    // A dry run and the deletion list the same labels.
+    let would_go = list(&["labels", "prune", "--dry-run"]);
+    let gone = list(&["labels", "prune", "--yes"]);
+    for (rows, deleted) in [(&would_go, false), (&gone, true)] {
+        assert_eq!(rows.len(), 1, "{rows:?}");
+        assert_eq!(rows[0]["deleted"], deleted);
+        assert_eq!(rows[0]["label"]["transcript"], "gone");
+    }
+    let nothing = test_dir.dicta(&["labels", "prune", "--format", "json"]);
+    assert_eq!(text(&nothing.stdout), "[]\n");
+}
+
+#[test]
+fn list_of_runs_to_delete_is_a_table() {
+    let test_dir = TestDir::new();
+    test_dir.workspace("", NAMES_A_RELEASE);
+    for _ in 0..4 {
+        test_dir.dicta(&["run", "-q"]);
+    }
+    let prune = |keep, format| {
+        let args = [
+            "runs",
+            "prune",
+            "--keep",
+            keep,
+            "--dry-run",
+            "--format",
+            format,
+        ];
+        test_dir.dicta(&args)
+    };
+    let listed = rows(&prune("1", "jsonl"));
+    assert!(!listed.is_empty());
+    let table = text(&prune("1", "csv").stdout);
+    assert_eq!(table.lines().count(), listed.len() + 1, "{table}");
+    assert!(
+        table.starts_with("type,run,letters,bytes,age_ms\n"),
+        "{table}"
+    );
+    assert_eq!(text(&prune("9", "json").stdout), "[]\n");
+}
+
+#[test]
 fn document_of_a_run_has_the_objects_of_its_lines() {
     let test_dir = judged_workspace();
     let document = test_dir.dicta(&["show", "@", "--format", "json"]);
@@ -117,7 +208,7 @@ fn former_spellings_of_formats_still_work() {
     let test_dir = TestDir::new();
     let former = test_dir.dicta(&["keys", "--markdown"]);
     let now = test_dir.dicta(&["keys", "--format", "markdown"]);
-    assert!(text(&now.stdout).starts_with("| keys | do |"));
+    assert!(text(&now.stdout).starts_with("| keys | where | do |"));
     assert_eq!(former.stdout, now.stdout);
 }
 
@@ -339,6 +430,22 @@ fn fail_fast_cancels_the_other_cells_and_the_run_can_be_resumed() {
     let summary = lines.last().expect("a summary");
     assert_eq!((&summary["fail"], &summary["pass"]), (&1.into(), &0.into()));
     assert_eq!(summary["interrupted"], true);
+    // Every list names the status with the same word.
+    for (command, shown) in [
+        (&["runs"][..], "  cancelled "),
+        (&["history"], " (cancelled)"),
+        (&["show", "@"], " · CANCELLED"),
+    ] {
+        let listed = test_dir.dicta(command);
+        let listed = text(&listed.stdout);
+        assert!(listed.contains(shown), "{command:?}: {listed}");
+    }
+    let states = rows(&test_dir.dicta(&["history", "--format", "jsonl"]));
+    let run = &states[0]["runs"][0];
+    assert_eq!(
+        (&run["state"], &run["interrupted"]),
+        (&"cancelled".into(), &true.into())
+    );
 
     is_resumed.store(true, Ordering::SeqCst);
     let resumed = test_dir.dicta(&["run", "-q", "--resume", "@", "--format", "jsonl"]);

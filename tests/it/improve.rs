@@ -263,6 +263,17 @@ fn cost_comes_first_and_a_limit_covers_all_calls() {
     ] {
         assert!(out.contains(expected), "{expected}: {out}");
     }
+    let (_, out, _) = improve(&test_dir, &["--dry-run", "--format", "json"]);
+    let plan: Value = serde_json::from_str(&out).expect("JSON");
+    assert_eq!(
+        (&plan["type"], &plan["command"]),
+        (&json!("plan"), &json!("improve"))
+    );
+    assert_eq!(plan["parts"]["question"]["cells"], 1);
+    assert!(
+        plan["calls"]["cost_usd_most"].as_f64() > Some(0.0),
+        "{plan}"
+    );
     let (code, _, err) = improve(&test_dir, &[]);
     assert_eq!(code, Some(2));
     assert!(err.contains("--yes"), "{err}");

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::cli::{TestDir, judged_by, text};
+use crate::cli::{TestDir, judged_by, rows, text};
 use crate::support::wire::{Dialect, Reply, WireServer};
 use crate::variants::{COUNT, colour, workspace};
 
@@ -33,6 +33,19 @@ fn migration_judges_with_both_judges_and_prints_the_report() {
         "{}",
         text(&dry.stdout)
     );
+    let args = [
+        "migrate",
+        "--from",
+        "m",
+        "--to",
+        "n",
+        "--dry-run",
+        "--format",
+        "jsonl",
+    ];
+    let plan = &rows(&test_dir.dicta(&args))[0];
+    assert_eq!((&plan["from"], &plan["to"]), (&json!("m"), &json!("n")));
+    assert_eq!(plan["calls"]["cells"], 60);
     let unknown = test_dir.dicta(&["migrate", "--from", "m", "--to", "nn", "--yes"]);
     assert!(
         text(&unknown.stderr).contains("did you mean `n`?"),

@@ -142,6 +142,24 @@ fn repeats_that_cost_money_need_consent() {
     let preview = test_dir.dicta(&["noise", "*", "--repeat", "3", "--dry-run"]);
     assert_eq!(preview.status.code(), Some(0), "{}", text(&preview.stderr));
     assert!(text(&preview.stdout).contains("2 decisions 3 times: 6 cells by m"));
+    let args = [
+        "noise",
+        "*",
+        "--repeat",
+        "3",
+        "--dry-run",
+        "--format",
+        "jsonl",
+    ];
+    let plan = &rows(&test_dir.dicta(&args))[0];
+    assert_eq!(
+        (&plan["decisions"], &plan["repeat"]),
+        (&json!(2), &json!(3))
+    );
+    assert_eq!(
+        (&plan["calls"]["judges"], &plan["calls"]["cells"]),
+        (&json!(["m"]), &json!(6))
+    );
     assert_eq!(server.requests().len(), 0);
     assert!(
         !test_dir.path().join("runs").exists(),

@@ -159,6 +159,8 @@ fn judge_compares_pairs_in_both_orders_and_people_are_compared_with_it() {
     assert_eq!(pairs[0]["counts"]["judge_tie"], 1);
     let listed = text(&test_dir.dicta(&["labels", "pairs"]).stdout);
     assert!(listed.contains("3 choices: 2 as people chose"), "{listed}");
+    let listed = rows(&test_dir.dicta(&["labels", "pairs", "--format", "jsonl"]));
+    assert_eq!(of_type(&listed, "pair_agreement")[0]["counts"]["same"], 2);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-use crate::cli::{TestDir, judged_by, text};
+use crate::cli::{TestDir, judged_by, rows, text};
 use crate::support::wire::{Reply, WireServer};
 
 fn write_transcripts(test_dir: &TestDir, path: &str, range: std::ops::Range<usize>) {
@@ -81,6 +81,11 @@ fn notes_become_a_mode_and_the_mode_an_eval_with_agreement() {
         json!([]),
         "a suggestion changes nothing"
     );
+    let lines = rows(&test_dir.dicta(&["review", "suggest", "--format", "jsonl"]));
+    assert_eq!(lines[0]["notes"].as_array().map(Vec::len), Some(10));
+    let queue = rows(&test_dir.dicta(&["review", "--list", "--format", "jsonl"]));
+    let is_failure = |item: &&Value| item["outcomes"] == json!(["failure"]);
+    assert_eq!(queue.iter().filter(is_failure).count(), 10);
     run(&test_dir, &["review", "suggest", "--accept", "1"]);
     let report = report(&test_dir);
     let mode = &report["modes"][0];
@@ -95,6 +100,17 @@ fn notes_become_a_mode_and_the_mode_an_eval_with_agreement() {
     assert!(
         drafts.contains("fails 10 of 30 transcripts; of 10 with the mode 10, of 20 without it 0"),
         "{drafts}"
+    );
+    let lines = rows(&test_dir.dicta(&["review", "eval", id, "--format", "jsonl"]));
+    let of_content = |row: &&Value| row["eval_type"] == "content_excludes";
+    let hits = &lines.iter().find(of_content).expect("a draft")["hits"];
+    assert_eq!(
+        (
+            &hits["fails"],
+            &hits["fails_with_mode"],
+            &hits["fails_without_mode"]
+        ),
+        (&json!(10), &json!(10), &json!(0))
     );
     let written = run(
         &test_dir,

@@ -178,6 +178,14 @@ fn selftest_attacks_a_rubric_on_the_workspaces_transcripts() {
         "{}",
         text(&plan.stderr)
     );
+    let plan = test_dir.dicta(&["robustness", "rules", "r", "--dry-run", "--format", "json"]);
+    let plan: Value = serde_json::from_slice(&plan.stdout).expect("JSON");
+    assert_eq!(
+        (&plan["type"], &plan["command"]),
+        (&json!("plan"), &json!("robustness"))
+    );
+    assert_eq!(plan["calls"]["cost_usd"], 0.0);
+    assert!(plan["base_questions"].as_u64() > Some(0), "{plan}");
     assert!(text(&test_dir.dicta(&["runs"]).stdout).contains("no recorded runs"));
     let run = test_dir.dicta(&["selftest", "rules", "r"]);
     let printed = text(&run.stdout);

@@ -387,6 +387,77 @@ fn named_judge_needs_no_default_judge() {
 }
 
 #[test]
+fn commands_that_judge_nothing_need_no_default_judge() {
+    let test_dir = TestDir::new();
+    test_dir.workspace("", &format!("{NAMES_A_RELEASE}{POLITE}"));
+    let judged = test_dir.dicta(&["run", "-q", "--judge", "rules"]);
+    assert_ne!(judged.status.code(), Some(2), "{}", text(&judged.stderr));
+    for args in [
+        &["label", "one/r/polite", "pass"][..],
+        &["label", "one/r/names", "fail"],
+        &["label", "plan"],
+        &["label", "--queue", "random", "--eval", "polite"],
+        &["labels", "drift"],
+        &["labels", "raters"],
+        &["labels", "confirm", "--all"],
+        &["agree"],
+        &["agree", "--population", "eval:polite"],
+        &["history"],
+        &["compare", "@", "@"],
+        &["show", "@"],
+        &["export", "-o", "page.html"],
+        &["export", "-o", "table.csv"],
+        &["runs", "prune", "--keep", "1", "--dry-run"],
+        &["review", "--list", "--sample", "1"],
+        &["judges"],
+        &["tools"],
+        &["paths"],
+        &["trust", "."],
+    ] {
+        let output = test_dir.dicta(args);
+        assert_eq!(
+            output.status.code(),
+            Some(0),
+            "{args:?}: {}",
+            text(&output.stderr)
+        );
+    }
+    for args in [&["run"][..], &["noise", "eval:polite"]] {
+        assert_eq!(test_dir.dicta(args).status.code(), Some(2), "{args:?}");
+    }
+}
+
+#[test]
+fn check_reports_evals_without_a_judge_as_one_problem_among_others() {
+    let test_dir = TestDir::new();
+    test_dir.workspace("", &format!("{NAMES_A_RELEASE}{POLITE}"));
+    test_dir.write(
+        "labels.jsonl",
+        r#"{"transcript":"gone","rubric":"r","eval":"names","passed":true}"#,
+    );
+    let checked = test_dir.dicta(&["check"]);
+    assert_eq!(checked.status.code(), Some(2));
+    let problems = text(&checked.stderr);
+    assert!(
+        problems.contains("dicta.yaml:1:1") && problems.contains("no default one"),
+        "{problems}"
+    );
+    assert!(problems.contains("`gone`"), "{problems}");
+    let summary = text(&checked.stdout);
+    assert!(summary.contains("2 errors"), "{summary}");
+    let lines = rows(&test_dir.dicta(&["check", "--format", "jsonl"]));
+    let found = of_type(&lines, "diagnostic");
+    let missing = found.iter().find(|one| one["code"] == "no-judge");
+    let missing = missing.expect("a diagnostic about the judge");
+    assert_eq!(
+        (&missing["line"], &missing["severity"]),
+        (&json!(1), &json!("error"))
+    );
+    let named = test_dir.dicta(&["check", "--examples", "--judge", "rules"]);
+    assert!(!text(&named.stderr).contains("no default one"));
+}
+
+#[test]
 fn check_counts_the_judges_that_are_not_usable_yet() {
     let test_dir = TestDir::new();
     let judges: String = ["a", "b"]

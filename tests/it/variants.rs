@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-use crate::cli::{TestDir, judged_by, text};
+use crate::cli::{TestDir, judged_by, rows, text};
 use crate::support::wire::{Dialect, Reply, WireServer};
 
 pub(crate) const COUNT: usize = 30;
@@ -269,6 +269,13 @@ fn bad_variants_are_refused_with_the_nearest_name_and_nothing_is_spent() {
     ] {
         assert!(priced.contains(expected), "{expected}: {priced}");
     }
+    let plan = test_dir.dicta(&["variants", "v.yaml", "--dry-run", "--format", "jsonl"]);
+    let plan = &rows(&plan)[0];
+    let names = plan["variants"].as_array().expect("variants").iter();
+    let names: Vec<&Value> = names.map(|one| &one["variant"]).collect();
+    assert_eq!(names, [&json!("base"), &json!("taught")]);
+    let refused = test_dir.dicta(&["variants", "v.yaml", "--dry-run", "--format", "markdown"]);
+    assert!(text(&refused.stderr).contains("use --format human, json or jsonl"));
     // Without a terminal and without consent, nothing is called.
     let refused = test_dir.dicta(&["variants", "v.yaml"]);
     assert_eq!(refused.status.code(), Some(2), "{}", text(&refused.stdout));

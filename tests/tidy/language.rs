@@ -292,7 +292,9 @@ fn problems_of(path: &str, passages: &[Passage], banned: &BannedWords) -> Vec<St
 }
 
 pub(crate) fn markdown_files() -> Vec<(String, String)> {
-    let mut files = vec!["README.md".to_owned(), "CONTRIBUTING.md".to_owned()];
+    let mut files = ["README.md", "CONTRIBUTING.md", "SECURITY.md"]
+        .map(str::to_owned)
+        .to_vec();
     for entry in walkdir::WalkDir::new(root().join("docs")).sort_by_file_name() {
         let entry = entry.expect("docs can be read");
         if entry.path().extension().is_some_and(|e| e == "md") {

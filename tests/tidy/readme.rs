@@ -160,14 +160,54 @@ fn links_between_documents_lead_somewhere() {
             .skip(1)
             .filter_map(|rest| rest.split(')').next())
         {
-            let file = target.split('#').next().unwrap_or_default();
-            let is_local = !file.is_empty() && !file.contains("://") && !file.contains(' ');
-            if is_local && !folder.join(file).exists() {
+            if target.contains("://") || target.contains(' ') {
+                continue;
+            }
+            let (file, heading) = target.split_once('#').unwrap_or((target, ""));
+            let linked = if file.is_empty() {
+                root().join(&path)
+            } else {
+                folder.join(file)
+            };
+            let has_heading = || {
+                let text = fs::read_to_string(&linked).unwrap_or_default();
+                heading.is_empty() || heading_anchors(&text).any(|anchor| anchor == heading)
+            };
+            if !linked.exists() || !has_heading() {
                 problems.push(format!("{path}: the link {target} leads nowhere"));
             }
         }
     }
     fail_with(&problems, "links between documents");
+}
+
+/// Returns the anchors of the headings of a page, as GitHub and GitLab name them.
+fn heading_anchors(page: &str) -> impl Iterator<Item = String> + '_ {
+    let headings = page.lines().filter(|line| line.starts_with('#'));
+    headings.map(|line| {
+        let kept = line.trim_start_matches('#').trim().chars().filter(|c| {
+            // Letters, digits, blanks, `-` and `_` stay.
+            c.is_alphanumeric() || matches!(c, ' ' | '-' | '_')
+        });
+        kept.flat_map(char::to_lowercase)
+            .map(|c| if c == ' ' { '-' } else { c })
+            .collect()
+    })
+}
+
+#[test]
+fn index_of_docs_has_every_page() {
+    let index = fs::read_to_string(root().join("docs/README.md")).expect("the index is there");
+    let mut problems = Vec::new();
+    for (path, _) in crate::language::markdown_files() {
+        if let Some(page) = path.strip_prefix("docs/")
+            && page != "README.md"
+            && !index.contains(&format!("]({page})"))
+        {
+            problems.push(format!("docs/README.md has no link to {page}"));
+        }
+    }
+    fail_with(&problems, "the index of docs");
 }
 
 #[test]

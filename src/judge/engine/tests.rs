@@ -74,6 +74,29 @@ async fn persons_edit_is_sent_and_marked_in_the_recording() {
             && fact_words.contains(&"resumed edited".to_owned()),
         "{fact_words:?}"
     );
+    // The gate answers at once, and each edit still has its stop.
+    let stops = fact_words.into_iter();
+    let stops = stops.filter(|fact| fact.starts_with("paused") || fact.starts_with("resumed"));
+    assert_eq!(
+        stops.collect::<Vec<String>>(),
+        [
+            "paused BeforeTurn",
+            "resumed edited",
+            "paused Call",
+            "resumed edited",
+            "paused Answered",
+            "resumed answered",
+        ]
+    );
+    let pending = facts.iter().filter_map(|fact| match fact {
+        EventKind::Paused { pending, .. } => pending.as_deref(),
+        _ => None,
+    });
+    assert_eq!(
+        pending.count(),
+        2,
+        "the request and the response before the edits"
+    );
 }
 
 #[tokio::test]

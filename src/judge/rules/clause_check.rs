@@ -1,4 +1,7 @@
 //! The checks of clauses against the prompt's material and the fetched pages.
+//!
+//! Responsible for whether a clause holds, and for the quotes that show it. Does not read clauses (`grammar`), does not
+//! fetch a page (a clause can ask for one), and does not combine clauses to a verdict (`rules_verdict`).
 
 use regex::Regex;
 

@@ -4,13 +4,6 @@ use std::sync::LazyLock;
 
 use regex::{Captures, Regex};
 
-macro_rules! pattern {
-    ($name:ident, $pattern:expr) => {
-        pub(super) static $name: LazyLock<Regex> =
-            LazyLock::new(|| Regex::new($pattern).expect("a valid pattern"));
-    };
-}
-
 const SUBJECT: &str = r"(?:(?:the|its|this)\s+)?(?:(?:final|last|agent's|assistant's|model's|agent’s|assistant’s)\s+)?(?:answer|output|response|reply|message|text|summary|agent|assistant|model|bot|conversation|session|it)";
 
 pub(super) static NEXT: LazyLock<Regex> = LazyLock::new(|| {

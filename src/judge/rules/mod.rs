@@ -30,6 +30,14 @@
 //! | `calls the tool X` | the transcript has such a call |
 //! | `every number, date and amount in the answer occurs in a tool result`, `is grounded`, `is supported by tool results`, `no invented numbers` | each occurs in a tool result or fetched page, in any spelling (`1,200` is `1200`, `Oct 6` is `2026-10-06`, `2.9` is found in `2.9.3`). The answer's own list numbers don't count. `… in a tool result or a message of the user` also accepts what the user wrote |
 
+/// Declares a pattern that is compiled at its first use. The modules below use it.
+macro_rules! pattern {
+    ($name:ident, $pattern:expr) => {
+        pub(super) static $name: LazyLock<Regex> =
+            LazyLock::new(|| Regex::new($pattern).expect("a valid pattern"));
+    };
+}
+
 mod clause;
 mod clause_check;
 mod clause_objects;
@@ -276,7 +284,7 @@ fn build_reply(request: &RulesRequest) -> Option<RulesReply> {
     let material = PromptMaterial::parse(&request.prompt)?;
     let (clauses, owners) = collect_clauses(&material, request.parts.as_ref());
     let pages = collect_pages(&request.results);
-    let rulings: Vec<ClauseResult> = clauses
+    let clause_results: Vec<ClauseResult> = clauses
         .iter()
         .map(|c| clause_check::check_clause(c, &material, &pages))
         .collect();
@@ -284,8 +292,8 @@ fn build_reply(request: &RulesRequest) -> Option<RulesReply> {
     // A clause that can't be parsed makes the result "not applicable", so fetching pages is useless.
     let readable = clauses.iter().all(|c| c.check.is_ok());
     let mut missing_pages: Vec<&str> = Vec::new();
-    for ruling in &rulings {
-        if let ClauseResult::NeedsPage(url) = ruling
+    for clause_result in &clause_results {
+        if let ClauseResult::NeedsPage(url) = clause_result
             && !missing_pages.contains(&url.as_str())
         {
             missing_pages.push(url);
@@ -315,9 +323,9 @@ fn build_reply(request: &RulesRequest) -> Option<RulesReply> {
     let verdict = match &request.parts {
         None => {
             let (low, high) = request.scale;
-            state_verdict(&clauses, &rulings, ScoreRange::new(low, high))
+            state_verdict(&clauses, &clause_results, ScoreRange::new(low, high))
         }
-        Some(asks) => state_verdict_in_parts(&clauses, &rulings, &owners, asks),
+        Some(asks) => state_verdict_in_parts(&clauses, &clause_results, &owners, asks),
     };
     // A turn before this one already wrote the first line.
     let mut thought = if first {

@@ -99,17 +99,17 @@ struct ClauseResults {
     holds: Vec<Option<bool>>,
 }
 
-fn report_clauses(clauses: &[Clause], rulings: &[ClauseResult]) -> ClauseResults {
+fn report_clauses(clauses: &[Clause], clause_results: &[ClauseResult]) -> ClauseResults {
     let mut report = ClauseResults {
         lines: Vec::new(),
         reasons: Vec::new(),
         citations: Vec::new(),
         holds: Vec::new(),
     };
-    for (clause, ruling) in clauses.iter().zip(rulings) {
+    for (clause, clause_result) in clauses.iter().zip(clause_results) {
         // Declared here, because `why` borrows it until the end of the iteration.
         let not_yet;
-        let (mark, why) = match ruling {
+        let (mark, why) = match clause_result {
             ClauseResult::Checked { holds, why, quotes } => {
                 report.holds.push(Some(*holds));
                 for SourceQuote { source, quote } in quotes {
@@ -158,10 +158,10 @@ fn undecided_verdict(holds: &[Option<bool>], lines: &str) -> Option<Value> {
 
 pub(super) fn state_verdict(
     clauses: &[Clause],
-    rulings: &[ClauseResult],
+    clause_results: &[ClauseResult],
     ScoreRange { low, high }: ScoreRange,
 ) -> RulesJudgeVerdict {
-    let report = report_clauses(clauses, rulings);
+    let report = report_clauses(clauses, clause_results);
     let lines = number_lines(&report.lines);
     let holding = report.holds.iter().filter(|h| **h == Some(true)).count();
     let total = clauses.len();
@@ -184,11 +184,11 @@ pub(super) fn state_verdict(
 /// As [`state_verdict`], with a part for each numbered criterion, which holds if all its clauses do.
 pub(super) fn state_verdict_in_parts(
     clauses: &[Clause],
-    rulings: &[ClauseResult],
+    clause_results: &[ClauseResult],
     owners: &[usize],
     asks: &RequestedParts,
 ) -> RulesJudgeVerdict {
-    let report = report_clauses(clauses, rulings);
+    let report = report_clauses(clauses, clause_results);
     let lines = number_lines(&report.lines);
     let json = undecided_verdict(&report.holds, &lines).unwrap_or_else(|| {
         let count = asks.numbered.unwrap_or_default();

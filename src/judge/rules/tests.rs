@@ -176,13 +176,13 @@ fn rules_judge_finds_the_newest_version_on_a_page() {
         );
         let material = PromptMaterial::parse(&prompt.user).expect("a marker");
         let clauses = grammar::parse_clauses(&material.criteria, &material.guide);
-        let rulings: Vec<ClauseResult> = clauses
+        let clause_results: Vec<ClauseResult> = clauses
             .iter()
             .map(|c| clause_check::check_clause(c, &material, &pages))
             .collect();
         assert!(
-            matches!(&rulings[..], [ClauseResult::Checked { holds: h, .. }] if *h == holds),
-            "{output}: {rulings:?}"
+            matches!(&clause_results[..], [ClauseResult::Checked { holds: h, .. }] if *h == holds),
+            "{output}: {clause_results:?}"
         );
     }
 }

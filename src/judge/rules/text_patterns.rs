@@ -8,13 +8,6 @@ use regex::Regex;
 use crate::handlers::grounding::{find_dates, parse_version};
 use crate::handlers::grounding::{normalize_phrase, split_sentences};
 
-macro_rules! pattern {
-    ($name:ident, $pattern:expr) => {
-        pub(super) static $name: LazyLock<Regex> =
-            LazyLock::new(|| Regex::new($pattern).expect("a valid pattern"));
-    };
-}
-
 pattern!(
     SORRY,
     r"(?i)\b(?:sorry|apolog(?:y|ies|ise[sd]?|ize[sd]?|ising|izing)|(?:i|we) regret|forgive (?:me|us)|my mistake|our mistake)\b"

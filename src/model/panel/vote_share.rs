@@ -24,7 +24,7 @@ impl Decision {
     pub fn counts_judge(&self, judge: Option<u32>) -> bool {
         match self.panel.as_deref() {
             // A jury has no deciding member: all of its judges count.
-            Some(ruling) => match ruling.deciding_member.and_then(|at| ruling.members.get(at)) {
+            Some(panel) => match panel.deciding_member.and_then(|at| panel.members.get(at)) {
                 Some(member) => judge == Some(member.judge),
                 None => true,
             },

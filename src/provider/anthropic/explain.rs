@@ -11,11 +11,7 @@ use super::super::readable_body::{
 pub(in super::super) fn explain_body(mut map: Map<String, Value>) -> Option<ReadableBody> {
     let mut body = ReadableBody::default();
     if let Some(system) = map.shift_remove("system") {
-        body.items.push(ReadableItem {
-            speaker: "system".to_owned(),
-            role: SpeakerRole::System,
-            parts: read_parts(&system),
-        });
+        body.items.push(ReadableItem::system(read_parts(&system)));
     }
     for message in map.shift_remove("messages")?.as_array()? {
         let name = message.get("role")?.as_str()?;

@@ -14,7 +14,9 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::super::ProviderError;
-use super::super::request_body::{join_paragraphs, to_json as text_of, unpaired_responses_error};
+use super::super::request_body::{
+    add_instructions, join_paragraphs, to_json as text_of, unpaired_responses_error,
+};
 use crate::model::{HistoryBlock, HistoryItem, ModelReply, ToolResponse, is_json_object};
 
 /// A message under construction.
@@ -41,13 +43,9 @@ pub(super) fn render_messages(
                 for block in blocks {
                     match block {
                         // Only the first item fills `system`: the protocol has one place for instructions.
-                        HistoryBlock::System(text) if at == 0 => match &mut system {
-                            Some(all) => {
-                                all.push_str("\n\n");
-                                all.push_str(&text);
-                            }
-                            None => system = Some(text),
-                        },
+                        HistoryBlock::System(text) if at == 0 => {
+                            add_instructions(&mut system, text);
+                        }
                         HistoryBlock::System(text) | HistoryBlock::Text(text) => {
                             push_block(&mut all, "user", render_text_block(&text));
                         }

@@ -17,8 +17,9 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::super::client::{
-    NewDeltas, ReplyReader, StreamProgress, in_stream_error, malformed_error, truncated_error,
-    unfinished_error, unreadable_document_error, usage_or_one_call, wrong_protocol_error,
+    NewDeltas, ReplyReader, StreamProgress, cut_line_error, in_stream_error, malformed_error,
+    truncated_error, unfinished_error, unreadable_document_error, usage_or_one_call,
+    wrong_protocol_error,
 };
 use super::super::foreign_text::ForeignText;
 use super::super::retry::CAPPED;
@@ -370,9 +371,7 @@ impl ReplyReader for AnthropicReplyReader {
                 }
                 // The stream broke off inside a line, so this is a cut and not another format.
                 _ if !complete => {
-                    return Err(truncated_error(
-                        "it ended inside a line that is not an event",
-                    ));
+                    return Err(cut_line_error());
                 }
                 _ => {
                     self.foreign.add_line(&text);

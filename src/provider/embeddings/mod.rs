@@ -21,7 +21,8 @@ use serde_json::{Map, Value, json};
 
 use super::client::{
     Dialect, KeyHeader, NewDelta, NewDeltas, OmittedSettings, ReplyReader, StreamProgress,
-    in_stream_error, malformed_error, truncated_error, usage_or_one_call, wrong_protocol_error,
+    in_stream_error, truncated_error, unrequested_stream_error, usage_or_one_call,
+    wrong_protocol_error,
 };
 use super::request_body::{
     BodyBuilder, append_version, merge_settings, parse_base_url, parse_extra_body,
@@ -185,11 +186,7 @@ impl ReplyReader for EmbeddingsReplyReader {
         frame: SseFrame,
         _: &mut NewDeltas,
     ) -> Result<StreamProgress, ProviderError> {
-        let (SseFrame::Event { data: text, .. } | SseFrame::Stray { text, .. }) = frame;
-        Err(malformed_error(
-            "it is a stream, which dicta did not request",
-            &text,
-        ))
+        Err(unrequested_stream_error(&frame))
     }
 
     fn read_document(&mut self, body: &str, new: &mut NewDeltas) -> Result<(), ProviderError> {

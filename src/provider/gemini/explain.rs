@@ -13,11 +13,7 @@ pub(in super::super) fn explain_body(mut map: Map<String, Value>) -> Option<Read
     // The REST API accepts both spellings, and `extra_body` or a hand edit can use the second.
     for key in ["systemInstruction", "system_instruction"] {
         if let Some(system) = map.shift_remove(key) {
-            body.items.push(ReadableItem {
-                speaker: "system".to_owned(),
-                role: SpeakerRole::System,
-                parts: read_parts(&system),
-            });
+            body.items.push(ReadableItem::system(read_parts(&system)));
         }
     }
     for content in map.shift_remove("contents")?.as_array()? {

@@ -12,7 +12,9 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::super::ProviderError;
-use super::super::request_body::{join_paragraphs, to_json as text_of, unpaired_responses_error};
+use super::super::request_body::{
+    add_instructions, join_paragraphs, to_json as text_of, unpaired_responses_error,
+};
 use crate::model::{
     HistoryBlock, HistoryItem, ModelReply, ReplyCall, ToolResponse, is_json_object,
 };
@@ -35,13 +37,9 @@ pub(super) fn render_contents(
                     match block {
                         // Only the first item fills `systemInstruction`: the protocol has one place for
                         // instructions.
-                        HistoryBlock::System(text) if at == 0 => match &mut system {
-                            Some(all) => {
-                                all.push_str("\n\n");
-                                all.push_str(&text);
-                            }
-                            None => system = Some(text),
-                        },
+                        HistoryBlock::System(text) if at == 0 => {
+                            add_instructions(&mut system, text);
+                        }
                         HistoryBlock::System(text) | HistoryBlock::Text(text) => {
                             parts.push(json!({"text": text}));
                         }

@@ -12,8 +12,9 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::super::client::{
-    NewDelta, NewDeltas, ReplyReader, StreamProgress, in_stream_error, malformed_error,
-    truncated_error, unfinished_error, unreadable_document_error, usage_or_one_call,
+    NewDelta, NewDeltas, ReplyReader, StreamProgress, cut_line_error, in_stream_error,
+    malformed_error, truncated_error, unfinished_error, unreadable_document_error,
+    usage_or_one_call,
 };
 use super::super::foreign_text::ForeignText;
 use super::super::sse::SseFrame;
@@ -322,9 +323,7 @@ impl ReplyReader for GeminiReplyReader {
                 // Without `alt=sse`, or for errors, the service sends plain JSON lines.
                 Ok(Value::Object(_) | Value::Array(_)) => self.read_chunks(&text, new)?,
                 _ if !complete => {
-                    return Err(truncated_error(
-                        "it ended inside a line that is not an event",
-                    ));
+                    return Err(cut_line_error());
                 }
                 _ => {
                     self.foreign.add_line(&text);

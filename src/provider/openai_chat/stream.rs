@@ -21,8 +21,9 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::super::client::{
-    NewDelta, NewDeltas, ReplyReader, StreamProgress, in_stream_error, malformed_error,
-    truncated_error, unfinished_error, unreadable_document_error, usage_or_one_call,
+    NewDelta, NewDeltas, ReplyReader, StreamProgress, cut_line_error, in_stream_error,
+    malformed_error, truncated_error, unfinished_error, unreadable_document_error,
+    usage_or_one_call,
 };
 use super::super::foreign_text::ForeignText;
 use super::super::sse::SseFrame;
@@ -309,9 +310,7 @@ impl ReplyReader for ChatReplyReader {
                         return Err(in_stream_error(map.remove("error").unwrap_or_default()));
                     }
                     _ if !complete => {
-                        return Err(truncated_error(
-                            "it ended inside a line that is not an event",
-                        ));
+                        return Err(cut_line_error());
                     }
                     _ => {
                         self.foreign.add_line(&text);

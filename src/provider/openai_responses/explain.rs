@@ -11,14 +11,8 @@ use super::super::readable_body::{
 pub(in super::super) fn explain_body(mut map: Map<String, Value>) -> Option<ReadableBody> {
     let mut body = ReadableBody::default();
     if let Some(system) = map.shift_remove("instructions") {
-        body.items.push(ReadableItem {
-            speaker: "system".to_owned(),
-            role: SpeakerRole::System,
-            parts: vec![ReadablePart::new(
-                ReadablePartKind::Text,
-                format_value(&system),
-            )],
-        });
+        let part = ReadablePart::new(ReadablePartKind::Text, format_value(&system));
+        body.items.push(ReadableItem::system(vec![part]));
     }
     for item in map.shift_remove("input")?.as_array()? {
         body.items.push(read_item(item));

@@ -15,9 +15,9 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::super::client::{
-    NewDelta, NewDeltas, ReplyReader, StreamProgress, in_stream_error, malformed_error,
-    truncated_error, unfinished_error, unreadable_document_error, usage_or_one_call,
-    wrong_protocol_error,
+    NewDelta, NewDeltas, ReplyReader, StreamProgress, cut_line_error, in_stream_error,
+    malformed_error, truncated_error, unfinished_error, unreadable_document_error,
+    usage_or_one_call, wrong_protocol_error,
 };
 use super::super::foreign_text::ForeignText;
 use super::super::sse::SseFrame;
@@ -420,9 +420,7 @@ impl ReplyReader for ResponsesReplyReader {
                         return Err(in_stream_error(value["error"].take()));
                     }
                     _ if !complete => {
-                        return Err(truncated_error(
-                            "it ended inside a line that is not an event",
-                        ));
+                        return Err(cut_line_error());
                     }
                     _ => {
                         self.foreign.add_line(&text);

@@ -185,8 +185,7 @@ impl HistoryFold {
             cells,
             judged,
             cost,
-            interrupted,
-            is_running,
+            status,
             unfinished,
             is_whole,
             ..
@@ -197,8 +196,7 @@ impl HistoryFold {
             judged,
             cells,
             cost,
-            interrupted: interrupted && !is_running,
-            is_running,
+            status,
             unfinished,
             is_whole,
         };
@@ -272,7 +270,7 @@ impl HistoryFold {
         let terms = self.header_terms(&facts.header);
         let transcripts = self.name_transcripts(&facts.transcripts);
         let mut has_results = vec![false; terms.evals.len()];
-        facts.results.for_each(|result| {
+        let read = facts.results.for_each(|result| {
             let at = result.key.eval as usize;
             let named = transcripts.get(result.transcript as usize);
             let (Some(eval), Some(&(transcript, transcript_name))) = (terms.evals.get(at), named)
@@ -309,6 +307,7 @@ impl HistoryFold {
             let candidates = candidates.or_insert_with(|| Vec::with_capacity(1));
             add_candidate(candidates, asked_as, known, result.is_cached);
         });
+        self.problems.extend(read.err().map(|why| why.to_string()));
         let evals = terms.evals.iter().zip(has_results);
         let changed = evals.filter(|(_, has_results)| *has_results);
         self.changed_evals

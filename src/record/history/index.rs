@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! .history-<digest of the workspace's folder>.index
-//!   "dicta history 7\n"   the version of this format; another one is rebuilt
+//!   "dicta history 8\n"   the version of this format; another one is rebuilt
 //!   BLAKE3 of the rest, 32 bytes
 //!   the body: postcard of `IndexBody`
 //!   the results of all runs: see `run_results`
@@ -25,16 +25,16 @@ use serde::{Deserialize, Serialize};
 
 use super::interner::Interner;
 use super::run_facts::RunFacts;
-use super::run_results::{RunResults, StoredResults, write_results};
+use super::run_results::{RunResults, StoredResults, pack_results};
 use crate::event::{PlannedDecision, RevisionPlan, RunHeader};
 use crate::model::{Cost, Digest, RunId, TranscriptRef, WallTime};
-use crate::record::{RecordError, RecordedRun, RunStore};
+use crate::record::{RecordError, RecordedRun, RunStatus, RunStore};
 use crate::storage;
 
 /// The beginning and the end of the file's name.
 pub(in crate::record) const INDEX_NAME: (&str, &str) = (".history-", ".index");
 
-const MAGIC: &[u8] = b"dicta history 7\n";
+const MAGIC: &[u8] = b"dicta history 8\n";
 
 /// The index of one workspace.
 pub(super) struct HistoryIndex {
@@ -85,7 +85,7 @@ struct PackedFacts {
     header: u32,
     started: String,
     is_whole: bool,
-    interrupted: bool,
+    status: RunStatus,
     unfinished: u64,
     plan: Option<u32>,
     transcripts: Vec<u32>,
@@ -198,7 +198,7 @@ impl HistoryIndex {
         let facts = RunFacts::read(run, belongs)?;
         // The stamp is older than the read, so a log that grows in between is read again next time.
         // The end of its process can leave the log of a running run as it is, so the index does not have such a run.
-        let is_running = facts.as_ref().is_some_and(|facts| facts.is_running);
+        let is_running = matches!(&facts, Some(facts) if facts.status == RunStatus::Running);
         if let Some(stamp) = stamp.filter(|_| !is_running) {
             self.next.push(&run.id, stamp, facts.as_ref());
         }
@@ -269,8 +269,7 @@ impl HistoryIndex {
             header: Arc::clone(self.headers.get(facts.header as usize)?),
             started: WallTime(facts.started.clone()),
             is_whole: facts.is_whole,
-            interrupted: facts.interrupted,
-            is_running: false,
+            status: facts.status,
             unfinished: facts.unfinished,
             revision_plan: plan,
             planned: facts
@@ -360,7 +359,14 @@ impl TableNumbers {
 
 impl IndexWriter {
     fn push(&mut self, id: &RunId, stamp: LogStamp, facts: Option<&RunFacts>) {
-        let packed = facts.map(|facts| self.pack(facts));
+        let packed = match facts {
+            None => None,
+            Some(facts) => match pack_results(&facts.results) {
+                Some(results) => Some(self.pack(facts, &results)),
+                // The index leaves this run out, and the next opening reads its log again.
+                None => return,
+            },
+        };
         self.body.runs.push(PackedRun {
             id: id.0.clone(),
             stamp,
@@ -368,7 +374,7 @@ impl IndexWriter {
         });
     }
 
-    fn pack(&mut self, facts: &RunFacts) -> PackedFacts {
+    fn pack(&mut self, facts: &RunFacts, results: &[u8]) -> PackedFacts {
         let Self {
             body,
             new_results,
@@ -376,7 +382,7 @@ impl IndexWriter {
             numbers,
         } = self;
         let start = *known_len + new_results.len();
-        write_results(&facts.results, new_results);
+        new_results.extend_from_slice(results);
         let numbers = numbers.get_or_insert_with(|| TableNumbers::of(body));
         let header = write_shared_header(&facts.header);
         let header = number_entry(&mut numbers.headers, &mut body.headers, header);
@@ -392,7 +398,7 @@ impl IndexWriter {
             header,
             started: facts.started.0.clone(),
             is_whole: facts.is_whole,
-            interrupted: facts.interrupted,
+            status: facts.status,
             unfinished: facts.unfinished,
             plan,
             transcripts: transcripts.collect(),

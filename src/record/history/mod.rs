@@ -39,7 +39,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{RecordError, RecordedRun, RunStore};
+use super::{RecordError, RecordedRun, RunStatus, RunStore};
 use crate::event::{RunEvent, RunHeader};
 use crate::model::{CellIx, CellResult, Cost, Digest, RunId, TranscriptRef, WallTime};
 
@@ -106,10 +106,8 @@ pub struct EntryRun {
     pub cells: u64,
     /// The cost of the run.
     pub cost: Cost,
-    /// `true` if the run ended early: its log has no end, or it was cancelled.
-    pub interrupted: bool,
-    /// `true` if a process still records the run.
-    pub is_running: bool,
+    /// The status of the run.
+    pub status: RunStatus,
     /// The number of judge traces that the end of the process left without a result.
     pub unfinished: u64,
     /// `true` if the run's options select every decision of the revision.
@@ -211,8 +209,7 @@ impl History {
                 let from_cells = cells.map(|cell| self.run_of(cell).id.clone());
                 // The last run has the header; the last whole one states what the revision plans.
                 let mut newest_first = entry.runs.iter().rev();
-                let whole =
-                    newest_first.find(|run| run.is_whole && !run.interrupted && !run.is_running);
+                let whole = newest_first.find(|run| run.is_whole && run.status.is_finished());
                 let plans = [entry.runs.last(), whole.or(entry.runs.first())];
                 let plans = plans.into_iter().flatten().map(|run| run.id.clone());
                 from_cells.chain(plans).collect::<Vec<_>>()

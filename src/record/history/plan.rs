@@ -214,7 +214,7 @@ impl EntryPlan {
                 digest: one.digest.clone(),
             });
             Self::build(transcripts.collect(), all, facts.header.evals.len())
-        } else if facts.is_whole && !facts.interrupted {
+        } else if facts.is_whole && facts.status.is_finished() {
             Self::build(
                 facts
                     .transcripts

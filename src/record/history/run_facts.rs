@@ -15,7 +15,7 @@ use crate::model::{
     CellIx, CellResult, Cost, Doubt, RunId, TranscriptRef, WallTime, verdict_probability,
 };
 use crate::record::newest_verdicts::stated_verdict;
-use crate::record::{LogEnding, RecordError, RecordedRun};
+use crate::record::{LogEnding, RecordError, RecordedRun, RunStatus};
 
 const HISTORY_EVENT_TAGS: &[EventTag] = &[
     EventTag::RunStarted,
@@ -53,10 +53,8 @@ pub(super) struct RunFacts {
     pub(super) judged: u64,
     /// The cost of the run.
     pub(super) cost: Cost,
-    /// `true` if the log has no end, or the run was cancelled.
-    pub(super) interrupted: bool,
-    /// `true` if a process still records the run.
-    pub(super) is_running: bool,
+    /// The status of the run.
+    pub(super) status: RunStatus,
     /// The number of judge traces that the end of the process left without a result.
     pub(super) unfinished: u64,
     /// The run that this one continues with `--resume`.
@@ -239,8 +237,7 @@ impl FactReader {
             cells: cells.iter().flatten().count() as u64,
             judged: self.judged,
             cost,
-            interrupted: self.cancelled || ending != LogEnding::Finished,
-            is_running: ending == LogEnding::Running,
+            status: RunStatus::new(ending, self.cancelled),
             unfinished: match ending {
                 LogEnding::Interrupted => self.called.len() as u64,
                 LogEnding::Finished | LogEnding::Running => 0,

@@ -7,6 +7,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use thiserror::Error;
 
 use crate::event::CellKey;
 use crate::model::{Ballot, CellIx, Doubt, Outcome, VerdictSummary};
@@ -55,20 +56,35 @@ pub(super) enum RunResults {
     Stored(StoredResults),
 }
 
+/// The error for results of an index that dicta cannot read, although the checksum of the file is right.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[error(
+    "the index of the history has a result that dicta cannot read, so states lack results; delete the files `.history-*.index` in the folder of the runs, and dicta makes them again"
+)]
+pub(super) struct UnreadableResult;
+
 impl RunResults {
-    /// Visits each result.
-    pub(super) fn for_each(&self, mut visit: impl FnMut(&FactResult)) {
+    /// Visits each result. After an error, the visited results are only a part of them.
+    pub(super) fn for_each(
+        &self,
+        mut visit: impl FnMut(&FactResult),
+    ) -> Result<(), UnreadableResult> {
         match self {
             Self::Read(results) => results.iter().for_each(visit),
-            Self::Stored(stored) => stored.iter().for_each(|result| visit(&result)),
+            Self::Stored(stored) => {
+                for result in stored.iter() {
+                    visit(&result?);
+                }
+            }
         }
+        Ok(())
     }
 }
 
 /// A part of an index file: results in postcard, one after the other.
 #[derive(Debug, Clone)]
 pub(super) struct StoredResults {
-    /// The index file. A checksum protects it, so each result in it can be read.
+    /// The index file. A checksum protects it.
     file: Arc<Vec<u8>>,
     range: Range<usize>,
 }
@@ -83,25 +99,34 @@ impl StoredResults {
         })
     }
 
-    fn iter(&self) -> impl Iterator<Item = FactResult> + '_ {
+    /// Returns the results in order. The first unreadable one is the last item.
+    fn iter(&self) -> impl Iterator<Item = Result<FactResult, UnreadableResult>> + '_ {
         let mut rest = self.file.get(self.range.clone()).unwrap_or_default();
         std::iter::from_fn(move || {
-            let (packed, after) = postcard::take_from_bytes::<PackedResult>(rest).ok()?;
+            if rest.is_empty() {
+                return None;
+            }
+            let Ok((packed, after)) = postcard::take_from_bytes::<PackedResult>(rest) else {
+                rest = &[];
+                return Some(Err(UnreadableResult));
+            };
             rest = after;
-            Some(FactResult::from(packed))
+            Some(Ok(FactResult::from(packed)))
         })
     }
 }
 
-/// Adds results to a part of an index file.
-pub(super) fn write_results(results: &RunResults, to: &mut Vec<u8>) {
-    results.for_each(|result| {
-        let packed = PackedResult::from(result);
-        // Numbers and short lists always have a form, and memory has no limit here.
-        if let Ok(bytes) = postcard::to_stdvec(&packed) {
-            to.extend_from_slice(&bytes);
-        }
+/// Returns the results as a part of an index file; `None` if one of them cannot be stored. A part without it would look
+/// like the results of a smaller run.
+pub(super) fn pack_results(results: &RunResults) -> Option<Vec<u8>> {
+    let mut packed = Some(Vec::new());
+    let read = results.for_each(|result| {
+        packed = packed
+            .take()
+            .and_then(|to| postcard::to_extend(&PackedResult::from(result), to).ok());
     });
+    read.ok()?;
+    packed
 }
 
 /// [`FactResult`] without the attributes that only JSON understands.
@@ -166,5 +191,51 @@ impl From<PackedResult> for FactResult {
             doubt: packed.doubt,
             is_cached: packed.is_cached,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn result(cell: u32) -> FactResult {
+        FactResult {
+            transcript: 0,
+            key: CellKey {
+                eval: 0,
+                message: None,
+                judge: None,
+                repeat: None,
+            },
+            cell: CellIx(cell),
+            outcome: Outcome::Pass,
+            score: Some(0.5),
+            stated: None,
+            probability: None,
+            doubt: None,
+            is_cached: false,
+        }
+    }
+
+    #[test]
+    fn results_that_an_index_lacks_are_an_error_and_not_a_smaller_run() {
+        let all = RunResults::Read(vec![result(0), result(1)]);
+        let packed = pack_results(&all).expect("packed");
+        let read = |bytes: &[u8]| {
+            let file = Arc::new(bytes.to_vec());
+            let stored = StoredResults::new(&file, 0..bytes.len()).expect("a part");
+            let mut cells = Vec::new();
+            let read = RunResults::Stored(stored).for_each(|one| cells.push(one.cell.0));
+            (cells, read)
+        };
+        assert_eq!(read(&packed), (vec![0, 1], Ok(())));
+        assert_eq!(
+            read(&packed[..packed.len() - 1]),
+            (vec![0], Err(UnreadableResult))
+        );
+        // Without its results, a run must not enter the next index either.
+        let cut = Arc::new(packed[..packed.len() - 1].to_vec());
+        let stored = StoredResults::new(&cut, 0..cut.len()).expect("a part");
+        assert_eq!(pack_results(&RunResults::Stored(stored)), None);
     }
 }

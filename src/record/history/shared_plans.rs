@@ -63,5 +63,5 @@ impl WholePlan {
 
 /// Returns `true` if the plan of a run depends on no run before.
 fn plans_by_itself(facts: &RunFacts) -> bool {
-    facts.revision_plan.is_none() && facts.is_whole && !facts.interrupted
+    facts.revision_plan.is_none() && facts.is_whole && facts.status.is_finished()
 }

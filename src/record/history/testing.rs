@@ -19,7 +19,7 @@ use crate::model::{
     CellIx, Cost, Digest, JudgeConfig, Outcome, ProviderKind, RunId, ScoreBounds, TranscriptRef,
     VerdictSummary, WallTime,
 };
-use crate::record::RecordedRun;
+use crate::record::{RecordedRun, RunStatus};
 
 /// An eval of the model's workspace.
 #[derive(Debug, Clone, PartialEq)]
@@ -279,8 +279,11 @@ impl Model {
             judged: results.len() as u64,
             results: RunResults::Read(results),
             cost: Cost::ZERO,
-            interrupted,
-            is_running: false,
+            status: if interrupted {
+                RunStatus::Interrupted
+            } else {
+                RunStatus::Finished
+            },
             unfinished: 0,
             resumes: self.continued.map(run_id),
         }

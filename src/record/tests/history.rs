@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::samples::{end, ended, key, planned, record, settled, started};
 use crate::event::{EventKind, RunState};
 use crate::model::{CellIx, Outcome};
-use crate::record::{EVENTS_FILE, History, RunStore};
+use crate::record::{EVENTS_FILE, History, RunStatus, RunStore};
 
 const FIRST: &str = "20260101T000000Z-aaaa";
 const SECOND: &str = "20260102T000000Z-bbbb";
@@ -78,7 +78,11 @@ async fn newest_verdicts_of_several_runs_are_one_state() {
     };
     // Only cells of judges count as judged.
     assert_eq!((entry.runs.len(), entry.judged), (2, 3));
-    assert!(!entry.runs[0].interrupted && entry.runs[1].interrupted);
+    let statuses = entry.runs.iter().map(|run| run.status);
+    assert_eq!(
+        statuses.collect::<Vec<_>>(),
+        [RunStatus::Finished, RunStatus::Interrupted]
+    );
     let expected = [
         ("t/r/asked", Outcome::Pass),
         ("t/r/plain", Outcome::Pass),
@@ -99,13 +103,17 @@ async fn running_run_is_not_interrupted_until_its_process_is_killed() {
     lock.lock().expect("held");
     let run_of = |history: &History| history.newest().expect("an entry").runs[0].clone();
     let running = run_of(&read(runs.path()));
-    assert!(running.is_running && !running.interrupted);
-    assert_eq!(running.unfinished, 0);
+    assert_eq!(
+        (running.status, running.unfinished),
+        (RunStatus::Running, 0)
+    );
     // The log stays as it is, and the index must not keep what it was.
     drop(lock);
     let killed = run_of(&read(runs.path()));
-    assert!(!killed.is_running && killed.interrupted);
-    assert_eq!(killed.unfinished, 1);
+    assert_eq!(
+        (killed.status, killed.unfinished),
+        (RunStatus::Interrupted, 1)
+    );
     assert_eq!(run_of(&read(runs.path())).unfinished, 1, "from the index");
 }
 

@@ -6,8 +6,10 @@ use crate::event::{BudgetStop, ReadingTotals, ReplayedEvidencePlan};
 use crate::model::{
     Cost, Decision, Digest, ExitReason, OtherModel, Outcome, StoppedJudge, TokenUsage,
 };
+use crate::record::RunStatus;
 use crate::report::label_agreement::EvalVerdicts;
 use crate::report::result_digests::EvalSettings;
+use crate::report::wording::describe_outcome;
 
 /// The totals of a run. Outcomes count decisions; `cells` and `pending` count cells.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -26,8 +28,8 @@ pub struct RunSummary {
     pub cells: u64,
     /// The number of cells without a result.
     pub pending: u64,
-    /// `true` if the recording has no end, or the run was cancelled.
-    pub interrupted: bool,
+    /// The status of the run. Events alone do not tell an interrupted run from a running one.
+    pub status: RunStatus,
     /// The number of decisions by outcome.
     pub outcomes: [u64; Outcome::ALL.len()],
     /// The number of decisions among them whose judge traces a person edited, by outcome. They enter no statistics.
@@ -84,6 +86,17 @@ impl RunSummary {
         self.outcomes[outcome as usize]
     }
 
+    /// Describes the number of decisions by outcome, such as `57 pass, 0 fail, 2 timeout`.
+    pub fn describe_outcomes(&self) -> String {
+        let counts: Vec<String> = Outcome::ALL
+            .into_iter()
+            .map(|outcome| (outcome, self.count(outcome)))
+            .filter(|(outcome, n)| *n > 0 || outcome.is_verdict())
+            .map(|(outcome, n)| format!("{n} {}", describe_outcome(outcome)))
+            .collect();
+        counts.join(", ")
+    }
+
     /// Returns the number of decisions that ended in an error.
     pub fn errors(&self) -> u64 {
         Outcome::ALL
@@ -112,7 +125,7 @@ impl RunSummary {
         let deciding = decision
             .panel
             .as_ref()
-            .and_then(|ruling| ruling.deciding_member);
+            .and_then(|panel| panel.deciding_member);
         if let Some(deciding) = deciding {
             self.cascades += 1;
             // A later member decides only if the first one was unsure.

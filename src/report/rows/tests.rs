@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::{DecisionOrder, ReportRow, RowBuilder, RunSummary};
 use crate::event::{CellKey, EvalSpec, EventKind, RubricSpec, RunEvent, RunHeader, SettledCell};
 use crate::model::{CellIx, CellResult, Digest, Millis, Outcome, RunId, TranscriptRef, WallTime};
+use crate::record::RunStatus;
 use crate::report::{EvalPlaces, ReportFormat, TextStyle};
 
 fn header(repeat: u32, threshold: Option<f64>, required: bool) -> EventKind {
@@ -139,7 +140,11 @@ fn results_are_emitted_in_plan_order() {
         (summary.cells, summary.pending, summary.exit_code()),
         (4, 0, 1)
     );
-    assert!(summary.interrupted, "no end was recorded");
+    assert_eq!(
+        summary.status,
+        RunStatus::Interrupted,
+        "no end was recorded"
+    );
 }
 
 /// Returns the rows that exist after each event.

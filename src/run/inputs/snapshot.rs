@@ -95,6 +95,7 @@ pub(in crate::run) fn compile_evals(
                 rule = assigned.rule;
                 let mut configs = assigned.configs.iter();
                 if compares_pairs(&eval.eval_type)
+                    && !options.only_names
                     && configs.any(|config| config.provider == ProviderKind::Rules)
                 {
                     problems.push(format!(
@@ -241,7 +242,15 @@ pub(in crate::run) fn find_judges<'w>(
             configs: vec![config(name)?],
         });
     }
-    let assigned = workspace.assign_judges(rubric, eval).ok_or_else(|| {
+    let assigned = workspace.assign_judges(rubric, eval);
+    // The names of decisions contain no judge, so any judge gives the same ones.
+    if assigned.is_none() && options.only_names {
+        return Ok(EvalJudges {
+            rule: None,
+            configs: vec![config(ProviderKind::Rules.as_str())?],
+        });
+    }
+    let assigned = assigned.ok_or_else(|| {
         format!(
             "{}: eval {} needs a judge: name one with `judge:` in dicta.yaml, in the rubric or with --judge (the judges here are {})",
             rubric.path.display(),

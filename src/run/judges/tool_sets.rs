@@ -289,12 +289,7 @@ mod tests {
             canonical: &RawJson,
             _seen: &SeenUrls,
         ) -> Result<ValidatedCall, Rejection> {
-            Ok(ValidatedCall {
-                tool: self.decl.name.clone(),
-                canonical: canonical.clone(),
-                values: canonical.clone(),
-                coerced: Vec::new(),
-            })
+            Ok(ValidatedCall::unchanged(&self.decl.name, canonical))
         }
 
         fn call<'a>(

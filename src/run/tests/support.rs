@@ -68,6 +68,7 @@ pub(super) fn workspace(root: &Path, rubrics: &[&str]) -> Workspace {
         sealed: None,
         pair_preferences: Vec::new(),
         label_problems: Vec::new(),
+        judge_problems: Vec::new(),
         labels_file: None,
         runs: root.join("runs"),
         tools: std::sync::Arc::default(),

@@ -337,12 +337,7 @@ impl Tool for TranscriptTool {
                 rule: "arguments".to_owned(),
                 text: format!("Error: {name}: {why}"),
             })?;
-        Ok(ValidatedCall {
-            tool: name.clone(),
-            canonical: canonical.clone(),
-            values: canonical.clone(),
-            coerced: Vec::new(),
-        })
+        Ok(ValidatedCall::unchanged(name, canonical))
     }
 
     fn call<'a>(

@@ -261,3 +261,19 @@ fn record_above_the_size_limit_is_bad_and_the_next_is_read() {
         );
     }
 }
+
+#[test]
+fn offset_that_the_file_does_not_have_gets_no_line() {
+    let (_dir, path) = file("t.jsonl", "{\"messages\":[]}\n\n{\"messages\":[]}\n");
+    let mut open = TranscriptFile::open(&path).expect("a file of transcripts");
+    let mut offsets = Vec::new();
+    while let Some(block) = open.next_block().expect("a block") {
+        offsets.extend(block.records().map(|(record, _)| record.span.offset));
+    }
+    let lines = open.find_lines(&offsets).into_iter().map(|span| span.line);
+    assert_eq!(lines.collect::<Vec<u32>>(), [1, 3]);
+    // An offset that the file does not have gets no line, and a wrong order is not counted wrongly.
+    let spans = open.find_lines(&[18, 0, 1 << 40]);
+    let lines = spans.iter().map(|span| span.line);
+    assert_eq!(lines.collect::<Vec<u32>>(), [3, 0, 0]);
+}

@@ -125,11 +125,13 @@ pub(crate) const DESCRIPTIONS: &[FormatDescription] = &[
     },
     FormatDescription {
         name: "an OpenCode session",
-        known_by: "`info` and `messages` with `parts`; a session's file of the storage folder, `id` and `projectID`",
+        known_by: "`info` and `messages` with `parts`; a session's file of the storage folder, `id` with `projectID` or `title`",
         transcript: "a session, with the files of its messages and parts",
         id: "the session's",
-        version: "OpenCode 1.0",
-        origin: SampleOrigin::Memory,
+        version: "OpenCode 0.1 to 1.0",
+        origin: SampleOrigin::Described(
+            "OpenCode's migrations of its storage, and the files of sessions in jazzyalex/agent-sessions",
+        ),
     },
     FormatDescription {
         name: "a Braintrust log",

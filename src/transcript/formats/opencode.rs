@@ -1,8 +1,9 @@
 //! OpenCode's exported sessions (`opencode export`): `{info, messages: [{info, parts}]}`.
 //!
 //! Responsible for one session per record, or a list of messages of the API (`GET /session/ID/message`). A tool part is
-//! a call with its result; a command with an exit code other than 0 is an error. [`opencode_storage`] joins
-//! the files of the storage folder to such a session.
+//! a call with its result; a command with an exit code other than 0 is an error. Messages before version 0.2 have
+//! `metadata` where later ones have `info`, and calls as the AI SDK had them. [`opencode_storage`] joins the files of the
+//! storage folder to such a session.
 
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -28,6 +29,7 @@ pub(super) fn is_session(preview: &FilePreview<'_>) -> bool {
         value["info"]["role"].is_string()
             && value["info"]["sessionID"].is_string()
             && value["parts"].is_array()
+            || opencode_storage::is_older_message(value)
     };
     let has_session = record["info"].is_object()
         && record["messages"].as_array().is_some_and(|all| {
@@ -48,7 +50,7 @@ pub(super) fn open(
 ) -> Result<Box<dyn TranscriptReader>, TranscriptError> {
     if opencode_storage::is_file_of_session(preview) {
         return Err(source.unknown_error(
-            "this is a message or a part of an OpenCode session; open the session's file, `session/PROJECT/SESSION.json`, which then has all of them",
+            "this is a message or a part of an OpenCode session; open the session's file, `session/PROJECT/SESSION.json` or `session/info/SESSION.json`, which then has all of them",
         ));
     }
     Ok(if opencode_storage::is_session_file(preview) {
@@ -107,17 +109,22 @@ fn parse_session(record: &str, _: RecordCx<'_>, out: &mut TranscriptSink) -> Res
 }
 
 fn add_message(message: &RawFields<'_>, built: &mut TranscriptBuilder) {
-    let info = message.object("info").unwrap_or_default();
+    // A message of an older version has its role beside `metadata`.
+    let info = message
+        .object("info")
+        .or_else(|| message.object("metadata"))
+        .unwrap_or_default();
+    let tools = info.object("tool").unwrap_or_default();
     if built.id.is_empty() {
         built.id = info.id_text("sessionID").unwrap_or_default().0.into_owned();
     }
-    let role = info.text("role");
+    let role = info.text("role").or_else(|| message.text("role"));
     let role = role.map_or(MessageRole::User, |role| role_of(&role));
     let mut parts = Vec::new();
     let mut results = Vec::new();
     for raw in message.list("parts").unwrap_or_default() {
         match RawFields::from_raw(raw) {
-            Some(part) => add_part(raw, &part, &mut parts, &mut results),
+            Some(part) => add_part(raw, &part, &tools, &mut parts, &mut results),
             None => parts.push(owned_unknown_part(raw)),
         }
     }
@@ -128,7 +135,8 @@ fn add_message(message: &RawFields<'_>, built: &mut TranscriptBuilder) {
         if let Some(last) = built.messages.last_mut() {
             last.meta.set_raw("timestamp", time.get("created"));
             if role == MessageRole::Assistant {
-                write_reply_metadata(&info, &time, &mut last.meta);
+                let reply = info.object("assistant");
+                write_reply_metadata(reply.as_ref().unwrap_or(&info), &time, &mut last.meta);
             }
         }
     }
@@ -140,7 +148,7 @@ fn add_message(message: &RawFields<'_>, built: &mut TranscriptBuilder) {
             .set_raw("error", text.or_else(|| error.get("name")));
     }
     for (id, content, is_error, time) in results {
-        built.push_result(&id, content, Some(is_error));
+        built.push_result(&id, content, is_error);
         if let (Some((from, to)), Some(last)) = (time, built.messages.last_mut())
             && let Some(TranscriptPart::ToolResult(result)) = last.parts.first_mut()
         {
@@ -178,12 +186,40 @@ fn write_reply_metadata(
     }
 }
 
-/// The result of a call: its id, its text, whether it failed, and the times of its start and end.
-type ToolOutcome<'a> = (SourceText<'a>, String, bool, Option<(f64, f64)>);
+/// The result of a call: its id, its text, whether it failed if that is known, and the times of its start and end.
+type ToolOutcome<'a> = (SourceText<'a>, String, Option<bool>, Option<(f64, f64)>);
+
+/// Returns true if the details of a call have an exit code other than 0.
+fn has_failed_exit(details: &RawFields<'_>) -> bool {
+    details.number("exit").is_some_and(|exit| exit != 0.0)
+}
+
+/// Adds a call of an older version with its result. `tools` has the time and the failure of each call, by its id.
+fn add_invocation<'a>(
+    call: &RawFields<'a>,
+    tools: &RawFields<'a>,
+    parts: &mut Vec<TranscriptPart<'static>>,
+    results: &mut Vec<ToolOutcome<'a>>,
+) {
+    let id = call.id_text("toolCallId").unwrap_or_default();
+    let name = call.text("toolName").unwrap_or_default();
+    parts.push(call_part(&id, &name, call_arguments(call.get("args"))));
+    // In another state, the session ended before the tool did.
+    if call.text("state").as_deref() != Some("result") {
+        return;
+    }
+    let output = call.get("result").map(owned_text).unwrap_or_default();
+    let details = tools.object(&id);
+    let time = details.as_ref().and_then(|all| all.object("time"));
+    let time = time.and_then(|time| time.number("start").zip(time.number("end")));
+    let has_failed = details.map(|all| all.flag("error") == Some(true) || has_failed_exit(&all));
+    results.push((id, output, has_failed, time));
+}
 
 fn add_part<'a>(
     raw: &'a RawValue,
     part: &RawFields<'a>,
+    tools: &RawFields<'a>,
     parts: &mut Vec<TranscriptPart<'static>>,
     results: &mut Vec<ToolOutcome<'a>>,
 ) {
@@ -207,18 +243,21 @@ fn add_part<'a>(
                 // Older versions wrote `success`.
                 Some("completed" | "success") => {
                     let output = state.get("output").map(owned_text).unwrap_or_default();
-                    let exit = state.object("metadata").and_then(|all| all.number("exit"));
-                    let has_failed = exit.is_some_and(|exit| exit != 0.0);
-                    results.push((id, output, has_failed, time));
+                    let details = state.object("metadata").unwrap_or_default();
+                    results.push((id, output, Some(has_failed_exit(&details)), time));
                 }
                 Some("error") => {
                     let error = state.get("error").map(owned_text).unwrap_or_default();
-                    results.push((id, error, true, time));
+                    results.push((id, error, Some(true), time));
                 }
                 // The session ended before the tool did.
                 _ => {}
             }
         }
+        "tool-invocation" => match part.object("toolInvocation") {
+            Some(call) => add_invocation(&call, tools, parts, results),
+            None => parts.push(owned_unknown_part(raw)),
+        },
         "file" => match owned_unknown_part(raw) {
             TranscriptPart::Other(raw) => parts.push(TranscriptPart::Media {
                 kind: "file".into(),

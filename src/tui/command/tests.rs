@@ -85,3 +85,13 @@ fn keys_of_planned_commands_are_free() {
         assert_eq!(taken, Vec::<&str>::new(), "{key}");
     }
 }
+
+#[test]
+fn lists_of_keys_have_no_two_equal_rows() {
+    for list in [render_markdown(), render_plain()] {
+        let mut seen = HashSet::new();
+        for row in list.lines() {
+            assert!(seen.insert(row), "two rows are equal: {row}");
+        }
+    }
+}

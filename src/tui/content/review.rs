@@ -9,7 +9,7 @@ use super::review_counts::describe_mode_counts;
 use super::transcript::{body_role, speaker_role};
 use super::visible_pieces::join_pieces;
 use crate::model::{make_visible, pluralize};
-use crate::review::ReviewNote;
+use crate::review::{NoteOutcome, ReviewNote};
 use crate::theme::{Glyphs, Role, StyledSpan};
 use crate::tui::state::App;
 use crate::tui::state::document::{PieceKind, TranscriptDocument};
@@ -216,9 +216,15 @@ fn describe_mode(screen: &ReviewScreen) -> TextBlock<'static> {
     })
 }
 
-/// Returns the next step for a note without a suggested group, and once every note has a mode.
+/// Returns the next step: before the first failure is noted, for a note without a suggested group, and once every note has
+/// a mode.
 fn describe_next(screen: &ReviewScreen) -> String {
     let session = screen.session.as_ref();
+    let is_failure = |note: &ReviewNote| note.outcome == NoteOutcome::Failure;
+    if session.is_some_and(|one| !one.book.notes.iter().any(is_failure)) {
+        return "no failure is noted yet: esc goes back to the transcripts, n notes the first one"
+            .to_owned();
+    }
     let has_modes = session.is_some_and(|one| !one.book.modes.modes.is_empty());
     if !has_modes || screen.modes.opened.is_some() {
         return String::new();

@@ -14,12 +14,11 @@ use crate::event::{
 };
 use crate::model::{Millis, SUBMIT_VERDICT, count_invisible, pluralize};
 use crate::theme::{CodeLanguage, Role, StyledSpan};
-use crate::tui::state::App;
 use crate::tui::state::judge_trace::{
     CallPosition, ResponseQuote, find_shown_response, find_streaming_call, number_fetch,
 };
 use crate::tui::state::shown_cell::{ShownCell, resolve_shown_cell};
-use crate::tui::state::text_cache::{BlobState, TextIdentity, unshown_text_key};
+use crate::tui::state::text_cache::{BlobState, TextCache, TextIdentity, unshown_text_key};
 use crate::tui::widget::flow::{TextBlock, TextSource};
 
 /// The largest text whose marks are counted for every frame, in bytes.
@@ -394,12 +393,12 @@ fn response_language(content_type: Option<&str>) -> Option<CodeLanguage> {
 
 /// Returns the text of a response if it is loaded, for finding quotes in it.
 pub(crate) fn loaded_response<'a>(
-    app: &'a App,
+    texts: &'a TextCache,
     call: &'a CallState,
 ) -> Option<Result<&'a str, ()>> {
     match &call.shown_response()?.text {
         StoredText::Text(text) => Some(Ok(text)),
-        StoredText::Blob(blob) => match app.texts.blobs.get(&blob.hash.0) {
+        StoredText::Blob(blob) => match texts.blobs.get(&blob.hash.0) {
             Some(BlobState::Loaded(text)) => Some(Ok(text)),
             // No quote can be found in an unreadable text.
             Some(BlobState::Failed(_)) => None,

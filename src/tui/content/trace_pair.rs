@@ -8,7 +8,7 @@ use crate::event::{
     find_call, reply_texts,
 };
 use crate::model::RawJson;
-use crate::theme::{Role, StyledSpan};
+use crate::theme::{Glyphs, Role, StyledSpan};
 use crate::tui::state::App;
 use crate::tui::state::cells::RowSlot;
 use crate::tui::state::pane::Pane;
@@ -103,7 +103,7 @@ pub(super) fn build_source<'a>(
             ..styled_line(pieces)
         }
     };
-    let name = |shown: &ShownCell<'_>| vec![(describe_trace(cx.app, shown), Role::Title)];
+    let name = |shown: &ShownCell<'_>| vec![(describe_trace(shown, cx.glyphs()), Role::Title)];
     let bar = if cx.glyphs().ascii { "|" } else { "│" };
     let unequal = if cx.glyphs().ascii { "!" } else { "≠" };
     let mut out = vec![line(name(shown), (bar, Role::Border), name(&other))];
@@ -171,7 +171,7 @@ pub(super) fn selected_pair_blocks<'a>(
         if !out.is_empty() {
             out.push(empty_row());
         }
-        out.push(heading(describe_trace(cx.app, shown)));
+        out.push(heading(describe_trace(shown, cx.glyphs())));
         let Some(step) = step else {
             out.push(TextBlock::new("this trace has no such step", Role::Muted));
             continue;
@@ -187,7 +187,7 @@ pub(super) fn selected_pair_blocks<'a>(
 }
 
 /// Returns the place of a trace in its decision, its judge and its outcome: `#2 of 2 second mock-b ✓`.
-fn describe_trace(app: &App, shown: &ShownCell<'_>) -> String {
+fn describe_trace(shown: &ShownCell<'_>, glyphs: &Glyphs) -> String {
     let slots: Vec<u16> = shown.row.all_slots().map(|(at, _)| at).collect();
     let at = shown
         .row
@@ -198,7 +198,7 @@ fn describe_trace(app: &App, shown: &ShownCell<'_>) -> String {
         .map_or("", |judge: &JudgeSpec| judge.config.name.as_str());
     let outcome = shown
         .result
-        .map(|result| super::outcome_mark(result.outcome, app.ui.theme.glyphs()).0);
+        .map(|result| super::outcome_mark(result.outcome, glyphs).0);
     let is_shown = |slot: &RowSlot| std::ptr::eq(slot, shown.slot);
     if shown.row.before_edit.iter().any(is_shown) {
         return format!("before the edit {judge} {}", outcome.unwrap_or_default());

@@ -27,10 +27,10 @@ pub(super) fn vote_blocks<'a>(cx: &ContentCx<'a>, shown: &ShownCell<'a>) -> Vec<
     let mut out = Vec::new();
     // A panel names its judges. Repeats of one judge have only counts.
     if let Some(decision) = &shown.row.decision
-        && let Some(ruling) = &decision.panel
+        && let Some(panel) = &decision.panel
     {
         let name = |judge: u32| session.cells.judges.get(judge as usize);
-        let names: Vec<&str> = ruling
+        let names: Vec<&str> = panel
             .members
             .iter()
             .map(|member| name(member.judge).map_or("?", |judge| &judge.name))
@@ -41,10 +41,7 @@ pub(super) fn vote_blocks<'a>(cx: &ContentCx<'a>, shown: &ShownCell<'a>) -> Vec<
                 format!("{mark} {} ", describe_outcome(decision.outcome)).as_str(),
                 role,
             ),
-            (
-                describe_panel_decision(ruling, &names).as_str(),
-                Role::Muted,
-            ),
+            (describe_panel_decision(panel, &names).as_str(), Role::Muted),
         ]));
     } else if let Some(decision) = &shown.row.decision
         && shown.row.slots.len() > 1
@@ -272,11 +269,11 @@ fn explain_ignored_vote(decision: &Decision, judge: Option<u32>) -> &'static str
     if decision.counts_judge(judge) {
         return "";
     }
-    let members = decision.panel.iter().flat_map(|ruling| &ruling.members);
+    let members = decision.panel.iter().flat_map(|panel| &panel.members);
     let before = decision
         .panel
         .as_ref()
-        .and_then(|ruling| ruling.deciding_member);
+        .and_then(|panel| panel.deciding_member);
     match (members.clone().position(|m| Some(m.judge) == judge), before) {
         // This member judged, but was not certain enough.
         (Some(position), Some(deciding)) if position < deciding => "  unsure, escalated",

@@ -21,42 +21,35 @@ pub(super) fn render_review_summary(review: Option<&ReviewSession>) -> Option<St
 /// Renders the number of created runs and their folder. Names the workspace if it is not at or above the folder `here`,
 /// because a command there does not find it.
 pub(super) fn render_exit_summary(made: &[CreatedRun], here: &Path) -> String {
-    let line = match made {
+    let Some(last) = made.last() else {
         // A session without runs prints a line too, so that the user sees this.
-        [] => "dicta: nothing was run".to_owned(),
-        [one] => format!(
-            "dicta: run {} is recorded in {} (dicta show {})",
-            one.run.letters(),
-            one.runs_dir.join(&one.run.0).display(),
-            one.run.letters()
-        ),
-        [.., last] => {
-            // Runs of several folders have no common place to name.
-            let same = made.iter().all(|run| run.runs_dir == last.runs_dir);
-            let place = if same {
-                format!(" in {}", last.runs_dir.display())
-            } else {
-                String::new()
-            };
-            format!(
-                "dicta: {} are recorded{place}, the last one is {} (dicta show {})",
-                pluralize(made.len() as u64, "run"),
-                last.run.letters(),
-                last.run.letters()
-            )
-        }
+        return "dicta: nothing was run".to_owned();
+    };
+    let letters = last.run.letters();
+    let recorded = if made.len() == 1 {
+        let place = last.runs_dir.join(&last.run.0);
+        format!("dicta: run {letters} is recorded in {}", place.display())
+    } else {
+        // Runs of several folders have no common place to name.
+        let same = made.iter().all(|run| run.runs_dir == last.runs_dir);
+        let place = if same {
+            format!(" in {}", last.runs_dir.display())
+        } else {
+            String::new()
+        };
+        let runs = pluralize(made.len() as u64, "run");
+        format!("dicta: {runs} are recorded{place}, the last one is {letters}")
     };
     // Paths may contain control characters, and these lines go to the normal screen.
-    let mut text = make_visible(&line, false).into_owned();
-    let workspace = made.last().map(|run| run.workspace.as_path());
-    if let Some(root) = workspace.filter(|root| !here.starts_with(root)) {
-        let root = root.display().to_string();
-        let root = make_visible(&root, false);
-        text += "\ndicta: the workspace is ";
-        text += &root;
-        text += "; `dicta` in that folder opens it again";
+    let recorded = make_visible(&recorded, false);
+    if here.starts_with(&last.workspace) {
+        return format!("{recorded} (dicta show {letters})");
     }
-    text
+    let root = last.workspace.display().to_string();
+    let root = make_visible(&root, false);
+    format!(
+        "{recorded}\ndicta: the workspace is {root}; in that folder, `dicta` opens it again, and `dicta show {letters}` prints the run"
+    )
 }
 
 #[cfg(test)]
@@ -84,8 +77,8 @@ mod tests {
         );
         assert_eq!(
             super::render_exit_summary(&[made("abcd")], Path::new("/home/a")),
-            "dicta: run abcd is recorded in /d/runs/20260101T000000Z-abcd (dicta show abcd)\n\
-             dicta: the workspace is /home/a/w; `dicta` in that folder opens it again"
+            "dicta: run abcd is recorded in /d/runs/20260101T000000Z-abcd\n\
+             dicta: the workspace is /home/a/w; in that folder, `dicta` opens it again, and `dicta show abcd` prints the run"
         );
     }
 }

@@ -2,6 +2,7 @@
 //! labels.
 
 use super::App;
+use super::cells::CellsState;
 use super::runs::TrackedRun;
 use crate::model::{RunId, StoppedJudge, pluralize};
 use crate::report::format_stats;
@@ -38,8 +39,7 @@ pub(crate) fn list_stopped_judges(app: &App) -> Vec<String> {
 }
 
 /// Lists the agreement of verdicts and labels per eval.
-fn build_agreement(app: &App) -> Vec<TextBlock<'static>> {
-    let cells = &app.session().cells;
+fn build_agreement(cells: &CellsState) -> Vec<TextBlock<'static>> {
     let mut blocks = Vec::new();
     for eval in cells.eval_order() {
         let (Some(info), tally) = (
@@ -65,7 +65,7 @@ fn build_agreement(app: &App) -> Vec<TextBlock<'static>> {
 /// Builds the text of the statistics.
 pub(crate) fn build_statistics(app: &App) -> Vec<TextBlock<'static>> {
     let mut blocks = build_run_statistics(app);
-    blocks.extend(build_agreement(app));
+    blocks.extend(build_agreement(&app.session().cells));
     blocks
 }
 

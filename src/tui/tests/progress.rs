@@ -11,7 +11,7 @@ use crate::event::{EvalSpec, RubricSpec, RunHeader};
 use crate::model::{CellIx, Cost, Digest, Label, Millis, Outcome, RunId, ScoreBounds, WallTime};
 use crate::record::{
     DecisionStanding, EntryRun, EvalDecisions, EvalEdit, EvalEditKind, HistoryEntry, RecordedCell,
-    State, StateDecision, StateTranscript,
+    RunStatus, State, StateDecision, StateTranscript,
 };
 use crate::tui::history_view::HistoryView;
 use crate::tui::msg::Msg;
@@ -78,8 +78,11 @@ fn entry(number: usize, min: f64, edits: Vec<EvalEdit>, state: State) -> History
         judged: if at == 0 { 22 } else { 0 },
         cells: 116,
         cost: Cost::ZERO,
-        interrupted: at == 1,
-        is_running: false,
+        status: if at == 1 {
+            RunStatus::Cancelled
+        } else {
+            RunStatus::Finished
+        },
         unfinished: 0,
         is_whole: true,
     };

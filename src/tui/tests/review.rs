@@ -99,6 +99,29 @@ fn notes_advance_once_they_are_on_disk_and_undo_takes_them_back() {
 }
 
 #[test]
+fn groups_before_the_first_note_name_the_way_back() {
+    let (mut driven, _file) = opened(4, Size::new(80, 24));
+    driven.keys("m").settle();
+    let screen = driven.screen();
+    assert!(
+        screen.contains("no failure is noted yet: esc goes back"),
+        "{screen}"
+    );
+    assert!(!screen.contains("every question has an answer"), "{screen}");
+    driven.keys("A").settle();
+    let notice = driven.event_loop.app.notices.newest.as_ref();
+    assert!(notice.is_some_and(|notice| notice.text.contains("A has nothing to ask")));
+    // A mode without notes changes nothing.
+    driven.keys("c");
+    driven.type_in("Empty promise");
+    driven.keys("enter").settle();
+    let screen = driven.screen();
+    assert!(screen.contains("no failure is noted yet"), "{screen}");
+    driven.keys("esc").settle();
+    assert!(driven.screen().contains("0 of 4"), "{}", driven.screen());
+}
+
+#[test]
 fn groups_and_answers_are_made_with_keys_and_undone() {
     let (mut driven, file) = opened(6, Size::new(120, 40));
     read_all(&mut driven, 6);

@@ -11,7 +11,7 @@ use crate::tui::history_view::Shared;
 use crate::tui::label_figures::{FiguresInput, StateFiguresInput};
 use crate::tui::msg::Msg;
 use crate::tui::state::App;
-use crate::tui::state::cells::CellsEntry;
+use crate::tui::state::cells::{CellsEntry, CellsState};
 use crate::tui::state::labelling::{ScreenFigures, StateFigures};
 use crate::tui::state::notices::NoticeLevel;
 use crate::tui::state::overlay::Overlay;
@@ -41,7 +41,10 @@ pub(super) fn changes_figures(msg: &Msg) -> bool {
 
 /// `I`: shows the figures of the selected eval.
 pub(super) fn open_agreement(app: &mut App) -> Vec<Effect> {
-    let Some(eval) = app.selected_eval().or_else(|| first_judged_eval(app)) else {
+    let Some(eval) = app
+        .selected_eval()
+        .or_else(|| first_judged_eval(&app.session().cells))
+    else {
         return push_info(app, "no eval yet: R judges the cells");
     };
     if app.shows_state() {
@@ -111,8 +114,7 @@ pub(super) fn handle_state_computed(
 }
 
 /// Returns the first eval with a judge, for a selection without an eval.
-fn first_judged_eval(app: &App) -> Option<u32> {
-    let cells = &app.session().cells;
+fn first_judged_eval(cells: &CellsState) -> Option<u32> {
     let shown = cells.shown.iter().filter_map(|entry| match entry {
         CellsEntry::Group(eval) => Some(*eval),
         CellsEntry::Row(_) => None,

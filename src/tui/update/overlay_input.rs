@@ -1,4 +1,7 @@
 //! Keys, clicks and the wheel on the topmost overlay.
+//!
+//! Responsible for the selection in an overlay, for its text, and for what `enter` and `esc` do there. Does not open
+//! overlays and does not carry out what the user chose: the file of each area does.
 
 use std::sync::Arc;
 

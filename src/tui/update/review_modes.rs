@@ -194,10 +194,12 @@ pub(super) fn open_answers(app: &mut App) -> Vec<Effect> {
     };
     let questions = session.book.open_questions();
     if questions.is_empty() {
-        return push_info(
-            app,
-            "every mode has an answer for every transcript that was read",
-        );
+        let why = if session.book.modes.modes.is_empty() {
+            "no mode yet, so A has nothing to ask: c creates one with the chosen notes"
+        } else {
+            "every mode has an answer for every transcript that was read"
+        };
+        return push_info(app, why);
     }
     app.review.questions = questions;
     app.review.question = 0;

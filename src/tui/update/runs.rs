@@ -1,4 +1,7 @@
 //! Runs: their events, their ends, their reports. Live and replayed events use the same function.
+//!
+//! Responsible for what recorded events change on the screen: cells, flips, counts and notices. Does not order runs
+//! (`orders`), does not execute them (the runtime), and does not know what a save touched (`saves`).
 
 mod orders;
 

@@ -75,7 +75,7 @@ pub(super) fn handle_reloaded(
     // Evals that only disappeared between two writes of one save need no judging.
     if let Some(base) = &before {
         touched_evals::drop_restored(base, &old, &workspace, &mut touched, |name| {
-            is_eval_current(app, name)
+            is_eval_current(&app.live_session.cells, name)
         });
     }
     let saved = SavedFiles {
@@ -157,8 +157,7 @@ fn find_report_base(
 }
 
 /// Returns true if all rows of an eval were decided by its current version.
-fn is_eval_current(app: &App, name: &EvalName) -> bool {
-    let cells = &app.live_session.cells;
+fn is_eval_current(cells: &CellsState, name: &EvalName) -> bool {
     let is_wanted_eval = |at: u32| {
         let eval = cells.evals.get(at as usize);
         eval.is_some_and(|eval| eval.rubric == name.rubric && eval.id == name.eval)

@@ -70,7 +70,7 @@ pub(super) fn edit_for_branch(app: &mut App, step: StepId) -> Vec<Effect> {
             Some(Err(())) => return push_info(app, "the prompt is still being read"),
             None => return push_info(app, ELSEWHERE),
         },
-        (StepPart::Response(_), Some(call)) => match loaded_response(app, call) {
+        (StepPart::Response(_), Some(call)) => match loaded_response(&app.texts, call) {
             Some(Ok(text)) => ("answer", text.to_owned()),
             Some(Err(())) => return push_info(app, "the response is still being read"),
             None => return push_info(app, ELSEWHERE),

@@ -562,7 +562,7 @@ fn find_agent_call(app: &mut App) {
         return;
     };
     // The search waits for the text of the response.
-    let Some(Ok(response)) = loaded_response(app, call) else {
+    let Some(Ok(response)) = loaded_response(&app.texts, call) else {
         return;
     };
     let arguments = call
@@ -608,7 +608,7 @@ fn find_claims(app: &mut App) {
     for (turn, state) in turns.iter().enumerate() {
         for (nth, call) in state.calls.iter().enumerate() {
             let position = CallPosition { turn, call: nth };
-            if let Some(Ok(text)) = loaded_response(app, call)
+            if let Some(Ok(text)) = loaded_response(&app.texts, call)
                 && call.name != SUBMIT_VERDICT
             {
                 responses.push(SearchedResponse {

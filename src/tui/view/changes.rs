@@ -9,7 +9,7 @@ use crate::theme::{Glyphs, Role};
 use crate::tui::click_target::ClickTarget;
 use crate::tui::content;
 use crate::tui::state::App;
-use crate::tui::state::cells::RowFlip;
+use crate::tui::state::cells::{CellsState, RowFlip};
 use crate::tui::state::edit_report::{
     EditReport, RemovedDecision, describe_changes, describe_first_verdicts, describe_removed,
     describe_renames, describe_replaced, outcome_glyph, summarize_verdicts,
@@ -295,7 +295,7 @@ fn draw_entries(canvas: &mut Canvas<'_>, area: Rect, app: &App, report: &EditRep
             Role::SelectedUnfocused
         });
         match flips.get(next) {
-            Some(flip) => draw_flip(canvas, block, app, flip, over),
+            Some(flip) => draw_flip(canvas, block, &app.live_session.cells, flip, over),
             None => draw_removed(
                 canvas,
                 block,
@@ -400,20 +400,26 @@ fn describe_direction(flip: &RowFlip, full: bool) -> StyledRow<'static> {
     }
 }
 
-fn draw_flip(canvas: &mut Canvas<'_>, area: Rect, app: &App, flip: &RowFlip, over: Option<Role>) {
+fn draw_flip(
+    canvas: &mut Canvas<'_>,
+    area: Rect,
+    cells: &CellsState,
+    flip: &RowFlip,
+    over: Option<Role>,
+) {
     let glyphs = canvas.glyphs();
     let (mark_before, mark_after) = (
         outcome_glyph(flip.before.outcome, glyphs),
         outcome_glyph(flip.after.outcome, glyphs),
     );
-    let name = app.live_session.cells.decision_name(flip.row);
+    let name = cells.decision_name(flip.row);
     // The headline: the marks, the name, and the direction on the right.
     let cursor = if over.is_some() { glyphs.cursor } else { " " };
     let head = StyledRow::new(cursor, Role::Accent).with(
         format!("{mark_before} {} {mark_after} ", glyphs.arrow),
         Role::Flipped,
     );
-    let noise = match app.live_session.cells.noisy_repeats(flip.row) {
+    let noise = match cells.noisy_repeats(flip.row) {
         // The same words as on the progress screen.
         Some(cell) => StyledRow::new(
             format!("  noise: {} of {} pass", cell.passes, cell.repeats),

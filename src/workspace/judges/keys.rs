@@ -138,7 +138,7 @@ pub(super) const JUDGE_KEYS: &[JudgeKey] = &[
         json!({"enum": choice_names(TRANSCRIPT_MODES), "default": "auto", "description": doc})
     }),
     key(KeyScope::Replay, "run", "For `replay`: the run whose recorded traces dicta replays.", text_schema),
-    key(KeyScope::Source, "of", "For `source`: the tool whose verdicts count (inspect, promptfoo, evalbench, arena, otel); any tool by default.", text_schema),
+    key(KeyScope::Source, "of", "For `source`: the tool whose verdicts count, as `dicta check` names it (inspect, promptfoo, langsmith); any tool by default.", text_schema),
     key(KeyScope::Source, "scorer", "For `source`: the name of the verdict to use; by default the verdict with the eval's name, or the only one.", text_schema),
     key(KeyScope::Model, "base_prompt", "Text that dicta puts before the prompt.", any_text_schema),
     key(KeyScope::Vertex, "project", "For `vertex`: the Google Cloud project; by default GOOGLE_CLOUD_PROJECT or the project of the credentials.", text_schema),

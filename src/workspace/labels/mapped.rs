@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::{LABEL_CODE, LabelPlace, LoadedLabels, MAX_LABELS_BYTES};
-use crate::diag::{Diagnostic, SourceSpan};
+use crate::diag::Diagnostic;
 use crate::model::{Label, pluralize};
-use crate::transcript::{FieldMappings, TranscriptError};
+use crate::transcript::{FieldMappings, TranscriptError, TranscriptFile};
 use crate::workspace::paths;
 
 /// Reads the labels of all files whose field mapping has any. The code that reads the transcripts reports unreadable
@@ -30,7 +30,7 @@ pub(in crate::workspace) fn read_mapped_labels(
         let shown_path = paths::display_path(root, path);
         if path
             .metadata()
-            // The places of the labels below need the whole file in memory.
+            // Labels stay in memory, so these files have the limit of label files.
             .is_ok_and(|meta| meta.len() > MAX_LABELS_BYTES)
         {
             let file = shown_path.display();
@@ -60,14 +60,14 @@ pub(in crate::workspace) fn read_mapped_labels(
             },
             &mut ids,
         );
-        if read.is_err() {
+        let Ok(read) = read else {
             found.labels.truncate(before);
             continue;
-        }
+        };
         let file: Arc<Path> = Arc::from(&*shown_path);
-        // The reader knows only byte offsets, and a problem needs a line number.
-        let spans = spans_at_offsets(path, &offsets);
-        let places = spans.into_iter().map(|span| LabelPlace {
+        // A record has only its byte offset, and a problem needs a line number.
+        let spans = read.find_lines(&offsets).into_iter();
+        let places = spans.map(|span| LabelPlace {
             file: Arc::clone(&file),
             span,
         });
@@ -90,13 +90,13 @@ pub(in crate::workspace) fn read_mapped_labels(
 }
 
 /// Calls a function with every label of a file and the start of its record; with no label for a transcript whose id
-/// is taken.
+/// is taken. Returns the file.
 fn for_each_label(
     path: &Path,
     maps: &FieldMappings,
     visit: &mut dyn FnMut(Option<Label>, u64),
     ids: &mut HashSet<String>,
-) -> Result<(), TranscriptError> {
+) -> Result<TranscriptFile, TranscriptError> {
     let mut file = maps.open(path)?;
     while let Some(block) = file.next_block()? {
         for (record, bytes) in block.records() {
@@ -115,31 +115,5 @@ fn for_each_label(
             }
         }
     }
-    Ok(())
-}
-
-/// Converts byte offsets to places, in the file's order.
-fn spans_at_offsets(path: &Path, offsets: &[u64]) -> Vec<SourceSpan> {
-    let text = if offsets.is_empty() {
-        Vec::new()
-    } else {
-        std::fs::read(path).unwrap_or_default()
-    };
-    // The offsets ascend, so each byte of the file is counted once.
-    let (mut counted, mut line) = (0, 1);
-    let place = |offset: &u64| {
-        let at = usize::try_from(*offset)
-            .unwrap_or(usize::MAX)
-            .min(text.len());
-        let between = text.get(counted..at).unwrap_or_default();
-        let lines = memchr::memchr_iter(b'\n', between).count();
-        line += u32::try_from(lines).unwrap_or(u32::MAX);
-        counted = at;
-        SourceSpan {
-            bytes: at..at,
-            line,
-            column: 1,
-        }
-    };
-    offsets.iter().map(place).collect()
+    Ok(file)
 }

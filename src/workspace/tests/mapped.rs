@@ -138,3 +138,14 @@ fn schema_accepts_exactly_the_mappings_that_load() {
         assert!(!fits(map.clone()), "{map}");
     }
 }
+
+#[test]
+fn problem_of_the_mappings_alone_shows_no_key_of_a_judge() {
+    let folder = Folder::new(&[(
+        "dicta.yaml",
+        "{transcripts: 3, judges: {j: {provider: openai, api_key: sk-ge1m, headers: {x-own: ge2m}}}}\n",
+    )]);
+    let found = read_field_maps(&folder.root(), &data()).expect_err("not a list");
+    let text = found[0].source.as_deref().expect("a snippet");
+    assert!(!text.contains("ge1m") && !text.contains("ge2m"), "{text}");
+}

@@ -179,6 +179,23 @@ fn broken_tool_refuses_the_workspace_and_can_be_listed() {
 }
 
 #[test]
+fn problem_of_the_tools_alone_shows_no_key_of_a_judge() {
+    let folder = Folder::new(&[(
+        "dicta.yaml",
+        "{tools: 3, judges: {j: {provider: openai, model: m, headers: {x-own: ge1m}}}}\n",
+    )]);
+    let resolver: Arc<dyn Resolver> = Arc::new(SystemResolver);
+    let (_, found) = load_tools(&folder.root(), &data(), &resolver);
+    let sources = found.iter().map(|problem| problem.source.as_deref());
+    let sources: Vec<&str> = sources.map(|text| text.expect("a snippet")).collect();
+    assert!(!sources.is_empty(), "`tools: 3` is a problem");
+    assert!(
+        sources.iter().all(|text| !text.contains("ge1m")),
+        "{sources:?}"
+    );
+}
+
+#[test]
 fn recorded_files_contain_no_secret() {
     let file = SAY.replace("'${DB_PASSWORD:geheim}'", "ge1m");
     let workspace = folder(

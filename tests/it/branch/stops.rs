@@ -123,7 +123,7 @@ async fn check_stopped_trace(dialect: Dialect, provider: &str) {
         assert!(sent[3] == sent[1], "{provider} {stream}: {}", sent[3]);
         assert_eq!(first["edited"], true, "{provider}");
 
-        // A replay shows the edits and calls nothing. A pause that a person ends at once has no event.
+        // A replay shows the edits and calls nothing.
         let (code, out, err) = dicta(&test_dir, &["replay", &run, "--print"]);
         assert_eq!(code, Some(0), "{out}{err}");
         let edits = out.matches("resumed by human: edited").count();
@@ -230,6 +230,36 @@ async fn another_judge_gets_the_edit_and_keeps_its_own_texts() {
     let sent = bodies(&requests);
     assert!(sent[2].contains("on file today."), "{}", sent[2]);
     assert!(sent[2].contains("at most 3 times"), "{}", sent[2]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn branch_of_a_branch_with_another_judge_gets_the_edit_too() {
+    let (server, shop) = (judging(Dialect::Openai), Shop::failing_first(0));
+    let judges = [
+        ("m", &server, "provider: openai"),
+        ("short", &server, "provider: openai, max_turns: 3"),
+    ];
+    let test_dir = workspace(&judges, &shop);
+    let run = run_with_edited_prompt(&test_dir, |at| {
+        let text = at.editable_text().expect("texts");
+        text.replace("The amount is on file.", "The amount is on file today.")
+    })
+    .await;
+    // The first branch repeats the edit in its own request, or takes it from the recording.
+    for at in ["1.prompt", "2.prompt"] {
+        let first = branch(&test_dir, &[&run, "one/r/grounded", "--at", at]);
+        let of_branch = first["run"].as_str().expect("a run");
+        let args = ["--at", "1.prompt", "--judge", "short"];
+        let before = server.requests().len();
+        branch(
+            &test_dir,
+            &[&[of_branch, "one/r/grounded"][..], &args].concat(),
+        );
+        let requests = server.requests();
+        let sent = bodies(&requests);
+        assert!(sent[before].contains("on file today."), "{}", sent[before]);
+        assert!(sent[before].contains("at most 3 times"), "{}", sent[before]);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -35,6 +35,18 @@ fn progress(pty: &Pty) -> Option<usize> {
     before.rsplit(' ').next()?.parse().ok()
 }
 
+/// Waits until the file has this many labels. Each label is a write of its own that waits for the disk, so each one gets
+/// the whole patience: up to 60 of them can take longer together on a busy machine.
+fn wait_for_labels(pty: &mut Pty, least: usize) {
+    loop {
+        let before = progress(pty);
+        if before >= Some(least) {
+            return;
+        }
+        pty.until("the next label", |pty| progress(pty) > before);
+    }
+}
+
 fn read_labels(test_dir: &TestDir) -> BTreeMap<String, Value> {
     let text = std::fs::read_to_string(test_dir.path().join("labels.jsonl")).expect("labels");
     let labels = text.lines().map(|line| {
@@ -95,7 +107,7 @@ fn blind_labels_with_notes_survive_a_kill_at_any_moment() {
         } else {
             until.div_ceil(2).max(confirmed)
         };
-        pty.until("the labels", |pty| progress(pty) >= Some(least));
+        wait_for_labels(&mut pty, least);
         let shown = progress(&pty).expect("a number");
         if until < COUNT {
             // With the last label, every verdict may be shown.

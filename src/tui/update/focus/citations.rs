@@ -144,7 +144,7 @@ fn go_to_fetch(app: &mut App, at: usize, number: usize, citation: &Citation) -> 
     let found = resolve_shown_cell(app).and_then(|shown_cell| {
         let turn = shown_cell.turns().get(position.turn)?;
         let call = turn.calls.get(position.call)?;
-        let text = content::tool_response::loaded_response(app, call)?;
+        let text = content::tool_response::loaded_response(&app.texts, call)?;
         Some(text.map(|text| find_quote(text, &citation.quote)))
     });
     match found {

@@ -33,6 +33,7 @@ fn workspace(judges: Vec<JudgeConfig>) -> Workspace {
         sealed: None,
         pair_preferences: Vec::new(),
         label_problems: Vec::new(),
+        judge_problems: Vec::new(),
         labels_file: None,
         runs: "/w/runs".into(),
         tools: std::sync::Arc::default(),

@@ -41,6 +41,7 @@ fn demo_app() -> App {
         sealed: None,
         pair_preferences: Vec::new(),
         label_problems: Vec::new(),
+        judge_problems: Vec::new(),
         labels_file: None,
         runs: "/w/runs".into(),
         tools: std::sync::Arc::default(),

@@ -549,10 +549,9 @@ fn describe_run(run: &EntryRun, glyphs: &Glyphs) -> String {
         text.push_str("  ");
         text.push_str(&format_usd(run.cost.usd));
     }
-    if run.is_running {
-        text.push_str("  running");
-    } else if run.interrupted {
-        text.push_str("  interrupted");
+    if let Some(mark) = run.status.mark() {
+        text.push_str("  ");
+        text.push_str(mark);
     }
     if run.unfinished > 0 {
         let traces = pluralize(run.unfinished, "trace");
