@@ -55,12 +55,16 @@
 //! | format | the layout of a file that dicta reads; the *native format* has one JSON object per line | [`transcript`] | form |
 //! | reader | the code that turns one format into transcripts | [`transcript`] | importer |
 //! | field mapping | a description of where an unknown file keeps its fields (`map:`), written by the user or guessed | [`transcript`] | – |
+//! | pair | two transcripts of one question, with the same `metadata.pair`; a person chooses the better one | [`model`] | – |
 //! | source verdict | a verdict that another tool wrote into the transcript file | [`model`] | – |
+//! | note | a person's sentence about the first failure of a transcript | [`review`] | comment |
+//! | failure mode, mode | a kind of failure with a name and a definition, to which notes belong | [`review`] | category |
 //! | label | a person's pass or fail on one transcript and eval (elsewhere: annotation, ground truth) | [`model`], [`workspace`] | mark |
 //! | label to confirm | a label whose question or transcript changed since; it counts nowhere until a person confirms it | [`model`] | stale label |
 //! | sealed label | a label of the test part of a split; nothing depends on its answer until `dicta agree --unseal` | [`workspace`] | hidden label |
 //! | part | the side of a split to which a transcript belongs: `train`, `dev` or `test` | [`model`] | – |
 //! | unsealing | one recorded look at the sealed labels | [`workspace`] | – |
+//! | label queue | an ordered list of decisions to label next: drawn by chance, or chosen by a rule | [`compare`] | – |
 //! | shot | a labelled transcript of the part `train` that the prompt shows as an example (elsewhere: few-shot example) | [`run`] | demonstration |
 //! | variant | a named change of a judged eval that `dicta variants` measures on the dev labels | [`workspace`] | – |
 //! | proposal | a change of an eval that a model suggests; `dicta improve` measures it as a variant | [`run`] | suggestion |
@@ -118,7 +122,11 @@
 //! | threshold | the lowest rubric score at which the rubric passes | [`rubric`] | – |
 //! | rescore | to compute decisions again from recorded scores under the current decision settings | [`record`] | `decide anew` |
 //! | flip | a decision that passes in one of two compared runs and fails in the other | [`compare`] | regression |
+//! | regression | a flip away from the label or, without a label, from pass to fail | [`compare`] | – |
 //! | agreement | the comparison of verdicts with labels: true pass, false pass, true fail, false fail (elsewhere: a confusion matrix) | [`report`] | – |
+//! | TPR, TNR | the share of labelled passes that the judge passes; the share of labelled fails that it fails | [`compare::statistics`] | recall alone |
+//! | corrected pass rate | the share of passes that people would give, computed from all verdicts and the drawn labels | [`compare::statistics`] | – |
+//! | noise | differences between verdicts of one judge on one question, without an edit | [`compare`], [`record`] | flakiness |
 //! | draw | one random choice of what to label, with the probability of each chosen item | [`compare::statistics`] | – |
 //! | stratum | a group from which a draw chooses with one probability | [`compare::statistics`] | – |
 //! | sampling cell | the items with the same arrival, the same strata in all draws, and the same verdict | [`compare::statistics`] | – |
@@ -150,6 +158,8 @@
 //! | retry | another attempt after a temporary failure | [`provider`] | – |
 //! | gate | the point before a model or tool call where a person can pause or edit a judge trace (a breakpoint stops there) | [`judge`] | – |
 //! | breakpoint | a stop of judge traces at which a person decides how they continue; each trace pauses on its own | [`judge`] | – |
+//! | branch | a judge trace that continues a recorded one from a step, with or without a change; it decides nothing | [`judge`], [`run`] | fork |
+//! | edited by hand | the mark of a result whose judge trace a person changed; it enters no history, cache or statistics | [`event`], [`report`] | – |
 //! | follow-up question | a question to a judge after its verdict; it is recorded next to the run and changes no result | [`record`], [`run`] | – |
 //!
 //! ## Judge tools
@@ -187,6 +197,7 @@
 //! | snapshot | the input files of one run, stored when the run begins | [`run`] | – |
 //! | blob | a text over 4 KB, stored once under its digest | [`record`] | – |
 //! | bundle | one file with a recorded run and the runs whose verdicts it reuses; it opens without the workspace | [`record`] | – |
+//! | result file | a file with the result lines of a run (`-o results.jsonl`), which `dicta compare` takes | [`report`] | – |
 //! | digest | a BLAKE3 hash that identifies content | [`model`] | – |
 //! | cache key | the digest of everything that could change the verdict of one cell | [`judge`] | – |
 //! | verdict cache | the recorded verdicts that a run may use instead of a judge call | [`run`] | recall |
@@ -197,6 +208,7 @@
 //! | trust | the user's consent to load a workspace that others own or can write, and to send secrets to addresses | [`workspace::trust`] | – |
 //! | history | the revisions of a workspace in order, with their runs | [`record`] | – |
 //! | state | every decision of a revision with its newest valid verdict | [`record`] | board |
+//! | baseline | the state that a person compares others with; `@baseline` names it | [`record`] | – |
 //! | newest verdicts | the latest recorded verdict of every cell, over all runs | [`record`] | board |
 //! | robustness run | a run that attacks a judge with manipulated transcripts (`dicta robustness`; elsewhere: red teaming) | [`run`] | – |
 //! | attack | one manipulation in a robustness run | [`run`] | – |

@@ -439,6 +439,9 @@ pub(super) struct ImportArgs {
     /// the workspace of the file
     #[arg(long, value_name = "MAP")]
     pub(super) map: Option<String>,
+    /// Let `-o` replace a transcript file of a workspace
+    #[arg(long)]
+    pub(super) replace: bool,
     /// Also write the labels in the files to FILE, for `labels:` of dicta.yaml
     #[arg(long, value_name = "FILE")]
     pub(super) labels: Option<PathBuf>,

@@ -30,12 +30,18 @@ pub(super) struct OpenedBundle {
 }
 
 impl OpenedBundle {
+    /// Returns true if a name is that of a bundle.
+    pub(super) fn is_bundle_name(name: &str) -> bool {
+        let path = Path::new(name);
+        path.is_file() && is_bundle(path)
+    }
+
     /// Opens a bundle; `None` if the name is not that of a bundle.
     pub(super) fn open(name: &str, cx: &CommandCx) -> Result<Option<Self>, CommandError> {
-        let path = Path::new(name);
-        if !path.is_file() || !is_bundle(path) {
+        if !Self::is_bundle_name(name) {
             return Ok(None);
         }
+        let path = Path::new(name);
         let failed = |why: String| CommandError::usage(format!("{name}: {why}"));
         let parent = data_dir(&cx.env).map_err(|error| failed(error.to_string()))?;
         storage::create_own_folder(&parent).map_err(|error| failed(error.to_string()))?;

@@ -81,7 +81,8 @@ fn exit_code(warnings: usize, strict: bool) -> u8 {
     }
 }
 
-fn is_yaml(path: &Path) -> bool {
+/// Returns true if a file is YAML by its name. Transcripts are in other formats.
+pub(super) fn is_yaml(path: &Path) -> bool {
     path.extension().is_some_and(|e| e == "yaml" || e == "yml")
 }
 

@@ -6,6 +6,8 @@
 use std::collections::HashSet;
 use std::path::Path;
 
+use clap::ValueEnum as _;
+
 use super::CommandCx;
 use super::compare_figures::ComparisonFigures;
 use super::error::CommandError;
@@ -24,6 +26,7 @@ use crate::storage::InputFiles;
 
 /// Writes a state to a file.
 pub(super) fn export(args: &ExportArgs, cx: &CommandCx) -> Result<u8, CommandError> {
+    let args = &separate_format(args)?;
     let format = match choose_format(args.format, &args.output)? {
         ChosenFormat::State(format) => format,
         ChosenFormat::Run(format) => return export_run(args, format, cx),
@@ -169,6 +172,37 @@ enum StateFormat {
 enum ChosenFormat {
     State(StateFormat),
     Run(RunFormat),
+}
+
+/// Separates the format from the file in `-o FORMAT=FILE`, as `dicta run` does.
+fn separate_format(args: &ExportArgs) -> Result<ExportArgs, CommandError> {
+    let parts = args.output.to_str().and_then(|text| text.split_once('='));
+    // Another text before `=` belongs to the file's name.
+    let is_word =
+        |name: &str| !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    let Some((name, path)) = parts.filter(|(name, _)| is_word(name)) else {
+        return Ok(args.clone());
+    };
+    let shown = args.output.display();
+    let fail = |why: String| CommandError::usage(format!("-o {shown}: {why}"));
+    let format = ExportFormat::from_str(name, false).map_err(|_| {
+        fail(format!(
+            "unknown format {name}; use one of html, csv, bundle, cast or otlp, or write ./{shown} for a file of this name"
+        ))
+    })?;
+    if path.is_empty() {
+        return Err(fail(format!("the file is missing, as in -o {name}=result")));
+    }
+    if args.format.is_some_and(|named| named != format) {
+        return Err(fail(
+            "--format names another format; leave one of them out".to_owned(),
+        ));
+    }
+    Ok(ExportArgs {
+        format: Some(format),
+        output: path.into(),
+        ..args.clone()
+    })
 }
 
 /// Returns the format that the user named, else that of the file's extension.

@@ -62,6 +62,7 @@ pub(super) fn import(args: &ImportArgs, cx: &CommandCx) -> Result<u8, CommandErr
     }
     // Open both outputs before reading, so that a wrong folder is reported at once.
     let inputs = ImportInputs::collect(args, to, cx);
+    inputs.refuse_transcripts(args, to)?;
     let mut files = OutputFiles::new(&cx.env);
     let mut out = ImportTarget::open("-o", to, &inputs.of_output, &mut files, cx.streams)?;
     let labels_path = args.labels.as_deref();
@@ -310,19 +311,22 @@ fn to_native_line(native: &[u8], id: &str) -> Vec<u8> {
 struct ImportInputs {
     of_output: InputFiles,
     of_labels: InputFiles,
+    /// The transcript files of the workspaces, which `-o` may replace with `--replace`.
+    transcripts: InputFiles,
 }
 
 impl ImportInputs {
     /// Collects the inputs of this command and of the workspaces around the outputs.
     ///
-    /// An import may replace an earlier one, so `-o` may name a transcript file of a workspace. Labels are the work of
-    /// people, so `--labels` may name only a file that does not exist or that no workspace reads.
+    /// An import may replace an earlier one, so `-o` may name a transcript file of a workspace with `--replace`.
+    /// Labels are the work of people, so `--labels` may name only a file that does not exist or that no workspace reads.
     fn collect(args: &ImportArgs, to: Option<&Path>, cx: &CommandCx) -> Self {
         let mut of_output: InputFiles = args.files.iter().cloned().collect();
         if let Ok(place) = ReviewPlace::of_files(&args.files) {
             of_output.extend(place.files.list());
         }
         let mut of_labels = of_output.clone();
+        let mut transcripts = InputFiles::default();
         let outputs = [to, args.labels.as_deref()].into_iter().flatten();
         let mut roots: Vec<PathBuf> = outputs.flat_map(find_workspace_roots).collect();
         roots.sort();
@@ -334,6 +338,7 @@ impl ImportInputs {
             if let Some(folders) = workspace::find_run_folders(&root, &cx.env) {
                 found.others.extend(list_store_files(&folders.dir));
             }
+            transcripts.extend(found.transcripts.iter().cloned());
             of_labels.extend(found.transcripts);
             of_labels.extend(found.others.iter().filter(|path| path.exists()).cloned());
             of_output.extend(found.others);
@@ -341,7 +346,23 @@ impl ImportInputs {
         Self {
             of_output,
             of_labels,
+            transcripts,
         }
+    }
+
+    /// Returns an error if `-o` names a transcript file of a workspace, and `--replace` is absent.
+    fn refuse_transcripts(&self, args: &ImportArgs, to: Option<&Path>) -> Result<(), CommandError> {
+        let Some(to) = to.filter(|to| !args.replace && self.of_output.find(to).is_none()) else {
+            return Ok(());
+        };
+        let Some(known) = self.transcripts.find(to) else {
+            return Ok(());
+        };
+        Err(CommandError::usage(format!(
+            "-o {}: a workspace reads the transcripts of {}; choose another output file, or replace it with --replace",
+            to.display(),
+            known.display()
+        )))
     }
 }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::CommandCx;
 use super::bundles::OpenedBundle;
+use super::check::is_yaml;
 use super::error::CommandError;
 use super::export::export_entry;
 use super::workspace::{load_workspace as open_workspace, open_run_store_and_workspace};
@@ -152,6 +153,14 @@ fn resolve_path(path: &Path, cx: &CommandCx) -> Result<OpenRequest, CommandError
                 "there is no {CONFIG_FILE} at or above {}; {}",
                 path.display(),
                 suggest_alternative(path)
+            )));
+        }
+        // A JSON file may be both: an eval set with its conversations.
+        if is_yaml(path) {
+            let path = path.display();
+            return Err(CommandError::usage(format!(
+                "{path} is a rubric and holds no transcripts; `dicta init DIR --from {path} TRANSCRIPTS` makes a workspace \
+                 of both"
             )));
         }
         return Ok(OpenRequest::File(path.to_owned()));

@@ -11,7 +11,7 @@ use super::CommandCx;
 use super::check::is_rubric_file;
 use super::error::CommandError;
 use super::output_file::collect_input_files;
-use super::workspace::{CommandWorkspace, find_root, load_workspace_with};
+use super::workspace::{CommandWorkspace, find_root, is_inside_workspace, load_workspace_with};
 use crate::run::DecisionFilter;
 use crate::storage::InputFiles;
 use crate::workspace::{self, CONFIG_FILE, LoadOptions, Workspace};
@@ -213,8 +213,34 @@ fn find_files_root(files: &[&PathBuf], cx: &CommandCx) -> Result<PathBuf, Comman
     }
     match found {
         Some((_, root)) => Ok(root),
+        None if !files.is_empty() && !is_inside_workspace() => {
+            Err(CommandError::usage(suggest_workspace(files)))
+        }
         // A file outside every workspace is judged by the workspace of the current folder.
         None => find_root(None, cx),
+    }
+}
+
+/// Returns the error of files outside every workspace, with the command that makes one around them.
+fn suggest_workspace(files: &[&PathBuf]) -> String {
+    let names: Vec<String> = files
+        .iter()
+        .map(|file| file.display().to_string())
+        .collect();
+    let names = names.join(" ");
+    let has_transcripts = files.iter().any(|file| !is_rubric_file(file.as_path()));
+    match (files, has_transcripts) {
+        (_, false) => format!(
+            "no dicta.yaml here or above; `dicta init DIR --from {names} TRANSCRIPTS` makes a workspace of rubrics and \
+             transcripts"
+        ),
+        ([_], true) => format!(
+            "no dicta.yaml here or above, so {names} has no rubric; `dicta init DIR --from {names}` makes a workspace \
+             around it, as W does in `dicta open {names}`"
+        ),
+        (_, true) => format!(
+            "no dicta.yaml here or above; `dicta init DIR --from {names}` makes a workspace of these files"
+        ),
     }
 }
 

@@ -212,17 +212,17 @@ pub(super) struct MigrateArgs {
 }
 
 /// The arguments of `dicta export`.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(super) struct ExportArgs {
     /// The state: @ for the newest, @2 for the one before the last edit, @baseline; or the four letters of a run
     #[arg(default_value = "@", value_parser = complete_state(), hide_possible_values = true)]
     pub(super) state: String,
     /// Only these decisions: a name, a unique prefix of it, or a glob
     pub(super) cell: Option<String>,
-    /// The file; an existing one is replaced
-    #[arg(short, long, value_name = "FILE")]
+    /// The file; an existing one is replaced. The extension (.html .csv .cast .dicta) or FORMAT selects the format
+    #[arg(short, long, value_name = "[FORMAT=]FILE")]
     pub(super) output: PathBuf,
-    /// The format; default: that of the file's extension
+    /// The format, as FORMAT of -o
     #[arg(long, value_name = "FORMAT", value_enum)]
     pub(super) format: Option<ExportFormat>,
     #[command(flatten)]

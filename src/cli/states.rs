@@ -128,6 +128,12 @@ impl StateCatalog {
                 bundle: Some(((*name).to_owned(), bundle)),
             });
         }
+        if let Some(name) = names.iter().find(|name| OpenedBundle::is_bundle_name(name)) {
+            return Err(CommandError::usage(format!(
+                "{name} is a bundle, and a comparison takes states and result files; \
+                 `dicta show {name} --format jsonl > run.jsonl` writes such a file"
+            )));
+        }
         let needs_no_workspace = path.is_none() && names.iter().all(|name| is_result_file(name));
         let root = match find_root(path, cx) {
             Ok(root) => Some(root),

@@ -226,7 +226,7 @@ fn write_table(out: &mut String, sweep: &ThresholdSweep) {
             "false pass",
             "agree",
         ] {
-            let _infallible = write!(out, "  {title:>11}");
+            let _infallible = write!(out, " {title:>10}");
         }
     }
     out.push('\n');
@@ -282,9 +282,9 @@ fn write_counts(out: &mut String, c: ThresholdCounts, labelled: bool) {
             (c.true_fail, fail),
             (c.false_pass, fail),
         ] {
-            let _infallible = write!(out, "  {:>11}", format_share(part, all));
+            let _infallible = write!(out, " {:>10}", format_share(part, all));
         }
-        let _infallible = write!(out, "  {:>11}", format_share(c.agreeing(), c.labelled()));
+        let _infallible = write!(out, " {:>10}", format_share(c.agreeing(), c.labelled()));
     }
     out.push('\n');
 }

@@ -15,7 +15,8 @@
 //! It also recognizes a reasoning that is only a refusal ([`is_refusal`]). The model then judged nothing, so dicta
 //! reports an error instead of a fail.
 //!
-//! A last sentence is plain if all of this is true:
+//! A last sentence that consists of the verdict (`Fails.`, `Final verdict: not met`, `So passed is false.`) states it.
+//! Another last sentence is plain if all of this is true:
 //!
 //! - It is the last one; a closing remark about score or confidence (`Score: 0.2`) is skipped.
 //! - It isn't a quotation. Text in quotation marks, code or a block quote is removed first, because it belongs to the
@@ -77,6 +78,7 @@ const VERDICT_FIELD_WORDS: &[&str] = &[
     "fail",
     "failure",
     "unmet",
+    "label",
 ];
 
 /// Words that turn the meaning of `true` in such a field: `failed`, `not_met`.
@@ -272,7 +274,8 @@ pub(super) fn find_in_score(passed: bool, score: f64, range: ScoreRange) -> Opti
 
 fn find_opposite_statement(reasoning: &str, passed: bool) -> Option<(&'static str, String)> {
     let last = last_sentence(reasoning)?;
-    match (read_sentence_verdict(&last)?, passed) {
+    let stated = read_verdict_ending(&last).or_else(|| read_sentence_verdict(&last))?;
+    match (stated, passed) {
         (SentenceVerdict::Fails, true) => Some(("fails", last)),
         (SentenceVerdict::Passes, false) => Some(("passes", last)),
         _ => None,
@@ -300,6 +303,34 @@ static SCORE_REMARK: LazyLock<Regex> = LazyLock::new(|| {
         r"(?i)^\W*(final |overall |my )?(score|confidence|rating|grade)\b[^.]{0,40}[\d%]|^\W*(final |overall |my )?confidence\b.{0,30}$",
     )
 });
+
+/// A last sentence that consists of the verdict (`Fails.`, `**Final verdict:** not met`), or of the field `passed`
+/// (`So passed is false.`).
+static VERDICT_ENDING: LazyLock<Regex> = LazyLock::new(|| {
+    compile_pattern(
+        r"(?ix)^[\W_]* (?: (?:so|hence|thus|therefore|overall) [\W_]+ )?
+          (?:
+            (?: (?: (?:the|my|final|overall) [\s_]+ )*
+                (?: verdict | judge?ment | conclusion | (?:final|overall) [\s_]+ (?:result|outcome|answer|decision|assessment|evaluation|grade) )
+                [\W_]{1,6} (?: is \W{1,4} )? )?
+            (?P<word> not[\s_-](?:met|passed) | pass(?:ed|es)? | fail(?:ed|s|ure)? | met | unmet )
+          | (?: i \s (?:set|mark|marked) \s )? passed [\W_]+ (?: (?:is|to|as) [\W_]+ )? (?P<value> true | false | yes | no )
+          )
+          (?: [^\w?] | _ )* $",
+    )
+});
+
+/// Returns the verdict of a last sentence that states nothing else.
+fn read_verdict_ending(sentence: &str) -> Option<SentenceVerdict> {
+    let ending = VERDICT_ENDING.captures(sentence)?;
+    let word = ending.name("word").or_else(|| ending.name("value"))?;
+    let passes = read_verdict_word(word.as_str())?;
+    Some(if passes {
+        SentenceVerdict::Passes
+    } else {
+        SentenceVerdict::Fails
+    })
+}
 
 /// Returns the last sentence without its quotations; skips a remark about the score.
 fn last_sentence(reasoning: &str) -> Option<String> {

@@ -24,6 +24,7 @@ use super::usage_meter::{MeteredProvider, UsageMeter};
 use super::{contradiction, hidden_text, similarity, verdict_parser, verdict_text};
 use crate::event::{CallCx, TurnFact};
 use crate::handlers::JudgeRequest;
+use crate::model::surrogates::replace_lone_halves;
 use crate::model::{
     Cause, CauseSet, CellResult, HistoryBlock, HistoryItem, InstallationSecret, ModelReply,
     Outcome, SUBMIT_VERDICT, StopReason, ToolResponse, TurnIx, Verdict, VerdictMode,
@@ -441,7 +442,7 @@ impl JudgeTrace<'_> {
                 }
                 Err((outcome, why)) => {
                     // The first fault explains the cell; later ones often follow from it.
-                    let text = if can_resubmit && outcome == Outcome::Unparsed {
+                    let text = if can_resubmit {
                         format!("Error: {why}. {RESUBMIT_REQUEST}")
                     } else {
                         format!("Error: {why}")
@@ -455,11 +456,10 @@ impl JudgeTrace<'_> {
         }
         // One faulty call makes the whole reply unparsed, even next to a valid one.
         match (stated, fault) {
-            (Some(verdict), None) => self
-                .accept_verdict(cx, state, reply, verdict)
-                .await
-                .map(Some),
-            (_, Some((Outcome::Unparsed, _))) if can_resubmit => {
+            (Some(verdict), None) => {
+                Ok(Some(self.accept_verdict(cx, state, reply, verdict).await?))
+            }
+            (_, Some(_)) if can_resubmit => {
                 state.asked_to_resubmit = true;
                 let mut reply = finished.reply;
                 for (call, canonical) in reply.calls.iter_mut().zip(canonical_arguments) {
@@ -490,7 +490,9 @@ impl JudgeTrace<'_> {
     ) -> Result<Verdict, String> {
         let format = &self.setup.verdict_format;
         if is_json_object(raw) {
-            verdict_parser::parse_verdict_object(raw, format).map_err(|why| why.to_string())?;
+            // serde_json refuses an escape of half a surrogate pair, which vendors' parsers accept.
+            verdict_parser::parse_verdict_object(&replace_lone_halves(raw), format)
+                .map_err(|why| why.to_string())?;
         } else if has_duplicate_keys {
             return Err("the verdict states a field more than once".to_owned());
         }

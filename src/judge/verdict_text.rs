@@ -310,6 +310,12 @@ static DISTANCING_WORDS: LazyLock<Regex> = LazyLock::new(|| {
               | reject\w* | disagree\w* | withdr[ae]w\w* | revok\w* | discard\w* | overrul\w* | overrid\w* | invalid | untrue | false(?:ly)?
               | fak(?:e|es|ed|ing) | forge[ds]? | fabricat\w* | malicious(?:ly)? | suspicious(?:ly)? | manipulat\w* | opposite | contrary | reverse[ds]?
               | suppos\w* | imagin\w* | pretend\w* | cannot | reflection | reconsider\w* | unacceptable | unsatisfactory | insufficient
+              | flip(?:s|ped)? | invert(?:s|ed)? | under\sprotest | (?:ordered|forced) \s to \s (?:output|write|return|submit|say)
+              | (?:for|about|of) \s (?:(?:the|an?) \s)? (?:other|another|different) \s (?:transcript|conversation|sample)
+              | (?:user|assistant|agent|transcript|conversation|author|message(?:\s\d+)?) \s (?:itself \s)?
+                (?:gave|gives|wrote|writes|has|had|submitted|submits|posted|pasted|produced|produces|provided|provides|outputs?|returned|supplied|offered)
+                \s (?:this|these|the\sfollowing|(?:its|their|his|her)\sown) \b .{0,20}? \b (?:evaluation|verdict|assessment|judge?ment|json|object|block|text|result)
+              | (?:evaluation|verdict|assessment|judge?ment) \s (?:by|from) \s (?:(?:the|an?) \s)? (?:user|assistant|agent|author)
               | negative(?:ly)? | violat\w* | breach\w* | refus(?:e[ds]?|al|ing) | declin(?:e[ds]?|ing) | unable | zero )\b
         | n['’]t\b | </?\w*think\w*> | </?(?:reasoning|scratchpad|analysis)\b | <\|
         | \b(?: nicht | kein\w* | wäre | falsch\w* | beispiel\w* | pas | faux | exemple | serait | no | falso | ejemplo | sería )\b

@@ -280,7 +280,7 @@ impl RowBuilder {
         Ok(())
     }
 
-    /// Applies the ending of the log after its last event. No event tells that a process still records the run.
+    /// Applies the ending of the log after its last event. Events do not contain that a process still records the run.
     pub fn apply_ending(&mut self, ending: LogEnding) {
         if ending == LogEnding::Running {
             self.summary.status = RunStatus::Running;

@@ -61,11 +61,10 @@ pub fn list_part_labels(
 ) -> Result<Vec<PartLabel>, VariantError> {
     let unusable = |why: String| VariantError::Unusable(why);
     let Some(sealed) = &workspace.sealed else {
-        return Err(unusable(
-            "variants are measured on the dev part of the labels, and dicta.yaml has no split: write `split: {train: 0.2, \
-             dev: 0.4, test: 0.4}` under `labels:`"
-                .to_owned(),
-        ));
+        return Err(unusable(format!(
+            "variants are measured on the dev part of the labels, and dicta.yaml has no split: write `{}` in it",
+            workspace.suggest_split()
+        )));
     };
     let index = workspace.index_labels();
     let mut labels: IndexMap<String, PartLabel> = IndexMap::new();

@@ -13,19 +13,27 @@ use super::http_response::{self, CallHopSink};
 use super::{SeenUrls, Tool, ValidatedCall, check_schema};
 use crate::clock::BoxFuture;
 use crate::event::CallCx;
-use crate::model::{CallIx, JudgeTool, Millis, RawJson, Rejection, ToolDeclaration, ToolResponse};
+use crate::model::{
+    CallIx, Digest, JudgeTool, Millis, RawJson, Rejection, ToolDeclaration, ToolResponse,
+};
 use crate::net::{
     AddressGuard, FetchError, FetchLimits, GuardRule, HopRefusal, Resolver, normalize_host,
 };
 use crate::schema::CompiledSchema;
 
-/// Returns the tool's declaration.
-pub(super) fn fetch_url_decl() -> ToolDeclaration {
+/// Returns the tool's declaration. It names the addresses that the rule refuses, so that no turn is lost to them.
+pub(super) fn fetch_url_decl(seen: SeenRule) -> ToolDeclaration {
+    let refused = match seen {
+        SeenRule::Url => "; other addresses are refused",
+        SeenRule::Host => "; other hosts are refused",
+        SeenRule::Off => "",
+    };
     ToolDeclaration {
         name: FETCH_URL.to_owned(),
-        description: "Fetches a web page over https and returns it as text. Use it to check facts against a source that \
-                      the conversation, the criteria or an earlier page names; other hosts are refused. Long pages are cut."
-            .to_owned(),
+        description: format!(
+            "Fetches a web page over https and returns it as text. Use it to check facts against a source that the \
+             conversation, the criteria or an earlier page names{refused}. Long pages are cut."
+        ),
         schema: json!({
             "type": "object",
             "properties": { "url": { "type": "string", "minLength": 1, "description": "The full https URL." } },
@@ -60,7 +68,7 @@ impl FetchUrl {
                 vec![FetchUrlError::InvalidCaFile { path, source }]
             })?;
         }
-        let decl = fetch_url_decl();
+        let decl = fetch_url_decl(settings.seen_rule);
         let schema = CompiledSchema::compile(&decl.schema).map_err(|error| vec![error.into()])?;
         Ok(Self {
             decl,
@@ -147,6 +155,12 @@ impl FetchUrl {
 impl Tool for FetchUrl {
     fn decl(&self) -> &ToolDeclaration {
         &self.decl
+    }
+
+    fn digest(&self) -> Digest {
+        // The seen rule changes the description and no response, and `call_rule` has it. Responses that earlier versions
+        // recorded have this digest.
+        fetch_url_decl(SeenRule::Host).digest()
     }
 
     fn max_calls(&self) -> Option<u32> {
@@ -255,6 +269,21 @@ mod tests {
     fn prepare(tool: &FetchUrl, url: &str) -> Result<(), Rejection> {
         let arguments = RawJson::from_serializable(&json!({"url": url})).expect("JSON");
         tool.prepare(&arguments, &seen()).map(|_| ())
+    }
+
+    #[test]
+    fn description_names_the_refused_addresses() {
+        for (settings, refused) in [
+            (json!({}), "names; other addresses are refused. Long"),
+            (
+                json!({"seen": "host"}),
+                "names; other hosts are refused. Long",
+            ),
+            (json!({"seen": "off"}), "page names. Long"),
+        ] {
+            let description = tool(&settings).decl().description.clone();
+            assert!(description.contains(refused), "{description}");
+        }
     }
 
     #[test]

@@ -13,8 +13,9 @@
 mod css_rules;
 mod hidden_text;
 mod layout;
+mod pieces;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::ops::Range;
 
 use html5ever::tendril::StrTendril;
@@ -25,42 +26,67 @@ use html5ever::tokenizer::{
 use url::Url;
 
 use layout::{MarkdownWriter, OpenLink, SkippedElement};
+use pieces::{OpenMarkup, opening_len, split_first_piece};
 
-/// The size of the pieces fed to the tokenizer, in bytes. The conversion checks `go_on` between two pieces.
-const CHUNK_BYTES: usize = 16 << 10;
+/// The reason why a page has no text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum RenderError {
+    /// `go_on` returned false.
+    Stopped,
+    /// A tag has too many attributes: their comparison would take minutes.
+    TooManyAttributes,
+}
 
-/// Converts a page to at most `max` bytes of text. `base` resolves its links. Returns `None` if `go_on` returned false
-/// meanwhile.
+/// Converts a page to at most `max` bytes of text. `base` resolves its links.
 pub(super) fn render_html_as_markdown(
     html: &str,
     base: Option<&Url>,
     max: usize,
     go_on: &mut dyn FnMut() -> bool,
-) -> Option<RenderedPage> {
-    let sink = MarkdownSink(RefCell::new(MarkdownWriter::new(max, base.cloned())));
+) -> Result<RenderedPage, RenderError> {
+    let sink = MarkdownSink {
+        writer: RefCell::new(MarkdownWriter::new(max, base.cloned())),
+        tokens: Cell::new(0),
+    };
     // The default options report no parse errors: pages with errors are ordinary.
     let tokenizer = Tokenizer::new(sink, TokenizerOpts::default());
     let queue = BufferQueue::default();
-    let mut rest = html;
-    while !rest.is_empty() {
-        // Checked once per chunk, because the tokenizer cannot be interrupted.
-        if !go_on() {
-            return None;
+    let feed = |text: &str| {
+        let before = tokenizer.sink.tokens.get();
+        if !text.is_empty() {
+            queue.push_back(StrTendril::from_slice(text));
         }
-        // A chunk ends at a character boundary, since the tokenizer takes UTF-8.
-        let (piece, tail) = rest.split_at(rest.floor_char_boundary(CHUNK_BYTES));
-        queue.push_back(StrTendril::from_slice(piece));
         // The tokenizer returns at the end of each script, so that a browser could run it. Continue instead.
         while !queue.is_empty() {
             let _script = tokenizer.feed(&queue);
         }
+        tokenizer.sink.tokens.get() != before
+    };
+    let mut open = OpenMarkup::default();
+    let mut rest = html;
+    while !rest.is_empty() {
+        // Checked between pieces, because the tokenizer cannot be interrupted.
+        if !go_on() {
+            return Err(RenderError::Stopped);
+        }
+        // A piece ends at a character boundary, since the tokenizer takes UTF-8.
+        let (piece, tail) = split_first_piece(rest);
         rest = tail;
+        if !open.accepts(piece) {
+            return Err(RenderError::TooManyAttributes);
+        }
+        // The beginning alone, because it can complete the text before it. The rest shows if it begins a tag.
+        let (opening, inner) = piece.split_at(opening_len(piece));
+        if feed(opening) {
+            open = OpenMarkup::None;
+        }
+        open.note(feed(inner), opening, inner);
     }
     tokenizer.end();
-    let writer = tokenizer.sink.0.into_inner();
+    let writer = tokenizer.sink.writer.into_inner();
     let hidden = writer.hidden_text.count();
     let (text, marks) = writer.finish();
-    Some(RenderedPage {
+    Ok(RenderedPage {
         text,
         hidden_chars: hidden,
         hidden_ranges: marks,
@@ -78,13 +104,20 @@ pub(super) struct RenderedPage {
     pub(super) hidden_ranges: Vec<Range<usize>>,
 }
 
-struct MarkdownSink(RefCell<MarkdownWriter>);
+struct MarkdownSink {
+    writer: RefCell<MarkdownWriter>,
+    /// The number of tokens so far, without parse errors, which also occur inside a tag.
+    tokens: Cell<u64>,
+}
 
 impl TokenSink for MarkdownSink {
     type Handle = ();
 
     fn process_token(&self, token: Token, _line: u64) -> TokenSinkResult<()> {
-        let mut writer = self.0.borrow_mut();
+        if !matches!(token, Token::ParseError(_)) {
+            self.tokens.set(self.tokens.get() + 1);
+        }
+        let mut writer = self.writer.borrow_mut();
         match token {
             Token::TagToken(tag) if tag.kind == TagKind::StartTag => {
                 // Skipped elements contain no shown text, so their elements have no style to track.

@@ -166,7 +166,7 @@ impl ToolSet {
 
 /// Returns the default declarations of the built-in tools.
 pub fn built_in_tool_decls() -> Vec<ToolDeclaration> {
-    let mut all = vec![fetch::fetch_url_decl()];
+    let mut all = vec![fetch::fetch_url_decl(fetch_config::SeenRule::Url)];
     all.extend(transcript_tools::transcript_tool_decls());
     all
 }

@@ -10,6 +10,7 @@ use regex::bytes::Regex;
 use std::sync::LazyLock;
 use url::Url;
 
+use super::html::RenderError;
 use super::{html, json};
 use crate::clock::{Clock, with_timeout};
 use crate::model::Millis;
@@ -119,7 +120,7 @@ pub(super) async fn extract_page_text(
     // Set after the time limit as well as after success; a finished renderer ignores it.
     stop.store(true, Ordering::Relaxed);
     let why = match rendered {
-        Some(Ok(Some(html::RenderedPage {
+        Some(Ok(Ok(html::RenderedPage {
             text,
             hidden_chars: hidden,
             ..
@@ -129,8 +130,11 @@ pub(super) async fn extract_page_text(
                 hidden_chars: hidden,
             });
         }
-        Some(Ok(Some(_))) => "the page holds no text beside its scripts",
-        Some(Ok(None)) | None => "the page's HTML could not be read in time",
+        Some(Ok(Ok(_))) => "the page holds no text beside its scripts",
+        Some(Ok(Err(RenderError::TooManyAttributes))) => {
+            "an element of the page has too many attributes to read its HTML"
+        }
+        Some(Ok(Err(RenderError::Stopped))) | None => "the page's HTML could not be read in time",
         Some(Err(_)) => "the page's HTML could not be read",
     };
     // The source is better than nothing, and the first line explains it to the judge.
@@ -150,7 +154,8 @@ pub(crate) fn render_page_text(
         BodyKind::Json => Some(json::pretty_print_json(&text, max).unwrap_or(text)),
         BodyKind::Html => {
             let base = Url::parse("https://page.example/").ok();
-            let page = html::render_html_as_markdown(&text, base.as_ref(), max, &mut || true)?;
+            let page =
+                html::render_html_as_markdown(&text, base.as_ref(), max, &mut || true).ok()?;
             Some(page.text)
         }
         BodyKind::Text | BodyKind::Unknown => Some(text),
@@ -175,7 +180,12 @@ pub(crate) fn find_hidden_ranges(
         BodyKind::from_content_type(content_type),
     );
     let base = url.and_then(|url| Url::parse(url).ok());
-    let read = html::render_html_as_markdown(&text, base.as_ref(), MAX_LAYOUT_BYTES, go_on)?;
+    let read = match html::render_html_as_markdown(&text, base.as_ref(), MAX_LAYOUT_BYTES, go_on) {
+        Ok(read) => read,
+        // The judge got the source of such a page, which hides nothing.
+        Err(RenderError::TooManyAttributes) => return Some(Vec::new()),
+        Err(RenderError::Stopped) => return None,
+    };
     // Both texts come from the same page, but the shown one may be cut or changed by `max`.
     let pairs = read.text.bytes().zip(shown.bytes());
     let same = pairs.take_while(|(one, other)| one == other).count();
@@ -319,12 +329,7 @@ mod tests {
 
     #[tokio::test]
     async fn page_that_renders_too_long_returns_its_source() {
-        // Looking for attributes that stand twice costs the square of their number.
-        let mut page = "<html><a ".to_owned();
-        for n in 0..60_000 {
-            let _infallible = write!(page, "a{n} ");
-        }
-        page.push_str(">x");
+        let page = format!("<html>{}", "<p>x".repeat(300_000));
         let clock = FakeClock::new();
         let kind = Some("text/html");
         let reading = extract_page_text(
@@ -338,8 +343,23 @@ mod tests {
         let over = async { clock.advance(Millis(1000)) };
         let (shown, ()) = tokio::join!(reading, over);
         let expected =
-            "[the page's HTML could not be read in time; this is its source]\n\n<html><a a0 ";
+            "[the page's HTML could not be read in time; this is its source]\n\n<html><p>x<p>x";
         assert!(shown.unwrap().text.starts_with(expected));
+    }
+
+    #[tokio::test]
+    async fn page_with_too_many_attributes_returns_its_source() {
+        let mut page = "<html><p>seen<a ".to_owned();
+        for n in 0..60_000 {
+            let _infallible = write!(page, "a{n} ");
+        }
+        page.push_str(">x");
+        let kind = Some("text/html");
+        let shown = shown(page.as_bytes(), kind).await.unwrap();
+        let expected = "[an element of the page has too many attributes to read its HTML; this is its source]\n\n<html><p>seen<a a0 ";
+        assert!(shown.starts_with(expected), "{}", &shown[..200]);
+        let marks = find_hidden_ranges(page.as_bytes(), kind, None, &shown, &mut || true);
+        assert_eq!(marks, Some(Vec::new()));
     }
 
     #[tokio::test]

@@ -424,6 +424,16 @@ fn check_reading_tools(
     if matches!(provider, Some(ProviderKind::Rules | ProviderKind::Source)) {
         return;
     }
+    // The transcript is whole, so such a judge gets no tools. It has nothing to call, and no cell gets a verdict.
+    let has_own = judge
+        .tools
+        .iter()
+        .any(|tool| !is_transcript_tool(&tool.name));
+    if judge.max_turns == 1 && judge.verdict == VerdictMode::Call && reads && !has_own {
+        let message = "verdict: call needs tools, and max_turns: 1 leaves no turn to read the transcript with them; raise max_turns, or remove verdict: call";
+        fields.error("max_turns", "verdict", message);
+        return;
+    }
     let message = match (judge.max_turns, judge.tools.is_empty(), reads) {
         (1, false, false) => "max_turns: 1 is the verdict alone, so the tools are never called",
         (1, _, true) => {

@@ -196,6 +196,16 @@ impl Workspace {
         }
     }
 
+    /// Returns the line of dicta.yaml that divides the labels into parts.
+    pub fn suggest_split(&self) -> String {
+        let file = self.labels_file_path();
+        let file = file.strip_prefix(&self.root).unwrap_or(&file);
+        format!(
+            "labels: {{ path: {}, split: {{ train: 0.2, dev: 0.4, test: 0.4 }} }}",
+            file.display()
+        )
+    }
+
     /// Returns the labels by decision, with the sealed ones hidden.
     pub fn index_labels(&self) -> Labels {
         let labels = Labels::new(self.labels.iter().cloned());

@@ -37,22 +37,9 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Goal> {
     .flatten()
 }
 
-/// Tests that measure a whole promise.
+/// Tests that measure a promise.
 const fn tests(suites: &'static [Suite]) -> Measure {
-    Measure::Tests {
-        suites,
-        whole: true,
-        covers: "",
-    }
-}
-
-/// Tests that measure a part of a promise; `covers` states the part.
-const fn in_part(covers: &'static str, suites: &'static [Suite]) -> Measure {
-    Measure::Tests {
-        suites,
-        whole: false,
-        covers,
-    }
+    Measure::Tests { suites }
 }
 
 /// Measures `goal` at the scale of `campaign`.
@@ -60,7 +47,7 @@ pub(crate) fn measure(campaign: &Campaign, goal: &Goal) -> Measured {
     match goal.measure {
         Measure::Here(function) => measure_here(campaign, function),
         Measure::Nothing(reason) => Measured::Skipped(reason.to_owned()),
-        Measure::Tests { suites, .. } if campaign.scale == Scale::Short => {
+        Measure::Tests { suites } if campaign.scale == Scale::Short => {
             find_missing_test(campaign, suites).map_or_else(
                 || Measured::Skipped("only the whole campaign runs its tests again".to_owned()),
                 |name| Measured::Missed(format!("there is no test `{name}`")),
@@ -69,11 +56,7 @@ pub(crate) fn measure(campaign: &Campaign, goal: &Goal) -> Measured {
         Measure::Bench { .. } if campaign.scale == Scale::Short => {
             Measured::Skipped("only the whole campaign runs its benchmark".to_owned())
         }
-        Measure::Tests {
-            suites,
-            whole,
-            covers,
-        } => run_tests(campaign, suites, whole, covers),
+        Measure::Tests { suites } => run_tests(campaign, suites),
         Measure::Bench { bench, filter } => run_bench(campaign, bench, filter),
     }
 }
@@ -120,12 +103,7 @@ fn collect_functions(folder: &Path, found: &mut BTreeSet<String>) {
 }
 
 /// Runs the tests of some suites; the figure is the count of passed tests.
-pub(crate) fn run_tests(
-    campaign: &Campaign,
-    suites: &'static [Suite],
-    whole: bool,
-    covers: &str,
-) -> Measured {
+pub(crate) fn run_tests(campaign: &Campaign, suites: &'static [Suite]) -> Measured {
     let mut passed = 0;
     for (target, names) in suites {
         // Tests with a count have a smaller one in every `cargo test`.
@@ -157,11 +135,7 @@ pub(crate) fn run_tests(
         }
         passed += count_passed(summary);
     }
-    if whole {
-        Measured::Reached(format!("{passed} tests pass"))
-    } else {
-        Measured::Partly(format!("{passed} tests pass; they cover {covers}"))
-    }
+    Measured::Reached(format!("{passed} tests pass"))
 }
 
 /// The test program of a suite: built by cargo, or a built one in the folder that [`PROGRAMS_VARIABLE`] names.

@@ -187,7 +187,7 @@ fn combine(
     let (Measured::Reached(figure), Scale::Full) = (&here, campaign.scale) else {
         return here;
     };
-    match goals::run_tests(campaign, suites, true, "") {
+    match goals::run_tests(campaign, suites) {
         Measured::Reached(tests) => Measured::Reached(format!("{figure}; {tests}")),
         other => other,
     }

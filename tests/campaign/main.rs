@@ -108,13 +108,7 @@ pub enum Measure {
     Here(fn(&Campaign) -> Measured),
     /// Tests of the library or of `tests/it`, by their names. The whole campaign runs them; the short
     /// form leaves them to `cargo test`.
-    Tests {
-        suites: &'static [Suite],
-        /// True if the tests measure the whole promise.
-        whole: bool,
-        /// The measured part, if it is not the whole.
-        covers: &'static str,
-    },
+    Tests { suites: &'static [Suite] },
     /// A benchmark prints the figure: `cargo bench --bench spine -- opening`. Only the whole campaign runs it.
     Bench {
         bench: &'static str,

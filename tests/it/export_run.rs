@@ -116,6 +116,21 @@ fn bundle_opens_anywhere_with_the_runs_whose_verdicts_it_reuses() {
     }
     let all = elsewhere.dicta(&["show", "b.dicta", "--format", "jsonl"]);
     assert!(text(&all.stdout).contains("\"outcome\":\"pass\""));
+    // A comparison names the way: the results as a file.
+    let refused = elsewhere.dicta(&["compare", "b.dicta", "b.dicta"]);
+    let why = text(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(2), "{why}");
+    assert!(
+        why.contains("dicta show b.dicta --format jsonl > run.jsonl"),
+        "{why}"
+    );
+    elsewhere.write("run.jsonl", &text(&all.stdout));
+    let compared = elsewhere.dicta(&["compare", "run.jsonl", "run.jsonl"]);
+    assert!(
+        text(&compared.stdout).contains("0 flips"),
+        "{}",
+        text(&compared.stderr)
+    );
     let replayed = elsewhere.dicta(&["replay", "b.dicta", "--print", "--speed", "0"]);
     let played = text(&replayed.stdout);
     assert_eq!(
@@ -285,6 +300,12 @@ fn export_refuses_what_it_cannot_do() {
             "no cell matches",
         ),
         (&["@", "-o", "x.json"][..], "the extension names no format"),
+        (&["@", "-o", "pdf=x.json"], "write ./pdf=x.json for a file"),
+        (&["@", "-o", "csv="], "the file is missing"),
+        (
+            &["@", "--format", "csv", "-o", "html=x.json"],
+            "--format names another format",
+        ),
         (
             &["@", "--format", "bundle", "-o", "t.jsonl"][..],
             "which dicta reads",
@@ -297,6 +318,20 @@ fn export_refuses_what_it_cannot_do() {
         assert_eq!(output.status.code(), Some(2), "{args:?} {err}");
         assert!(err.contains(why), "{args:?} {err}");
         assert!(!test_dir.path().join("x.json").exists());
+    }
+}
+
+#[test]
+fn format_before_the_file_selects_it_as_for_a_run() {
+    let test_dir = judged();
+    for (output, file, begins) in [
+        ("html=page", "page", "<!"),
+        ("csv=table.html", "table.html", "transcript,rubric,eval"),
+        ("./csv=page.html", "csv=page.html", "<!"),
+    ] {
+        export(&test_dir, &["@", "-o", output]);
+        let text = std::fs::read_to_string(test_dir.path().join(file)).expect("the file");
+        assert!(text.starts_with(begins), "{output}: {text:.40}");
     }
 }
 

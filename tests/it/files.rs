@@ -438,9 +438,29 @@ fn import_replaces_no_labels_and_no_rubric_of_a_workspace() {
     }
     let kept = fs::read_to_string(test_dir.path().join("labels.jsonl")).expect("read");
     assert_eq!(kept, LABELS);
-    // A later import of the same source replaces its own transcripts.
-    let again = convert(&["-o", "t.jsonl"]);
+    // A later import of the same source replaces its own transcripts, if the user says so.
+    let transcripts = || fs::read_to_string(test_dir.path().join("t.jsonl")).expect("read");
+    let before = transcripts();
+    symlink("t.jsonl", test_dir.path().join("soft.jsonl")).expect("linked");
+    for name in ["t.jsonl", "./t.jsonl", "soft.jsonl"] {
+        let refused = convert(&["-o", name]);
+        let why = text(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(2), "{name}: {why}");
+        assert!(why.contains("replace it with --replace"), "{name}: {why}");
+        assert_eq!(transcripts(), before, "{name}");
+    }
+    let again = convert(&["-o", "t.jsonl", "--replace"]);
     assert_eq!(again.status.code(), Some(0), "{}", text(&again.stderr));
+    assert!(transcripts().contains("hello"), "{}", transcripts());
+    for (more, why) in [
+        (["-o", "r.yaml"], "r.yaml, which dicta reads"),
+        (["-o", "other.csv"], "other.csv, which dicta reads"),
+    ] {
+        let refused = convert(&[more[0], more[1], "--replace"]);
+        let stderr_text = text(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(2), "{more:?}: {stderr_text}");
+        assert!(stderr_text.contains(why), "{more:?}: {stderr_text}");
+    }
     // A workspace that does not load keeps its files, too.
     test_dir.write("r.yaml", "evals: {");
     let refused = convert(&["-o", "x.jsonl", "--labels", "labels.jsonl"]);

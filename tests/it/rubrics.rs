@@ -414,9 +414,11 @@ fn threshold_table_counts_agreement_with_labels() {
         "{human}"
     );
     assert!(
-        human.contains("→      0.60     1     1     1/1 100%"),
+        human.contains("→      0.60     1     1   1/1 100%"),
         "{human}"
     );
+    let mut table = human.lines().filter(|line| line.contains('%'));
+    assert!(table.all(|line| line.chars().count() <= 80), "{human}");
     assert!(
         human.contains("2 labels: too few to recommend a threshold"),
         "{human}"

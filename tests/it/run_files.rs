@@ -159,6 +159,24 @@ fn unlisted_files_take_part_with_a_note() {
     assert_eq!(cells(&here), cells(&outside), "{}", text(&here.stderr));
     let why = refusal(&test_dir, &["elsewhere/c.jsonl"]);
     assert!(why.contains("no dicta.yaml here or above"), "{why}");
+    assert!(
+        why.contains("`dicta init DIR --from elsewhere/c.jsonl`"),
+        "{why}"
+    );
+    // A rubric alone needs transcripts.
+    test_dir.write("elsewhere/r.yaml", SECOND);
+    for args in [["run", "elsewhere/r.yaml"], ["open", "elsewhere/r.yaml"]] {
+        let refused = test_dir.dicta(&args);
+        assert_eq!(refused.status.code(), Some(2));
+        let why = text(&refused.stderr);
+        assert!(
+            why.contains("`dicta init DIR --from elsewhere/r.yaml TRANSCRIPTS`"),
+            "{args:?}: {why}"
+        );
+    }
+    let both = refusal(&test_dir, &["elsewhere/r.yaml", "elsewhere/c.jsonl"]);
+    let command = "`dicta init DIR --from elsewhere/r.yaml elsewhere/c.jsonl`";
+    assert!(both.contains(command), "{both}");
 }
 
 #[test]

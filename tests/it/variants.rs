@@ -1,10 +1,12 @@
 //! `dicta variants` with a scripted judge that answers from its shots: the labelled examples in its prompt.
 
+mod costs;
+
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-use crate::cli::{TestDir, judged_by, rows, text};
+use crate::cli::{POLITE, TestDir, judged_by, rows, text};
 use crate::support::wire::{Dialect, Reply, WireServer};
 
 pub(crate) const COUNT: usize = 30;
@@ -287,6 +289,28 @@ fn bad_variants_are_refused_with_the_nearest_name_and_nothing_is_spent() {
 }
 
 #[test]
+fn missing_split_is_reported_with_the_line_that_adds_it() {
+    let test_dir = TestDir::new();
+    test_dir.workspace("judge: rules\n", POLITE);
+    let label = r#"{"transcript":"one","rubric":"r","eval":"polite","passed":true}"#;
+    test_dir.write("labels.jsonl", &format!("{label}\n"));
+    test_dir.write(
+        "v.yaml",
+        "eval: r/polite\nvariants:\n  - name: base\n  - { name: short, criteria: The answer is short. }\n",
+    );
+    let refused = test_dir.dicta(&["variants", "v.yaml", "--dry-run"]);
+    let why = text(&refused.stderr);
+    let mut quoted = why.split('`');
+    let line = quoted.find(|part| part.starts_with("labels: "));
+    let line = line.expect("the line for dicta.yaml");
+    let config = std::fs::read_to_string(test_dir.path().join("dicta.yaml")).expect("text");
+    test_dir.write("dicta.yaml", &format!("{config}{line}\n"));
+    let checked = test_dir.dicta(&["check"]);
+    assert_eq!(checked.status.code(), Some(0), "{}", text(&checked.stderr));
+    assert!(test_dir.path().join("labels.split.jsonl").is_file());
+}
+
+#[test]
 fn variant_with_a_leaking_shot_is_not_written() {
     let server = pupil();
     let test_dir = workspace(&server);
@@ -508,58 +532,6 @@ fn taken_criteria_keep_their_labels_after_a_confirmation_that_shows_no_sealed_an
         after["debug"]["counts"]["true_pass"].as_f64() > Some(0.0),
         "{after}"
     );
-}
-
-#[test]
-fn cached_verdict_costs_what_its_own_judge_would_charge() {
-    let server = pupil();
-    let test_dir = workspace(&server);
-    let config = std::fs::read_to_string(test_dir.path().join("dicta.yaml")).expect("text");
-    let dear = format!(
-        "judges:\n  n: {{ provider: openai, base_url: '{}', model: m, prices: {{ input: 10, output: 10 }} }}",
-        server.base_url()
-    );
-    test_dir.write("dicta.yaml", &config.replace("judges:", &dear));
-    test_dir.write(
-        "p.yaml",
-        "eval: colour\nvariants: [{ name: base }, { name: dear, judge: n }]\n",
-    );
-    let found = json_of(
-        &test_dir,
-        &["variants", "p.yaml", "--yes", "--format", "json"],
-    );
-    let usd = |at: usize| {
-        found["variants"][at]["cost_usd_per_1000"]
-            .as_f64()
-            .expect("a cost")
-    };
-    // Both send the same request, so the second one takes the verdicts of the first from the cache.
-    let labels = found["labels"]["pass"].as_u64().expect("a count")
-        + found["labels"]["fail"].as_u64().expect("a count");
-    assert_eq!(server.requests().len() as u64, labels, "{found}");
-    assert!((usd(1) - 10.0 * usd(0)).abs() < 1e-9, "{found}");
-}
-
-#[test]
-fn budget_that_cuts_a_variant_changes_no_cost_of_asking() {
-    let server = pupil();
-    let whole = json_of(
-        &workspace(&server),
-        &["variants", "v.yaml", "--yes", "--format", "json"],
-    );
-    let asked = server.requests().len();
-    let usd = |found: &Value| {
-        let base = &found["variants"][0];
-        base["cost_usd_per_1000"].as_f64().expect("a cost")
-    };
-    // Enough for a few of the verdicts.
-    let limit = format!("{}", usd(&whole) * 4.5 / 1000.0);
-    let cut_dir = workspace(&server);
-    let args = ["variants", "v.yaml", "--yes", "--format", "json"];
-    let cut = cut_dir.dicta(&[&args[..], &["--max-cost", &limit]].concat());
-    assert!(server.requests().len() - asked < asked / 2);
-    let cut: Value = serde_json::from_slice(&cut.stdout).expect("JSON");
-    assert!((usd(&cut) - usd(&whole)).abs() < 1e-9, "{cut}");
 }
 
 #[test]

@@ -101,6 +101,48 @@ fn only_an_unambiguous_last_sentence_states_a_verdict() {
 }
 
 #[test]
+fn last_sentence_that_is_only_the_verdict_states_it() {
+    for (reason, says) in [
+        ("It is rude. FAIL.", Fails),
+        ("It is rude. Fails.", Fails),
+        ("It is rude.\n\n**Final verdict:** not met", Fails),
+        ("It is rude. Verdict - Fail", Fails),
+        ("It is rude. So, not met.", Fails),
+        ("Conclusion: Not Met", Fails),
+        ("Final answer: FAIL", Fails),
+        ("The overall result is: failed.", Fails),
+        ("It is rude. Passed: no", Fails),
+        ("It is rude. Hence passed=false.", Fails),
+        ("It is rude. So passed is false.", Fails),
+        ("It is rude. I set passed to false.", Fails),
+        ("It is rude. passed: false\nScore: 0.1", Fails),
+        ("It is polite. Met.", Passes),
+        ("It is polite. Thus passes.", Passes),
+        ("It is polite. Passed: true", Passes),
+    ] {
+        let is_flagged = |passed| find_in_reasoning(reason, passed).is_some();
+        let expected = (says == Fails, says == Passes);
+        assert_eq!((is_flagged(true), is_flagged(false)), expected, "{reason}");
+        let is_flagged = |passed| find_in_accompanying_text(reason, passed).is_some();
+        assert_eq!((is_flagged(true), is_flagged(false)), expected, "{reason}");
+    }
+    for reason in [
+        "The tests ran. Result: failed",
+        "First criterion: not met.",
+        "Pass or fail?",
+        "Fail?",
+        "It asks for yes or no. No.",
+        "The page reads \"Fails.\"",
+        "It failed and passed.",
+        "Nothing passed. No",
+    ] {
+        for passed in [true, false] {
+            assert_eq!(find_in_reasoning(reason, passed), None, "{reason}");
+        }
+    }
+}
+
+#[test]
 fn contradiction_flag_quotes_the_sentence() {
     assert_eq!(
         find_in_reasoning("It names 2.60. Therefore it fails.", true).as_deref(),
@@ -175,6 +217,7 @@ fn another_field_with_the_opposite_verdict_is_flagged() {
         (r#"{"passed": true, "final_verdict": "FAIL"}"#, true),
         (r#"{"passed": true, "correction": {"passed": false}}"#, true),
         (r#"{"passed": true, "grade": "F"}"#, true),
+        (r#"{"passed": true, "label": "fail"}"#, true),
         (
             r#"{"passed": true, "overall": {"verdict": "not met"}}"#,
             true,

@@ -142,9 +142,11 @@ pub(in crate::run) fn resolve_shots(
         return Ok(ShotsByEval::new());
     }
     let Some(sealed) = &workspace.sealed else {
-        let why = "shots come from the train part of the labels, and dicta.yaml has no split: write `split: {train: 0.2, \
-                   dev: 0.4, test: 0.4}` under `labels:`";
-        return Err(vec![ShotProblem::of_all(why.to_owned())]);
+        let why = format!(
+            "shots come from the train part of the labels, and dicta.yaml has no split: write `{}` in it",
+            workspace.suggest_split()
+        );
+        return Err(vec![ShotProblem::of_all(why)]);
     };
     let labels = workspace.index_labels();
     let mut common = CommonGrams::default();

@@ -206,6 +206,51 @@ fn deep_nesting_renders_in_linear_time() {
 fn renderer_stops_when_flag_is_set() {
     assert_eq!(
         render_html_as_markdown("<p>x", None, 100, &mut || false),
-        None
+        Err(RenderError::Stopped)
     );
+}
+
+#[test]
+fn tag_with_too_many_attributes_ends_the_page() {
+    let render = |page: &str| render_html_as_markdown(page, None, 1000, &mut || true);
+    let attributes = |count: usize| -> String { (0..count).map(|n| format!(" a{n}")).collect() };
+    let many = attributes(100_000);
+    for before in [
+        "<a",
+        "<p>x<a",
+        "<<a",
+        "</a",
+        "</><a",
+        "<a<b<c",
+        "<a href='<b x>'",
+        "<script>if (a<b) x</script",
+        "<title>a</title",
+        "<!-- <a b=\" --><a",
+        "<!doctype html><a",
+        "a\r\n&amp;<a",
+        "<textarea><a x</textarea><a",
+    ] {
+        let page = format!("{before}{many}>x");
+        assert_eq!(
+            render(&page),
+            Err(RenderError::TooManyAttributes),
+            "{before}"
+        );
+    }
+    // The same words elsewhere are no attributes.
+    for (before, after) in [
+        ("<p>", ""),
+        ("<!-- <a", "-->y"),
+        ("<script>a<b", "</script>y"),
+        ("<textarea><a", "</textarea>y"),
+        ("<a title=\"<b", "\">y"),
+        ("<a title='", "'>y"),
+        ("<p>1 < 2", "y"),
+    ] {
+        let page = format!("{before}{many}{after}<p>z");
+        let text = render(&page).expect("a page").text;
+        assert!(!text.is_empty(), "{before}");
+    }
+    let page = format!("<a{}>y</a>", attributes(2000));
+    assert_eq!(render(&page).map(|page| page.text), Ok("y".to_owned()));
 }

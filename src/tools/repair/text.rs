@@ -85,6 +85,7 @@ impl JsonRepairer<'_> {
                         .or_else(|| {
                             inner_quotes.find_second_reading_of_unended_text(self.text, self.at)
                         })
+                        .or_else(|| inner_quotes.find_second_reading_before_key(self.text, self.at))
                         .or_else(|| {
                             is_doubtful_key.then(|| {
                                 "the quote before the next key may belong to it".to_owned()

@@ -109,7 +109,7 @@ fn parse_session(record: &str, _: RecordCx<'_>, out: &mut TranscriptSink) -> Res
 }
 
 fn add_message(message: &RawFields<'_>, built: &mut TranscriptBuilder) {
-    // A message of an older version has its role beside `metadata`.
+    // A message of an older version has its role next to `metadata`.
     let info = message
         .object("info")
         .or_else(|| message.object("metadata"))

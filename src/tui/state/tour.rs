@@ -58,8 +58,13 @@ impl Tour {
     }
 
     /// Formats the progress and the next action, such as `tour ✓✓···· 3/6`. Returns a full, a shorter and a very
-    /// short version.
-    pub(crate) fn format_step(&self, glyphs: &Glyphs, rubric: &Path) -> Vec<(String, String)> {
+    /// short version. `opens_rubric` is true if `e` opens the rubric of the third step.
+    pub(crate) fn format_step(
+        &self,
+        glyphs: &Glyphs,
+        rubric: &Path,
+        opens_rubric: bool,
+    ) -> Vec<(String, String)> {
         let marks: String = self
             .done
             .iter()
@@ -81,6 +86,12 @@ impl Tour {
                     "look at a {fail}: ] and [ go from failure to failure, to names-a-version; pane 5 says why"
                 ),
                 format!("look at a {fail}: ] and [ go to names-a-version, 5 says why"),
+                "] or [: names-a-version".to_owned(),
+            ),
+            TourStep::ChangeALine if !opens_rubric => (
+                "change one line: ] and [ go to names-a-version first, because e opens the rubric of the focused cell"
+                    .to_owned(),
+                "change one line: first ] or [ to names-a-version, then e".to_owned(),
                 "] or [: names-a-version".to_owned(),
             ),
             // This step names a file, so it has one more version that fits the name only if there is room.
@@ -140,7 +151,10 @@ mod tests {
         let mut tour = Tour::default();
         tour.complete_step(TourStep::Run);
         tour.complete_step(TourStep::LookAtFailure);
-        let lines = tour.format_step(&Glyphs::ASCII, &path);
+        let elsewhere = tour.format_step(&Glyphs::ASCII, &path, false);
+        let names_the_way = |(_, line): &(String, String)| line.contains("names-a-version");
+        assert!(elsewhere.iter().all(names_the_way), "{elsewhere:?}");
+        let lines = tour.format_step(&Glyphs::ASCII, &path, true);
         let (mark, line) = &lines[0];
         assert_eq!(mark, "tour ++.... 3/6");
         let quoted: Vec<&str> = line.split('\'').skip(1).step_by(2).collect();
@@ -166,11 +180,14 @@ mod tests {
             for done in &mut tour.done[..step] {
                 *done = true;
             }
-            let lines = tour.format_step(&Glyphs::UNICODE, Path::new("/a/rubrics/beamline.yaml"));
             let width =
                 |(mark, text): &(String, String)| mark.chars().count() + text.chars().count() + 3;
-            assert!(lines.iter().any(|line| width(line) <= 80), "{lines:?}");
-            assert!(width(&lines[lines.len() - 1]) <= 38, "{lines:?}");
+            for opens_rubric in [true, false] {
+                let path = Path::new("/a/rubrics/beamline.yaml");
+                let lines = tour.format_step(&Glyphs::UNICODE, path, opens_rubric);
+                assert!(lines.iter().any(|line| width(line) <= 80), "{lines:?}");
+                assert!(width(&lines[lines.len() - 1]) <= 38, "{lines:?}");
+            }
         }
     }
 }

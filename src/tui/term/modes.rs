@@ -15,10 +15,11 @@ const ENABLE_SEQUENCE: &[u8] =
 const DISABLE_SEQUENCE: &[u8] =
     b"\x1b[?2026l\x1b[0m\x1b[?1004l\x1b[?2004l\x1b[?1006l\x1b[?1002l\x1b[?1000l\x1b[?25h\x1b[?1049l";
 
-/// Modes that a crashed editor may leave on: reports of all pointer movements, old click encodings, application keys,
-/// no line wrapping, a scrolling region.
+/// Modes that a crashed editor may leave on: a scrolling region, reports of all pointer movements, old click encodings,
+/// application keys, no line wrapping. The reset of the region moves the cursor, so its place is saved: after the
+/// workbench, the shell continues there.
 const RESET_AFTER_EDITOR: &[u8] =
-    b"\x1b[?1003l\x1b[?1005l\x1b[?1015l\x1b[?1l\x1b>\x1b[>4m\x1b[?7h\x1b[r\x1b[0m";
+    b"\x1b7\x1b[r\x1b8\x1b[?1003l\x1b[?1005l\x1b[?1015l\x1b[?1l\x1b>\x1b[>4m\x1b[?7h\x1b[0m";
 
 /// True while the workbench has the terminal. A global, because a process has only one terminal.
 static TAKEN: AtomicBool = AtomicBool::new(false);

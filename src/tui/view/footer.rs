@@ -7,6 +7,7 @@ use crate::model::make_visible;
 use crate::theme::Role;
 use crate::tui::click_target::ClickTarget;
 use crate::tui::command::{self, COMMANDS, CommandScope, CommandSpec, UiCommand};
+use crate::tui::state::cells::CellsEntry;
 use crate::tui::state::edit_report;
 use crate::tui::state::labelling::QueueEndStep;
 use crate::tui::state::notices::NoticeLevel;
@@ -312,6 +313,18 @@ fn draw_save_summary(canvas: &mut Canvas<'_>, area: Rect, app: &App) -> Rect {
     }
 }
 
+/// Returns true if the focused row is one of this rubric, which `e` then opens.
+fn is_on_rubric(app: &App, rubric: &str) -> bool {
+    let cells = &app.session().cells;
+    let eval = match cells.list.selected {
+        Some(CellsEntry::Row(row)) => cells.row(row).map(|row| row.eval),
+        Some(CellsEntry::Group(eval)) => Some(eval),
+        None => None,
+    };
+    let eval = eval.and_then(|eval| cells.evals.get(eval as usize));
+    eval.is_some_and(|eval| eval.rubric == rubric)
+}
+
 fn draw_tour(canvas: &mut Canvas<'_>, area: Rect, app: &App) -> Rect {
     let (Some(tour), Some(workspace)) = (&app.tour, app.workspace()) else {
         return area;
@@ -326,15 +339,16 @@ fn draw_tour(canvas: &mut Canvas<'_>, area: Rect, app: &App) -> Rect {
             .with(text, Role::Accent)
             .with("  ", Role::Text)
     };
+    let opens_rubric = is_on_rubric(app, "beamline");
     // The tour has several wordings; use the longest one that fits.
     let mut lines = tour
-        .format_step(canvas.glyphs(), &rubric)
+        .format_step(canvas.glyphs(), &rubric, opens_rubric)
         .into_iter()
         .map(row);
     let fits = |row: &StyledRow<'_>| row.width() <= usize::from(area.width) + 2;
     let Some(row) = lines.find(fits).or_else(|| {
         // If no wording fits, the last one is cut.
-        let lines = tour.format_step(canvas.glyphs(), &rubric);
+        let lines = tour.format_step(canvas.glyphs(), &rubric, opens_rubric);
         lines.into_iter().next_back().map(row)
     }) else {
         return area;

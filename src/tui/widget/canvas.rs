@@ -10,6 +10,12 @@ use super::glyph::{GlyphUnit, UnitDisplay};
 use crate::model::is_invisible;
 use crate::theme::{Glyphs, Role, Theme};
 
+/// The mean size of a cell's symbol in bytes, above which a frame is not drawn as it is. Text of living scripts needs
+/// less, because it has spaces and letters without marks.
+const MEAN_CELL_BYTES: usize = 9;
+/// The largest symbol in such a frame, in bytes per column.
+const MAX_DENSE_CELL_BYTES: usize = 8;
+
 /// An area of the screen and the target of a click on it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct HitArea<T> {
@@ -188,6 +194,30 @@ impl<'a, T> Canvas<'a, T> {
             };
             if let Some(symbol) = replaced {
                 cell.set_symbol(symbol);
+            }
+        }
+        self.limit_frame_bytes();
+    }
+
+    /// Draws a dotted circle in place of each long symbol, if the whole frame has too many bytes.
+    ///
+    /// Scripts stack marks on some letters. Only a hostile text stacks them on nearly all letters of a screen, and a
+    /// slow terminal would draw such a frame for seconds.
+    fn limit_frame_bytes(&mut self) {
+        let cells = &mut self.buffer.content;
+        let bytes: usize = cells.iter().map(|cell| cell.symbol().len()).sum();
+        if bytes <= MEAN_CELL_BYTES * cells.len() {
+            return;
+        }
+        let replacement = if self.theme.glyphs().ascii {
+            "?"
+        } else {
+            "◌"
+        };
+        for cell in cells {
+            let symbol = cell.symbol();
+            if symbol.len() > MAX_DENSE_CELL_BYTES * usize::from(symbol.cell_width()) {
+                cell.set_symbol(replacement);
             }
         }
     }

@@ -131,7 +131,11 @@ fn read_entry(at: &str, value: &Value, fields: &MappingDecoder<'_>) -> Option<La
             // A path of the wrong type has its error already.
             if entry.path.is_empty() {
                 if !map.contains_key("path") {
-                    fields.error_at(at, "missing", "a file of labels needs its `path`");
+                    fields.error_at(
+                        at,
+                        "missing",
+                        "a file of labels needs its `path`, such as `path: labels.jsonl`",
+                    );
                 }
                 return None;
             }
@@ -139,7 +143,7 @@ fn read_entry(at: &str, value: &Value, fields: &MappingDecoder<'_>) -> Option<La
         }
         other => {
             let message = format!(
-                "labels holds files as text, or {{ path, eval, rubric, by, map, pass }} (got {})",
+                "labels holds files as text, or {{ path, eval, rubric, by, map, pass, split }} (got {})",
                 describe_value(other)
             );
             fields.error_at(at, "type", message);

@@ -67,11 +67,11 @@ fn default_label_file_needs_no_key() {
     for (labels, problem) in [
         (
             "labels: 7",
-            "dicta.yaml:3:9: labels holds files as text, or { path, eval, rubric, by, map, pass } (got 7)",
+            "dicta.yaml:3:9: labels holds files as text, or { path, eval, rubric, by, map, pass, split } (got 7)",
         ),
         (
             "labels: [{eval: a}]",
-            "dicta.yaml:3:10: a file of labels needs its `path`",
+            "dicta.yaml:3:10: a file of labels needs its `path`, such as `path: labels.jsonl`",
         ),
         (
             "labels: {path: m.csv, evil: a}",

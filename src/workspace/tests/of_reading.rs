@@ -49,6 +49,14 @@ fn judge_with_transcript_tools_needs_enough_turns() {
             "read_message: it has no settings",
         ),
         ("tools: [read_mesage]", "did you mean `read_message`?"),
+        (
+            "transcript: tools, verdict: call, max_turns: 1",
+            "max_turns: 1 leaves no turn to read the transcript",
+        ),
+        (
+            "tools: [read_message], verdict: call, max_turns: 1",
+            "raise max_turns, or remove verdict: call",
+        ),
     ] {
         let problems = judge(keys).problems();
         assert!(
@@ -56,6 +64,12 @@ fn judge_with_transcript_tools_needs_enough_turns() {
             "{keys}: {problems:?}"
         );
     }
+    // A tool of its own leaves the judge something to call, even if only the verdict is left to call.
+    let own = warned("transcript: tools, tools: [fetch_url], verdict: call, max_turns: 1");
+    assert!(
+        own.len() == 1 && own[0].contains("no tool is called"),
+        "{own:?}"
+    );
     let rules = config("judges:\n  j: {provider: rules, tools: [read_message]}\n").problems();
     assert!(
         rules[0].contains("`rules` reads the whole prompt"),

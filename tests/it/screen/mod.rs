@@ -194,6 +194,13 @@ fn editor_gets_the_terminal_and_returns_it() {
     pty.type_in("q");
     assert_eq!(pty.ended().code, 0);
     assert_restored(&pty, &modes);
+    // The last lines are below those of the editor, and overwrite nothing.
+    let lines = pty.contents();
+    let below = lines.split_once("editing ").map(|(_, below)| below);
+    assert!(
+        below.is_some_and(|below| below.contains("dicta: ")),
+        "{lines}"
+    );
 }
 
 #[test]

@@ -146,3 +146,32 @@ async fn repaired_verdict_counts_unless_it_is_truncated_or_contradicts_itself() 
         }
     }
 }
+
+#[tokio::test]
+async fn cut_off_verdict_gets_one_more_turn() {
+    let passed = r#"{"citations":[],"reasoning":"ok","passed":true,"score":1}"#;
+    for cut in [
+        r#"{"citations":[],"reasoning":"ok","passed":false,"score":0"#,
+        r#"{"citations":[],"reasoning":"ok","passed":fal"#,
+        r#"{"citations":[],"reasoning":"be"#,
+    ] {
+        let fixture = JudgeFixture::new(&[FakeTool::new("fetch_url", FakeToolBehavior::Echo)]);
+        let script = Script::new(vec![
+            calls(&[("submit_verdict", cut)]),
+            calls(&[("submit_verdict", passed)]),
+        ]);
+        let (result, _) = fixture.judge(&script).await;
+        assert_eq!(result.outcome, Outcome::Pass, "{cut}: {result:?}");
+    }
+}
+
+#[tokio::test]
+async fn half_of_a_surrogate_pair_loses_no_verdict() {
+    let half = r#"{"citations":[],"reasoning":"half \ud83d only","passed":true,"score":1}"#;
+    let fixture = JudgeFixture::new(&[FakeTool::new("fetch_url", FakeToolBehavior::Echo)]);
+    let script = Script::new(vec![calls(&[("submit_verdict", half)])]);
+    let (result, _) = fixture.judge(&script).await;
+    assert_eq!(result.outcome, Outcome::Pass, "{result:?}");
+    let verdict = result.verdict.expect("a verdict");
+    assert_eq!(verdict.reasoning, "half \u{fffd} only");
+}

@@ -126,3 +126,31 @@ proptest! {
         canvas.sanitize();
     }
 }
+
+#[test]
+fn frame_full_of_stacked_marks_shows_dotted_circles() {
+    let theme = theme();
+    let stacked = "a\u{1d165}\u{1d166}\u{1e8d0}\u{1e8d1}";
+    let tibetan = "\u{f66}\u{f92}\u{fb2}\u{f74}";
+    let fill = |symbol: &str, rows: usize, theme: &Theme| {
+        let mut buffer = Buffer::empty(Rect::new(0, 0, 200, 60));
+        for cell in &mut buffer.content[..200 * rows] {
+            cell.set_symbol(symbol);
+        }
+        Canvas::<()>::new(&mut buffer, theme).sanitize();
+        let shown = buffer.content[0].symbol().to_owned();
+        let bytes = buffer.content.iter().map(|cell| cell.symbol().len());
+        (shown, bytes.sum::<usize>())
+    };
+    for symbol in [stacked, tibetan] {
+        let (shown, bytes) = fill(symbol, 60, &theme);
+        assert_eq!(shown, "◌");
+        assert!(bytes <= 108 << 10, "{bytes}");
+        // A few such rows are text.
+        assert_eq!(fill(symbol, 15, &theme).0, symbol);
+    }
+    assert_eq!(fill(stacked, 60, &theme.in_ascii()).0, "?");
+    // Usual text of a script with marks stays.
+    let thai = "\u{e01}\u{e34}\u{e48}";
+    assert_eq!(fill(thai, 60, &self::theme()).0, thai);
+}
