@@ -51,6 +51,21 @@ impl ExtraResult {
         self.branch.is_none() && !self.by_human && self.interruption.is_none()
     }
 
+    /// Returns `false` for a mark of an interruption that a newer result of the cell makes needless.
+    pub(super) fn stays_after_newer_result(&self) -> bool {
+        self.interruption.is_none() || self.branch.is_some()
+    }
+
+    /// Returns the name of the cell, which belongs to this decision.
+    pub(super) fn cell_name(&self, decision: &str) -> Option<CellName> {
+        let decision: CellName = decision.parse().ok()?;
+        Some(CellName {
+            judge: self.judge.clone(),
+            repeat: self.repeat,
+            ..decision
+        })
+    }
+
     fn is_same_cell(&self, other: &Self) -> bool {
         (&self.result.run, self.result.cell) == (&other.result.run, other.result.cell)
     }
@@ -76,9 +91,8 @@ impl ExtraResults {
 
     /// Adds a result of a run that is older than all runs before it. Of the second opinions of one judge, only the newest
     /// stays.
-    pub(super) fn add_older(&mut self, name: &CellName, extra: ExtraResult) {
-        let decision = name.decision_name().to_string();
-        let known = self.by_decision.entry(decision).or_default();
+    pub(super) fn add_older(&mut self, decision: &str, extra: ExtraResult) {
+        let known = self.by_decision.entry(decision.to_owned()).or_default();
         let replaces = |newer: &ExtraResult| {
             newer.is_second_opinion()
                 && (&newer.judge, newer.repeat) == (&extra.judge, extra.repeat)
@@ -99,6 +113,12 @@ impl ExtraResults {
                 known.push(extra);
             }
         }
+    }
+
+    /// Returns every result with the name of its decision, newest first for each decision.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&str, &ExtraResult)> {
+        let decisions = self.by_decision.iter();
+        decisions.flat_map(|(name, extras)| extras.iter().map(move |extra| (name.as_str(), extra)))
     }
 
     /// Returns every result with the name of its decision.

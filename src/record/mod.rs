@@ -46,6 +46,7 @@ mod run_status;
 mod seal;
 mod store;
 mod sync_timer;
+mod verdict_reader;
 mod writer;
 
 #[cfg(test)]
@@ -89,6 +90,7 @@ pub use run_needs::RunNeed;
 pub use run_status::RunStatus;
 pub use seal::{LogIntegrity, LogOrigin, RecordKey};
 pub use store::{list_store_files, new_run_id};
+pub use verdict_reader::NewestVerdictsReader;
 
 /// The log in a run's folder.
 const EVENTS_FILE: &str = "events.jsonl";

@@ -29,7 +29,8 @@ const VERDICT_EVENT_TAGS: &[EventTag] = &[
 /// The newest result of every cell, by the cell's name.
 #[derive(Debug, Clone, Default)]
 pub struct NewestVerdicts {
-    cells: HashMap<String, CellSlot>,
+    /// The names and results are shared, so that a copy costs little.
+    cells: HashMap<Arc<str>, CellSlot>,
     /// The results that decide nothing.
     extras: ExtraResults,
     /// The newest cell of each judged decision, both by name. Computed at the first use.
@@ -45,9 +46,25 @@ impl PartialEq for NewestVerdicts {
 
 #[derive(Debug, Clone, PartialEq)]
 struct CellSlot {
-    newest_result: RecordedResult,
+    newest_result: Arc<RecordedResult>,
     /// The newest verdict, if `newest_result` is not a verdict.
-    newest_verdict: Option<RecordedResult>,
+    newest_verdict: Option<Arc<RecordedResult>>,
+}
+
+impl CellSlot {
+    fn new(result: impl Into<Arc<RecordedResult>>) -> Self {
+        Self {
+            newest_result: result.into(),
+            newest_verdict: None,
+        }
+    }
+
+    /// Adds an older result. Only a missing verdict is filled in.
+    fn add_older(&mut self, older: &Arc<RecordedResult>) {
+        if older.outcome.is_verdict() && !self.newest_result.outcome.is_verdict() {
+            self.newest_verdict.get_or_insert_with(|| Arc::clone(older));
+        }
+    }
 }
 
 /// A recorded result of a cell.
@@ -122,7 +139,7 @@ impl NewestVerdicts {
 
     /// Returns the newest result of a cell, also if it is an error.
     pub fn get(&self, name: &str) -> Option<&RecordedResult> {
-        self.cells.get(name).map(|slot| &slot.newest_result)
+        self.cells.get(name).map(|slot| &*slot.newest_result)
     }
 
     /// Returns the newest verdict of a cell. New verdicts are compared with it, so that a cancelled cell hides no
@@ -132,7 +149,7 @@ impl NewestVerdicts {
         if slot.newest_result.outcome.is_verdict() {
             Some(&slot.newest_result)
         } else {
-            slot.newest_verdict.as_ref()
+            slot.newest_verdict.as_deref()
         }
     }
 
@@ -155,7 +172,7 @@ impl NewestVerdicts {
     pub fn iter(&self) -> impl Iterator<Item = (&str, &RecordedResult)> {
         self.cells
             .iter()
-            .map(|(name, slot)| (name.as_str(), &slot.newest_result))
+            .map(|(name, slot)| (&**name, &*slot.newest_result))
     }
 
     /// Returns the name of the newest judged cell of a decision. The first call visits all cells.
@@ -191,19 +208,27 @@ impl NewestVerdicts {
         judged
     }
 
-    /// Visits every result with a score or a stated verdict.
-    pub(super) fn for_each_scored(&mut self, mut each: impl FnMut(&str, &mut RecordedResult)) {
+    /// Changes every result with a score or a stated verdict for which `settings` returns something.
+    pub(super) fn change_scored<S>(
+        &mut self,
+        settings: impl Fn(&str, &RecordedResult) -> Option<S>,
+        change: impl Fn(&mut RecordedResult, S),
+    ) {
+        let settings = |name: &str, result: &RecordedResult| {
+            let is_scored = result.score.is_some() || result.stated.is_some();
+            is_scored.then(|| settings(name, result)).flatten()
+        };
         for (name, slot) in &mut self.cells {
             for cell in std::iter::once(&mut slot.newest_result).chain(slot.newest_verdict.as_mut())
             {
-                if cell.score.is_some() || cell.stated.is_some() {
-                    each(name, cell);
+                if let Some(settings) = settings(name, cell) {
+                    change(Arc::make_mut(cell), settings);
                 }
             }
         }
         for (name, result) in self.extras.iter_mut() {
-            if result.score.is_some() || result.stated.is_some() {
-                each(name, result);
+            if let Some(settings) = settings(name, result) {
+                change(result, settings);
             }
         }
     }
@@ -222,25 +247,50 @@ impl NewestVerdicts {
     pub fn insert(&mut self, name: String, cell: RecordedResult) {
         // The index is out of date after a change.
         self.newest_by_decision = OnceLock::new();
-        let before = self.cells.remove(&name);
-        let verdict = match before {
+        let before = self.cells.remove(&*name);
+        let newest_verdict = match before {
             // A verdict is kept once; the second place is only for a verdict behind an error.
             _ if cell.outcome.is_verdict() => None,
             Some(slot) if slot.newest_result.outcome.is_verdict() => Some(slot.newest_result),
             Some(slot) => slot.newest_verdict,
             None => None,
         };
-        self.cells.insert(
-            name,
-            CellSlot {
-                newest_result: cell,
-                newest_verdict: verdict,
-            },
-        );
+        let slot = CellSlot {
+            newest_verdict,
+            ..CellSlot::new(cell)
+        };
+        self.cells.insert(name.into(), slot);
+    }
+
+    /// Adds the results of runs that are all older than the runs of these results.
+    pub(super) fn add_older(&mut self, older: &Self) {
+        self.newest_by_decision = OnceLock::new();
+        for (decision, extra) in older.extras.iter() {
+            let is_judged_since = || {
+                let name = extra.cell_name(decision);
+                name.is_some_and(|name| self.cells.contains_key(name.to_string().as_str()))
+            };
+            if extra.stays_after_newer_result() || !is_judged_since() {
+                self.extras.add_older(decision, extra.clone());
+            }
+        }
+        for (name, slot) in &older.cells {
+            match self.cells.get_mut(name) {
+                None => {
+                    self.cells.insert(Arc::clone(name), slot.clone());
+                }
+                Some(newer) => {
+                    newer.add_older(&slot.newest_result);
+                    if let Some(verdict) = &slot.newest_verdict {
+                        newer.add_older(verdict);
+                    }
+                }
+            }
+        }
     }
 
     /// Adds the results of a run that is older than all runs before it.
-    fn add_older_run(
+    pub(super) fn add_older_run(
         &mut self,
         run: &RecordedRun,
         belongs: &impl Fn(&RunHeader) -> bool,
@@ -263,28 +313,20 @@ impl NewestVerdicts {
         }
         let (results, extras) = reading.into_results();
         for (name, extra) in extras {
-            let is_judged_since = || self.cells.contains_key(&name.to_string());
-            if extra.interruption.is_none() || extra.branch.is_some() || !is_judged_since() {
-                self.extras.add_older(&name, extra);
+            if extra.stays_after_newer_result()
+                || !self.cells.contains_key(name.to_string().as_str())
+            {
+                self.extras.add_older(&name.decision_name().to_string(), extra);
             }
         }
         for (name, cell) in results {
-            match self.cells.get_mut(&name) {
+            let cell = Arc::new(cell);
+            match self.cells.get_mut(name.as_str()) {
                 None => {
-                    self.cells.insert(
-                        name,
-                        CellSlot {
-                            newest_result: cell,
-                            newest_verdict: None,
-                        },
-                    );
+                    self.cells.insert(name.into(), CellSlot::new(cell));
                 }
-                Some(slot) => {
-                    // Runs arrive newest first, so only a missing verdict is filled in.
-                    if cell.outcome.is_verdict() && !slot.newest_result.outcome.is_verdict() {
-                        slot.newest_verdict.get_or_insert(cell);
-                    }
-                }
+                // Runs arrive newest first.
+                Some(slot) => slot.add_older(&cell),
             }
         }
         Ok(())

@@ -74,15 +74,13 @@ pub type DecisionSettings = HashMap<String, HashMap<String, EvalDecisionSettings
 impl NewestVerdicts {
     /// Rescores every cell whose bounds changed.
     pub fn rescore(&mut self, today: &DecisionSettings) {
-        let find_settings = |name: &str| {
+        let find_settings = |name: &str, cell: &RecordedResult| {
             let name: CellName = name.parse().ok()?;
-            today.get(&name.rubric)?.get(&name.eval).copied()
+            let now = today.get(&name.rubric)?.get(&name.eval).copied()?;
+            // Most saves change no bounds.
+            (cell.bounds != now.bounds).then_some(now)
         };
-        self.for_each_scored(|name, cell| {
-            if let Some(now) = find_settings(name) {
-                cell.rescore(now);
-            }
-        });
+        self.change_scored(find_settings, RecordedResult::rescore);
     }
 }
 
@@ -180,10 +178,6 @@ impl NewestVerdicts {
 
 impl RecordedResult {
     fn rescore(&mut self, now: EvalDecisionSettings) {
-        // Most saves change no bounds.
-        if self.bounds == now.bounds {
-            return;
-        }
         let then = std::mem::replace(&mut self.bounds, now.bounds);
         let decided = match self.stated {
             Some(stated) => now.bounds.decide(stated),

@@ -57,11 +57,13 @@ type StartedRun = (RecordedRun, OnceCell<Option<jiff::Timestamp>>);
 impl RunStore {
     /// Returns all runs, newest first. Skips folders that are not runs.
     pub fn runs(&self) -> Vec<RecordedRun> {
-        let runs = self.list_runs().into_iter();
-        let mut runs: Vec<StartedRun> = runs.map(|(run, _)| (run, OnceCell::new())).collect();
-        let start_of = |(run, start): &StartedRun| *start.get_or_init(|| read_start_time(run));
-        sort_runs_of_one_second(&mut runs, |(run, _)| run, start_of);
-        runs.into_iter().map(|(run, _)| run).collect()
+        sort_by_start(self.list_runs().into_iter().map(|(run, _)| run).collect())
+    }
+
+    /// Returns the folders with runs. The first one is the store's own.
+    pub(super) fn folders(&self) -> impl Iterator<Item = &Path> {
+        let folders = std::iter::once(&self.dir).chain(&self.extra_dirs);
+        folders.map(PathBuf::as_path)
     }
 
     /// Returns all runs as [`Self::runs`] does, each with the metadata of its log, but reads no log. So the runs of one
@@ -140,7 +142,7 @@ impl RunStore {
     fn list_run_dirs(&self) -> Vec<(RunId, &Path)> {
         let mut seen = HashSet::new();
         let mut all = Vec::new();
-        for folder in std::iter::once(&self.dir).chain(&self.extra_dirs) {
+        for folder in self.folders() {
             // Recordings determine verdicts, so another user must not choose their folder.
             if storage::find_foreign_link(folder).is_some() {
                 continue;
@@ -152,7 +154,7 @@ impl RunStore {
                     // The store's own folder comes first, so a user's run hides a sample of the same name.
                     && seen.insert(name.clone())
                 {
-                    all.push((RunId(name), folder.as_path()));
+                    all.push((RunId(name), folder));
                 }
             }
         }
@@ -275,6 +277,20 @@ fn newest_first_key(id: &RunId) -> (bool, Reverse<Option<&str>>, &str) {
     )
 }
 
+/// Sorts runs in the order of [`RunStore::list_runs`], newest first. Reads the headers of runs of the same second.
+pub(super) fn sort_by_start(runs: Vec<RecordedRun>) -> Vec<RecordedRun> {
+    let runs = runs.into_iter();
+    let mut runs: Vec<StartedRun> = runs.map(|run| (run, OnceCell::new())).collect();
+    let start_of = |(run, start): &StartedRun| *start.get_or_init(|| read_start_time(run));
+    sort_runs_of_one_second(&mut runs, |(run, _)| run, start_of);
+    runs.into_iter().map(|(run, _)| run).collect()
+}
+
+/// Reports whether the names of two runs have the same time, or no time.
+pub(super) fn is_same_second(one: &RecordedRun, other: &RecordedRun) -> bool {
+    parse_timestamp(&one.id) == parse_timestamp(&other.id)
+}
+
 /// Sorts the runs that started in the same second, newest first. `runs` has the order of [`RunStore::list_runs`]. Folder
 /// names have a resolution of seconds, so `start_of` may have to look at a log. Runs with the same start have the order of
 /// their lock files, which are written once at the start.
@@ -283,9 +299,7 @@ pub(super) fn sort_runs_of_one_second<T>(
     run_of: impl Fn(&T) -> &RecordedRun,
     start_of: impl Fn(&T) -> Option<jiff::Timestamp>,
 ) {
-    let is_same_second =
-        |a: &T, b: &T| parse_timestamp(&run_of(a).id) == parse_timestamp(&run_of(b).id);
-    for group in runs.chunk_by_mut(is_same_second) {
+    for group in runs.chunk_by_mut(|a, b| is_same_second(run_of(a), run_of(b))) {
         if group.len() > 1 {
             group.sort_by_cached_key(|run| Reverse(start_of(run)));
             for equal in group.chunk_by_mut(|a, b| start_of(a) == start_of(b)) {

@@ -78,7 +78,7 @@ pub use paid_calls::{CostEstimate, PaidCalls, estimate_paid_calls};
 pub use past::branch::{BranchOrder, parse_branch_change};
 pub use past::rescore::{collect_decision_settings, collect_panel_rules};
 pub use past::resume::find_finished_run;
-pub use past::verdict_tally::tally_newest_verdicts;
+pub use past::verdict_tally::{tally_newest_verdicts, tally_verdicts};
 pub use plan::filter::{DecisionFilter, FilterCandidate, FilterError, KnownFilterIds};
 pub(crate) use plan::filter::{FilterWord, split_words};
 pub use plan::label_filter::{CandidateLabel, LabelFilter};

@@ -68,11 +68,13 @@ pub fn detect_rubric_format(value: &Value) -> Option<DetectedFile> {
         ));
     }
     // `tests` alone is too general: it needs another key of promptfoo, or a test below.
+    let prompts = value.get("prompts").and_then(Value::as_array);
+    let has_prompts = prompts.is_some_and(|all| all.iter().all(is_prompt));
     let has_source = has_key("prompts") && (has_key("providers") || has_key("targets"));
     if list("assert")
         || has_key("defaultTest")
         // A config can consist of its prompts, or generate its tests.
-        || list("prompts")
+        || has_prompts
         || (has_key("redteam") && (has_key("targets") || has_key("providers")))
         || (has_source && !map("prompts"))
         || (has_key("tests") && (has_key("prompts") || has_key("providers") || has_key("targets")))
@@ -159,9 +161,11 @@ fn detect_results(value: &Value) -> Option<DetectedFile> {
         || inner.is_some_and(|r| {
             r.get("table").is_some() || (r.get("stats").is_some() && r.get("version").is_some())
         })
-        || inner
-            .and_then(Value::as_array)
-            .is_some_and(|rows| has_key("stats") || rows.iter().any(is_promptfoo_result));
+        || inner.and_then(Value::as_array).is_some_and(|rows| {
+            has_key("stats")
+                || (has_key("config") && has_key("prompts"))
+                || rows.iter().any(is_promptfoo_result)
+        });
     if promptfoo {
         return Some(not_a_rubric(
             "promptfoo results",
@@ -208,6 +212,12 @@ fn is_scenario(value: &Value) -> bool {
             "max_turns",
             "expected_skills",
         ])
+}
+
+/// Returns true for a prompt of promptfoo: a text, or a mapping with one of these keys. Other tools have lists of prompts, too.
+fn is_prompt(value: &Value) -> bool {
+    let any = |keys: &[&str]| keys.iter().any(|key| value.get(key).is_some());
+    value.is_string() || any(&["id", "raw", "label", "file", "display"])
 }
 
 fn is_test(value: &Value) -> bool {

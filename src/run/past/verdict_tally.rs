@@ -14,9 +14,14 @@ pub fn tally_newest_verdicts(workspace: &Workspace) -> Vec<EvalTally> {
         // The counts include the verdicts of other installations, so no key is needed.
         key: None,
     };
-    let (mut newest, _unreadable) = NewestVerdicts::read(&store.runs(), |header| {
+    let (newest, _unreadable) = NewestVerdicts::read(&store.runs(), |header| {
         header.workspace == workspace.root && header.purpose.gives_verdicts()
     });
+    tally_verdicts(workspace, newest)
+}
+
+/// Counts these newest verdicts of each eval, decided with the current settings.
+pub fn tally_verdicts(workspace: &Workspace, mut newest: NewestVerdicts) -> Vec<EvalTally> {
     newest.rescore(&collect_decision_settings(workspace));
     let evals = workspace.rubrics.iter().flat_map(|rubric| {
         let evals = rubric.evals.iter();

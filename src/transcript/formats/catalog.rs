@@ -43,12 +43,12 @@ pub(crate) const DESCRIPTIONS: &[FormatDescription] = &[
     },
     FormatDescription {
         name: "an SQLite database",
-        known_by: "a table `eval_results` (promptfoo), `cursorDiskKV` or `ItemTable` (Cursor)",
-        transcript: "a result; a chat",
-        id: "the result's; the chat's",
-        version: "promptfoo 0.119 to 0.121, Cursor 0.40 to 1.7",
+        known_by: "a table `eval_results` (promptfoo), `cursorDiskKV` or `ItemTable` (Cursor), `session` with `message` and `part` (OpenCode)",
+        transcript: "a result; a chat; a session",
+        id: "the result's; the chat's; the session's",
+        version: "promptfoo 0.119 to 0.121, Cursor 0.40 to 1.7, OpenCode 1.2",
         origin: SampleOrigin::Real(
-            "a database that promptfoo 0.121.20 wrote; Cursor from the keys of its `state.vscdb`",
+            "a database that promptfoo 0.121.20 wrote; Cursor from the keys of its `state.vscdb`; OpenCode from its tables, as other readers of `opencode.db` describe them",
         ),
     },
     FormatDescription {
@@ -289,12 +289,12 @@ pub(crate) const DESCRIPTIONS: &[FormatDescription] = &[
     },
     FormatDescription {
         name: "answers that were compared or rated",
-        known_by: "`chosen` and `rejected`; `prompt` and `completion`; `messages` and a Boolean `label`",
+        known_by: "`chosen` and `rejected`; `output_1` and `output_2`; `prompt` and `completion`; `messages` and a Boolean `label`",
         transcript: "an answer; a pair is two",
-        id: "`PAIR:chosen` and `PAIR:rejected`",
-        version: "TRL 0.2x, HH-RLHF",
+        id: "`PAIR:chosen` and `PAIR:rejected`; `PAIR:output_1` and `PAIR:output_2`",
+        version: "TRL 0.2x, HH-RLHF, AlpacaEval 2",
         origin: SampleOrigin::Real(
-            "data in LLaMA-Factory and 2,312 pairs of anthropics/hh-rlhf; TRL from its documentation",
+            "data in LLaMA-Factory, 2,312 pairs of anthropics/hh-rlhf and annotations in tatsu-lab/alpaca_eval; TRL from its documentation",
         ),
     },
     FormatDescription {

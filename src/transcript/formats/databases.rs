@@ -1,10 +1,12 @@
-//! SQLite databases of other tools: promptfoo's `promptfoo.db`, and Cursor's `state.vscdb`.
+//! SQLite databases of other tools: promptfoo's `promptfoo.db`, Cursor's `state.vscdb`, and OpenCode's `opencode.db`.
 //!
 //! Responsible for the rows that hold transcripts: each becomes the JSON that the tool's file format has, and the parser of
 //! that format reads it. dicta holds one row in memory. A row's `rowid` is its place.
 //!
 //! A database can be hostile. dicta opens it read-only, runs its own statements on plain tables alone, and bounds the size
 //! of a value and the work of each statement.
+
+mod opencode_rows;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,7 +22,8 @@ use super::super::fields::RawFields;
 use super::super::reader::{RecordCx, TranscriptReader, TranscriptSink};
 use super::super::source::SourceFile;
 use super::super::{MAX_RECORD, ReadTally, RecordSpan, TranscriptBlock, TranscriptError};
-use super::{cursor, promptfoo};
+use super::{cursor, opencode, promptfoo};
+use opencode_rows::{SESSION_KEYS, session_to_json};
 
 /// The number of rows in a block.
 const BLOCK_ROWS: usize = 32;
@@ -38,14 +41,17 @@ enum RowSource {
     CursorComposers,
     /// Cursor's older chats, all in one row.
     CursorTabs,
+    /// OpenCode's sessions, one per row, with their messages and parts in other tables.
+    OpencodeSessions,
 }
 
 impl RowSource {
     /// The sources in the order of preference, each with its table.
-    const ALL: [(Self, &'static str); 3] = [
+    const ALL: [(Self, &'static str); 4] = [
         (Self::PromptfooResults, "eval_results"),
         (Self::CursorComposers, "cursorDiskKV"),
         (Self::CursorTabs, "ItemTable"),
+        (Self::OpencodeSessions, "session"),
     ];
 
     /// Returns the statement that lists the next rows after a `rowid`.
@@ -60,19 +66,21 @@ impl RowSource {
             Self::CursorTabs => {
                 "SELECT rowid FROM ItemTable WHERE rowid > ?1 AND key = 'workbench.panel.aichat.view.aichat.chatdata' ORDER BY rowid LIMIT ?2"
             }
+            Self::OpencodeSessions => {
+                "SELECT rowid FROM session WHERE rowid > ?1 ORDER BY rowid LIMIT ?2"
+            }
         }
     }
 
     /// Returns the statement that reads a row.
     fn row_statement(self, keys: &[ResultKey]) -> String {
+        let columns: Vec<&str> = keys.iter().map(|(column, _)| *column).collect();
+        let columns = columns.join(", ");
         match self {
             Self::PromptfooResults => {
-                let columns: Vec<&str> = keys.iter().map(|(column, _)| *column).collect();
-                format!(
-                    "SELECT {} FROM eval_results WHERE rowid = ?1",
-                    columns.join(", ")
-                )
+                format!("SELECT {columns} FROM eval_results WHERE rowid = ?1")
             }
+            Self::OpencodeSessions => format!("SELECT {columns} FROM session WHERE rowid = ?1"),
             Self::CursorComposers => "SELECT value FROM cursorDiskKV WHERE rowid = ?1".to_owned(),
             Self::CursorTabs => "SELECT value FROM ItemTable WHERE rowid = ?1".to_owned(),
         }
@@ -86,7 +94,7 @@ struct DatabaseReader {
     /// The checks of the current statement so far.
     checks: Arc<AtomicU64>,
     rows: RowSource,
-    /// The columns of promptfoo's table that dicta reads. Older databases have fewer.
+    /// The columns that dicta reads of promptfoo's or OpenCode's table. Older databases have fewer.
     keys: Vec<ResultKey>,
     /// The `rowid` of the last row that was read.
     last: i64,
@@ -110,15 +118,24 @@ pub(super) fn open(source: &SourceFile) -> Result<Box<dyn TranscriptReader>, Tra
             continue;
         }
         reader.rows = rows;
-        if rows == RowSource::PromptfooResults {
-            reader.keys = reader.find_keys().map_err(refuse)?;
+        match rows {
+            RowSource::PromptfooResults => {
+                reader.keys = reader.find_keys(table, &RESULT_KEYS).map_err(refuse)?;
+            }
+            RowSource::OpencodeSessions => {
+                reader.keys = reader.find_keys(table, &SESSION_KEYS).map_err(refuse)?;
+                if !reader.has_opencode_tables().map_err(refuse)? {
+                    continue;
+                }
+            }
+            RowSource::CursorComposers | RowSource::CursorTabs => {}
         }
         if !reader.list_rows(0, 1).map_err(refuse)?.is_empty() {
             return Ok(Box::new(reader));
         }
     }
     Err(source.unknown_error(
-        "this SQLite database has no results of promptfoo (`eval_results`) and no chats of Cursor (`cursorDiskKV`, `ItemTable`)",
+        "this SQLite database has no results of promptfoo (`eval_results`), no chats of Cursor (`cursorDiskKV`, `ItemTable`) and no sessions of OpenCode (`session`, `message`, `part`)",
     ))
 }
 
@@ -192,20 +209,28 @@ impl DatabaseReader {
         Ok(found.is_some())
     }
 
-    /// Returns the known columns of promptfoo's table. The names are the constants, because those of a damaged file can be
-    /// any bytes.
-    fn find_keys(&self) -> rusqlite::Result<Vec<ResultKey>> {
-        self.restart_checks();
-        let mut statement = self
-            .connection
-            .prepare("SELECT name FROM pragma_table_info('eval_results')")?;
-        let mut rows = statement.query([])?;
+    /// Returns the known columns of a table. The names are the constants, because those of a damaged file can be any bytes.
+    fn find_keys(&self, table: &str, known: &[ResultKey]) -> rusqlite::Result<Vec<ResultKey>> {
         let mut found = Vec::new();
-        while let Some(row) = rows.next()? {
-            let name = read_text(row.get_ref(0)?);
-            found.extend(RESULT_KEYS.iter().find(|(column, _)| *column == name));
+        for key in known {
+            if self.has_column(table, key.0)? {
+                found.push(*key);
+            }
         }
         Ok(found)
+    }
+
+    fn has_column(&self, table: &str, column: &str) -> rusqlite::Result<bool> {
+        self.restart_checks();
+        let found: Option<i64> = self
+            .connection
+            .query_row(
+                "SELECT 1 FROM pragma_table_info(?1) WHERE name = ?2",
+                [table, column],
+                |row| row.get(0),
+            )
+            .optional()?;
+        Ok(found.is_some())
     }
 
     fn list_rows(&self, after: i64, limit: usize) -> rusqlite::Result<Vec<i64>> {
@@ -227,15 +252,17 @@ impl DatabaseReader {
         let record = statement
             .query_row([rowid], |row| match self.rows {
                 RowSource::PromptfooResults => result_to_json(row, &self.keys),
+                RowSource::OpencodeSessions => session_to_json(row, &self.keys),
                 RowSource::CursorComposers | RowSource::CursorTabs => {
                     Ok(read_text(row.get_ref(0)?).to_owned())
                 }
             })
             .map_err(describe)?;
-        if self.rows == RowSource::CursorComposers {
-            return self.add_bubbles(record);
+        match self.rows {
+            RowSource::CursorComposers => self.add_bubbles(record),
+            RowSource::OpencodeSessions => self.add_messages(&record),
+            RowSource::PromptfooResults | RowSource::CursorTabs => Ok(record),
         }
-        Ok(record)
     }
 
     /// Adds the messages of a chat, which are in rows of their own, in the layout of an exported chat.
@@ -311,6 +338,7 @@ impl DatabaseReader {
             RowSource::CursorComposers | RowSource::CursorTabs => {
                 cursor::parse_chat(&record, cx, out)
             }
+            RowSource::OpencodeSessions => opencode::parse_session(&record, cx, out),
         });
         if let Err(why) = parsed {
             out.push_fault(why);
@@ -336,7 +364,7 @@ impl TranscriptReader for DatabaseReader {
                     .unknown_error("this SQLite database is damaged: its rows are not in order"));
             }
             let mut out = TranscriptSink::new(std::mem::take(&mut self.tally));
-            // The parser of Cursor's chats counts their messages instead.
+            // The parsers of chats count their messages instead.
             if self.rows == RowSource::PromptfooResults {
                 out.count_records(rows.len() as u64);
             }
@@ -388,7 +416,7 @@ fn is_json(text: &str) -> bool {
     serde_json::from_str::<&RawValue>(text).is_ok()
 }
 
-/// A column of promptfoo's results, with its key in a result of a file.
+/// A column, with its key in the tool's file format.
 type ResultKey = (&'static str, &'static str);
 
 /// The columns of promptfoo's results that a result of a file has.

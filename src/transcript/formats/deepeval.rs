@@ -19,7 +19,7 @@ use super::trace_spans::{SpanKind, Trace, TraceSpan, parse_time};
 use super::transcript_builder::{
     TranscriptBuilder, call_arguments, role_of, text_part, verdict_of,
 };
-use crate::model::{MessageRole, SourceVerdict};
+use crate::model::{MessageRole, SourceText, SourceVerdict};
 
 const SPAN_LISTS: [(&str, SpanKind); 5] = [
     ("baseSpans", SpanKind::Step),
@@ -207,6 +207,15 @@ fn read_span<'a>(span: &RawFields<'a>, kind: SpanKind) -> TraceSpan<'a> {
         output: count("outputTokenCount"),
         ..SourceUsage::default()
     };
+    // The integration of the OpenAI Agents SDK writes `DESCRIPTION: TOOL` as the name of a tool's span.
+    let name = span.text("name").unwrap_or_default();
+    let described = span
+        .text("description")
+        .filter(|text| kind == SpanKind::Tool && !text.is_empty());
+    let tool = described.and_then(|text| {
+        name.strip_prefix(&format!("{}: ", &*text))
+            .map(str::to_owned)
+    });
     let failed = span.text("status").as_deref() == Some("ERRORED");
     let error = span
         .text("error")
@@ -214,7 +223,7 @@ fn read_span<'a>(span: &RawFields<'a>, kind: SpanKind) -> TraceSpan<'a> {
     TraceSpan {
         id: span.id_text("uuid").unwrap_or_default(),
         parent: span.id_text("parentUuid"),
-        name: span.text("name").unwrap_or_default(),
+        name: tool.map_or(name, SourceText::from),
         kind,
         start: parse_time(span.get("startTime")),
         end: parse_time(span.get("endTime")),
@@ -226,5 +235,35 @@ fn read_span<'a>(span: &RawFields<'a>, kind: SpanKind) -> TraceSpan<'a> {
         cost: None,
         error,
         call_id: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::read_back::{message_lines, read};
+
+    #[test]
+    fn span_of_a_described_tool_finds_its_call() {
+        let time = |second: u8| format!("2026-01-29T14:38:0{second}.000Z");
+        let trace = json!({
+            "uuid": "t", "baseSpans": [], "agentSpans": [],
+            "llmSpans": [{
+                "uuid": "s", "name": "m", "type": "llm", "startTime": time(1), "endTime": time(2),
+                "input": [{"role": "user", "content": "Weather?"}],
+                "output": {"call_id": "c1", "name": "get", "arguments": "{}"},
+            }],
+            "toolSpans": [{
+                "uuid": "x", "name": "Function tool: get", "description": "Function tool", "type": "tool",
+                "startTime": time(2), "endTime": time(3), "input": {}, "output": "Sunny",
+            }],
+        });
+        let (all, tally) = read(format!("{trace}\n").as_bytes());
+        assert_eq!(tally.unknown_count(), 0, "{tally:?}");
+        assert_eq!(
+            message_lines(all[0].as_ref().expect("a transcript")),
+            ["user Weather?", "assistant get({})", "tool Sunny"]
+        );
     }
 }

@@ -64,9 +64,17 @@ fn add_nested(
 /// Returns true if a value is a part of a message's content and not a message.
 fn is_bare_part(raw: &RawValue) -> bool {
     RawFields::from_raw(raw).is_some_and(|fields| {
-        let is_message = ["role", "content", "parts", "tool_calls", "kwargs", "data"]
-            .iter()
-            .any(|key| fields.has(key));
+        let is_message = [
+            "role",
+            "content",
+            "parts",
+            "tool_calls",
+            "toolCalls",
+            "kwargs",
+            "data",
+        ]
+        .iter()
+        .any(|key| fields.has(key));
         !is_message && (fields.text("text").is_some() || fields.has("type"))
     })
 }
@@ -147,6 +155,17 @@ fn add_plain_message(
     {
         return;
     }
+    // DeepEval stores the result of a tool as a text with LangChain's message.
+    if *role == MessageRole::Tool
+        && let Some(text) = fields.text("content")
+        && text.starts_with("{\"lc\":")
+        && let Ok(inner) = serde_json::from_str::<&RawValue>(&text)
+        && let Some(constructor) = RawFields::from_raw(inner)
+        && constructor.object("kwargs").is_some()
+        && constructor.list("id").is_some()
+    {
+        return add_message(inner, &constructor, role, out, 0);
+    }
     let before = out.messages.len();
     let mut message = MessageInProgress::new(role.clone(), out);
     let thoughts = fields.get_first(&["reasoning_content", "thinking", "reasoning"]);
@@ -164,8 +183,10 @@ fn add_plain_message(
         let is_result = *role == MessageRole::Tool;
         is_result.then(|| fields.get_first(&["output", "result"]))?
     });
-    if let Some(content) = content {
-        message.add_content(content);
+    match content {
+        Some(content) if *role == MessageRole::Assistant => message.add_answer(content),
+        Some(content) => message.add_content(content),
+        None => {}
     }
     if let Some(refusal) = fields.text("refusal").filter(|text| !text.is_empty()) {
         message.parts.push(text_part(&refusal));
@@ -173,7 +194,7 @@ fn add_plain_message(
     let extra = fields.object("additional_kwargs");
     let sources = [Some(fields), extra.as_ref()];
     for source in sources.into_iter().flatten() {
-        for key in ["tool_calls", "toolInvocations"] {
+        for key in ["tool_calls", "toolCalls", "toolInvocations"] {
             let Some(value) = source.get(key) else {
                 continue;
             };
@@ -289,6 +310,21 @@ impl<'b> MessageInProgress<'b> {
                 }
             }
             None => self.add_part(raw),
+        }
+    }
+
+    /// Adds the content of an assistant. DeepEval stores calls of LangChain as a text with the list of them.
+    fn add_answer(&mut self, raw: &RawValue) {
+        let text = json_string(raw).filter(|text| text.starts_with('['));
+        let calls: Option<Vec<&RawValue>> = text
+            .as_deref()
+            .and_then(|text| serde_json::from_str(text).ok());
+        let calls = calls.unwrap_or_default();
+        if calls.is_empty() || !calls.iter().all(|call| is_stored_call(call)) {
+            return self.add_content(raw);
+        }
+        for call in calls {
+            self.add_call(call);
         }
     }
 
@@ -569,6 +605,15 @@ impl<'b> MessageInProgress<'b> {
     }
 }
 
+/// Returns true if a value is a call as LangChain stores it.
+fn is_stored_call(raw: &RawValue) -> bool {
+    RawFields::from_raw(raw).is_some_and(|fields| {
+        fields.text("type").as_deref() == Some("tool_call")
+            && fields.text("name").is_some()
+            && fields.has("args")
+    })
+}
+
 /// Returns the text of a tool result: a text, the texts of a list of text parts, or JSON.
 pub(super) fn result_text(raw: &RawValue) -> String {
     let Some(items) = list_items(raw) else {
@@ -626,6 +671,34 @@ mod tests {
                 "assistant get({\"city\":\"Rome\"})",
                 "tool Sunny",
                 "assistant Rain and sun.",
+            ]
+        );
+    }
+
+    #[test]
+    fn messages_of_langchain_in_a_trace_of_deepeval_are_read() {
+        let question = json!({"role": "human", "content": "Weather?"});
+        let call = json!({"id": "c1", "name": "get", "args": {"city": "Rome"}});
+        let output = json!({"role": "AI", "content": "", "toolCalls": [call]});
+        let lines = ["user Weather?", "assistant get({\"city\":\"Rome\"})"];
+        assert_eq!(lines_of(&json!([question]), &output), lines);
+        let calls = r#"[{"name":"get","args":{"city":"Rome"},"type":"tool_call","id":"c1"}]"#;
+        let result = r#"{"lc":1,"type":"constructor","id":["langchain_core","messages","ToolMessage"],"kwargs":{"status":"success","content":"Foggy","tool_call_id":"c1"}}"#;
+        let input = json!([
+            question,
+            {"role": "ai", "content": calls},
+            {"role": "tool", "content": result},
+            {"role": "ai", "content": "[{\"name\":\"get\"}]"},
+        ]);
+        let output = json!({"role": "AI", "content": "Fog.", "toolCalls": []});
+        assert_eq!(
+            lines_of(&input, &output),
+            [
+                lines[0],
+                lines[1],
+                "tool Foggy",
+                "assistant [{\"name\":\"get\"}]",
+                "assistant Fog.",
             ]
         );
     }

@@ -91,6 +91,7 @@ fn is_message(fields: &RawFields<'_>) -> bool {
         || fields.has("message")
         || (fields.has("type") && (fields.has("content") || fields.has("data")))
         || fields.has("tool_calls")
+        || fields.has("toolCalls")
         || fields.has("call_id")
         || fields.text("type").as_deref() == Some("reasoning")
 }
@@ -210,7 +211,10 @@ fn add_object(
             return add_value(only, default, out, depth - 1);
         }
     }
-    if fields.has("tool_calls") || fields.has("call_id") {
+    if ["tool_calls", "toolCalls", "call_id"]
+        .iter()
+        .any(|key| fields.has(key))
+    {
         return add_messages(raw, default, out);
     }
     out.push_text(default.clone(), &owned_text(raw));

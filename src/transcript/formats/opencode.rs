@@ -72,7 +72,12 @@ fn parse_stored_session(
     parse_session(&joined, cx, out)
 }
 
-fn parse_session(record: &str, _: RecordCx<'_>, out: &mut TranscriptSink) -> Result<(), String> {
+/// Reads an exported session, or messages of one.
+pub(super) fn parse_session(
+    record: &str,
+    _: RecordCx<'_>,
+    out: &mut TranscriptSink,
+) -> Result<(), String> {
     let raw: &RawValue =
         serde_json::from_str(record).map_err(|why| format!("not a session: {why}"))?;
     let fields = RawFields::from_raw(raw).unwrap_or_default();

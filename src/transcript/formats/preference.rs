@@ -1,9 +1,11 @@
 //! Datasets of answers that people or programs compared or rated: TRL's formats (`prompt` with `completion`, `chosen`
-//! and `rejected`, `label`), LLaMA-Factory's DPO and KTO, and HH-RLHF's texts.
+//! and `rejected`, `label`), LLaMA-Factory's DPO and KTO, HH-RLHF's texts, and annotations of AlpacaEval.
 //!
 //! Responsible for these records. A pair is two transcripts, `ID:chosen` and `ID:rejected`, with the metadata `pair` and
 //! `choice`; the choice is also the verdict `chosen` of the source judge `preference`. A rating (`label`) is the verdict
 //! `desirable`. Text with `\n\nHuman:` and `\n\nAssistant:` is split into turns.
+
+use std::cmp::Ordering;
 
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -23,6 +25,9 @@ const PAIR_KEYS: [(&str, &str); 2] = [
     ("chosen", "rejected"),
     ("chosen_messages", "rejected_messages"),
 ];
+
+/// The keys of the two answers of AlpacaEval, with those of the models that gave them.
+const COMPARED_KEYS: [(&str, &str); 2] = [("output_1", "generator_1"), ("output_2", "generator_2")];
 
 /// The words that begin a turn in HH-RLHF's texts.
 const TURNS: [(&str, MessageRole<'static>); 2] = [
@@ -51,7 +56,11 @@ pub(super) fn is_dataset(preview: &FilePreview<'_>) -> bool {
         && record["model"].is_null()
         && record["provider"].is_null();
     let is_rated = record["label"].is_boolean() && record["messages"].is_array();
-    is_pair || is_completion || is_rated
+    let is_compared = record["instruction"].is_string()
+        && COMPARED_KEYS
+            .iter()
+            .all(|(answer, _)| record[*answer].is_string());
+    is_pair || is_completion || is_rated || is_compared
 }
 
 pub(super) fn open(preview: &FilePreview<'_>) -> Box<dyn TranscriptReader> {
@@ -88,6 +97,10 @@ fn parse_record(record: &str, cx: RecordCx<'_>, out: &mut TranscriptSink) -> Res
         }
         return Ok(());
     }
+    if COMPARED_KEYS.iter().all(|(answer, _)| fields.has(answer)) {
+        add_compared(&fields, record, cx, out);
+        return Ok(());
+    }
     let mut built = begin(&fields);
     add_prompt(&fields, &mut built);
     if let Some(completion) = fields.get("completion") {
@@ -110,6 +123,49 @@ fn parse_record(record: &str, cx: RecordCx<'_>, out: &mut TranscriptSink) -> Res
     add_extra_keys(&fields, &[&used[..], &KEYS].concat(), &mut built);
     built.finish(out);
     Ok(())
+}
+
+/// Adds the two answers of an annotation of AlpacaEval. `preference` is between 1, for the first answer, and 2; 0 is a tie.
+fn add_compared(fields: &RawFields<'_>, record: &str, cx: RecordCx<'_>, out: &mut TranscriptSink) {
+    let preference = fields.number("preference");
+    let preference = preference.map(|number| if number == 0.0 { 1.5 } else { number });
+    let share = preference
+        .map(|number| number - 1.0)
+        .filter(|share| (0.0..=1.0).contains(share));
+    let default_id = format!("{}:{:016x}", cx.source.stem(), hash_text(record));
+    for (index, (answer, generator)) in COMPARED_KEYS.into_iter().enumerate() {
+        let mut built = begin(fields);
+        let pair = if built.id.is_empty() {
+            default_id.clone()
+        } else {
+            std::mem::take(&mut built.id)
+        };
+        built.id = format!("{pair}:{answer}");
+        built.meta.set("pair", pair);
+        built.meta.set("choice", answer);
+        built.meta.set_raw("model", fields.get(generator));
+        add_prompt(fields, &mut built);
+        if let Some(answer) = fields.get(answer) {
+            add_answer(answer, &mut built);
+        }
+        if let Some(share) = share {
+            let score = if index == 0 { 1.0 - share } else { share };
+            let mut verdict = verdict_of("preference", "chosen", fields.get("preference"), None);
+            verdict.score = Some(score);
+            // A tie is not a choice.
+            verdict.passed = match score.total_cmp(&0.5) {
+                Ordering::Greater => Some(true),
+                Ordering::Less => Some(false),
+                Ordering::Equal => None,
+            };
+            built.push_verdict(verdict);
+        }
+        let mut used: Vec<&str> = COMPARED_KEYS.iter().flat_map(|(a, b)| [*a, *b]).collect();
+        used.extend(["instruction", "input", "history", "prompt"]);
+        used.extend(KEYS);
+        add_extra_keys(fields, &used, &mut built);
+        built.finish(out);
+    }
 }
 
 /// Returns the FNV-1a hash of a text, which is the same in every version.
@@ -190,4 +246,81 @@ pub(super) fn split_turns(text: &str) -> Vec<(MessageRole<'static>, &str)> {
     turns
         .map(|((_, from, role), to)| ((*role).clone(), text[*from..to].trim()))
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::read_back::{message_lines, read};
+    use super::super::sample_tests::{Numbers, damage};
+    use crate::transcript::TranscriptFile;
+
+    #[test]
+    fn annotation_of_alpaca_eval_is_two_answers_with_the_choice() {
+        // (preference, verdicts of both answers)
+        for (preference, wanted) in [
+            (json!(1), [(Some(true), 1.0), (Some(false), 0.0)]),
+            (json!(1.75), [(Some(false), 0.25), (Some(true), 0.75)]),
+            (json!(0), [(None, 0.5), (None, 0.5)]),
+        ] {
+            let record = json!([{"instruction": "Name a sea.", "output_1": "The Baltic.", "generator_1": "a",
+                "output_2": "Rome.", "generator_2": "b", "dataset": "d", "annotator": "gpt4", "preference": preference}]);
+            let (all, tally) = read(record.to_string().as_bytes());
+            assert_eq!(tally.unknown_count(), 0, "{tally:?}");
+            let answers = ["assistant The Baltic.", "assistant Rome."];
+            assert_eq!(all.len(), 2, "{preference}");
+            for (index, got) in all.iter().enumerate() {
+                let transcript = got.as_ref().expect("a transcript");
+                assert_eq!(
+                    message_lines(transcript),
+                    ["user Name a sea.", answers[index]]
+                );
+                let metadata = &transcript["metadata"];
+                let model = ["a", "b"][index];
+                assert_eq!(
+                    (&metadata["model"], &metadata["annotator"]),
+                    (&json!(model), &json!("gpt4"))
+                );
+                assert_eq!(metadata["choice"], format!("output_{}", index + 1));
+                let verdict = &transcript["verdicts"][0];
+                assert_eq!(verdict["passed"].as_bool(), wanted[index].0, "{preference}");
+                assert_eq!(verdict["score"], json!(wanted[index].1), "{preference}");
+            }
+            let pair = |index: usize| all[index].as_ref().expect("one")["metadata"]["pair"].clone();
+            assert_eq!(pair(0), pair(1));
+        }
+    }
+
+    #[test]
+    fn hostile_annotations_break_no_reader() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let path = dir.path().join("annotations.json");
+        let record = json!([{"instruction": "Name a sea.", "output_1": "The Baltic.", "generator_1": "a",
+            "output_2": "Rome.", "generator_2": "b", "annotator": "gpt4", "preference": 1.25}]);
+        let original = format!("{record:#}");
+        let mut numbers = Numbers::new(1);
+        for _ in 0..100 {
+            std::fs::write(&path, damage(&original, &mut numbers)).expect("written");
+            let Ok(mut file) =
+                TranscriptFile::open_as(&path, "answers that were compared or rated")
+            else {
+                continue;
+            };
+            while let Ok(Some(block)) = file.next_block() {
+                for (record, bytes) in block.records() {
+                    assert!(record.fault.is_some() || record.parse(bytes, "t").is_ok());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn annotation_without_a_preference_has_no_verdict() {
+        let record = json!([{"instruction": "Name a sea.", "output_1": "The Baltic.", "output_2": "Rome.", "preference": null}]);
+        let (all, _) = read(record.to_string().as_bytes());
+        assert_eq!(all.len(), 2);
+        let verdicts = &all[0].as_ref().expect("a transcript")["verdicts"];
+        assert!(verdicts.as_array().is_none_or(Vec::is_empty), "{verdicts}");
+    }
 }

@@ -21,10 +21,16 @@ impl Runtime {
         self.warnings_cancel.cancel();
         self.warnings_cancel = CancellationToken::new();
         let stop = self.warnings_cancel.clone();
+        let (past, env) = (self.past_verdicts.clone(), self.deps.env.clone());
         self.spawn_blocking(
-            move || Msg::WarningsFound {
-                number,
-                warnings: collect_warnings(&workspace, &stop),
+            move || {
+                let mut warnings = collect_warnings(&workspace, &stop);
+                if !stop.is_cancelled() {
+                    let (newest, _unreadable) = past.read(&workspace, &env);
+                    let tallies = run::tally_verdicts(&workspace, newest);
+                    warnings.extend(lint::lint_same_verdict(&workspace.rubrics, &tallies));
+                }
+                Msg::WarningsFound { number, warnings }
             },
             // Without warnings the workspace is still usable.
             move |_| Msg::WarningsFound {
@@ -54,7 +60,7 @@ impl Runtime {
     }
 }
 
-/// Returns the warnings, or nothing if the search was cancelled.
+/// Returns the warnings about transcripts, or nothing if the search was cancelled.
 fn collect_warnings(workspace: &Workspace, stop: &CancellationToken) -> Vec<Diagnostic> {
     let mut warnings = Vec::new();
     let mut linter = TranscriptLinter::new(&workspace.rubrics);
@@ -104,7 +110,5 @@ fn collect_warnings(workspace: &Workspace, stop: &CancellationToken) -> Vec<Diag
     }
     warnings.extend(workspace::find_stray_labels(workspace, &kept_ids));
     warnings.extend(linter.finish());
-    let tallies = run::tally_newest_verdicts(workspace);
-    warnings.extend(lint::lint_same_verdict(&workspace.rubrics, &tallies));
     warnings
 }

@@ -74,14 +74,10 @@ impl Runtime {
         decided_by: Arc<Workspace>,
         renames: Vec<EvalRename>,
     ) {
-        let env = self.deps.env.clone();
+        let (past, env) = (self.past_verdicts.clone(), self.deps.env.clone());
         self.spawn_blocking(
             move || {
-                // Runs of another workspace may be in the same folder, so they are filtered by its root.
-                let runs = run_store_for(&workspace, &env).runs();
-                let (mut board, problems) = NewestVerdicts::read(&runs, |header| {
-                    header.workspace == workspace.root && header.purpose.is_about_cells()
-                });
+                let (mut board, problems) = past.read(&workspace, &env);
                 reads::follow_renames(&mut board, &workspace, &renames);
                 // A bound or a vote rule may have changed since the run.
                 board.rescore(&run::collect_decision_settings(&decided_by));

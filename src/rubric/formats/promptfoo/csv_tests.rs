@@ -11,7 +11,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use crate::diag::SourceSpan;
-use crate::diag::yaml::{self, YamlDoc, YamlLimits};
+use crate::diag::yaml::{self, MovedPointer, YamlDoc, YamlLimits};
 
 /// The largest number of rows of a table of tests.
 const MAX_ROWS: usize = 10_000;
@@ -80,7 +80,61 @@ pub(super) fn read_json_lines(text: &Arc<str>, path: &Path) -> Result<Rc<YamlDoc
             test: parsed,
         });
     }
-    build_doc(&rows, text, path)
+    rows_to_tests(build_doc(&rows, text, path)?)
+}
+
+/// The keys of a test, of which promptfoo requires one, and those of a scenario.
+const TEST_KEYS: [&str; 9] = [
+    "assert",
+    "vars",
+    "options",
+    "metadata",
+    "provider",
+    "providerOutput",
+    "threshold",
+    "config",
+    "tests",
+];
+
+/// Returns the entries of a file as tests. An entry without a key of a test is a row of variables, as older versions of
+/// promptfoo read all of them. The error is a sentence fragment.
+pub(super) fn rows_to_tests(doc: Rc<YamlDoc>) -> Result<Rc<YamlDoc>, String> {
+    let items = doc.value.as_array().map(Vec::as_slice).unwrap_or_default();
+    if !items.iter().any(is_row) {
+        return Ok(doc);
+    }
+    let to_test = |item: &Value| match item {
+        Value::Object(row) if is_row(item) => build_row_test(row.clone()),
+        _ => Ok(item.clone()),
+    };
+    let tests: Vec<Value> = items.iter().map(to_test).collect::<Result<_, _>>()?;
+    let place = |at: usize| MovedPointer::new(format!("/{at}"), format!("/{at}"));
+    let moved: Vec<MovedPointer> = (0..tests.len()).map(place).collect();
+    Ok(Rc::new(doc.with_value(Value::Array(tests), moved)))
+}
+
+fn is_row(item: &Value) -> bool {
+    let has_test_key =
+        |row: &Map<String, Value>| TEST_KEYS.iter().any(|key| row.contains_key(*key));
+    item.as_object()
+        .is_some_and(|row| !row.is_empty() && !has_test_key(row))
+}
+
+/// Returns a row of a file as a test. Its keys have the meaning of a table's columns.
+fn build_row_test(row: Map<String, Value>) -> Result<Value, String> {
+    let (columns, vars): (Map<String, Value>, Map<String, Value>) = row
+        .into_iter()
+        .partition(|(name, _)| name.starts_with("__"));
+    let cell = |value: &Value| match value {
+        Value::String(text) => text.clone(),
+        Value::Null => String::new(),
+        other => other.to_string(),
+    };
+    let names: Vec<&String> = columns.keys().collect();
+    let cells: Vec<String> = columns.values().map(cell).collect();
+    let mut test = build_test(&names.into(), &cells.into())?;
+    test["vars"] = vars.into();
+    Ok(test)
 }
 
 /// Returns a document with one test per row. Each test has the place of its row.
@@ -88,7 +142,8 @@ fn build_doc(rows: &[TestRow], text: &Arc<str>, path: &Path) -> Result<Rc<YamlDo
     // One line per row, so that the line of a place leads back to its row.
     let mut written = String::from("[\n");
     for row in rows {
-        let _infallible = writeln!(written, "{},", row.test);
+        push_json(&mut written, &row.test);
+        written.push_str(",\n");
     }
     written.push(']');
     let doc =
@@ -113,6 +168,20 @@ fn build_doc(rows: &[TestRow], text: &Arc<str>, path: &Path) -> Result<Rc<YamlDo
         }
     };
     Ok(Rc::new(doc.map_spans(text, place)))
+}
+
+/// Adds a value as JSON that is YAML, too. Characters that YAML refuses, or reads as line breaks, become escapes.
+fn push_json(out: &mut String, value: &Value) {
+    for c in value.to_string().chars() {
+        if matches!(
+            c,
+            '\u{7f}'..='\u{9f}' | '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}'
+        ) {
+            let _infallible = write!(out, "\\u{:04x}", u32::from(c));
+        } else {
+            out.push(c);
+        }
+    }
 }
 
 fn build_test(names: &csv::StringRecord, row: &csv::StringRecord) -> Result<Value, String> {
@@ -265,7 +334,19 @@ pub(super) fn parse_short_assertion(text: &str) -> Value {
     } else {
         value.into()
     };
+    if let (None, Some(threshold)) = (assertion.get("threshold"), default_threshold(kind)) {
+        assertion["threshold"] = json!(threshold);
+    }
     assertion
+}
+
+/// Returns the threshold of a short form without one. It differs from that of an assertion in YAML.
+fn default_threshold(kind: &str) -> Option<f64> {
+    match kind.strip_prefix("not-").unwrap_or(kind) {
+        "similar" => Some(0.8),
+        "answer-relevance" => Some(0.75),
+        _ => None,
+    }
 }
 
 /// Splits a list at its commas; a part in quotes may contain commas.
@@ -311,6 +392,15 @@ mod tests {
                 json!({"type": "similar", "threshold": 0.8, "value": "hello"}),
             ),
             (
+                "similar: hello",
+                json!({"type": "similar", "threshold": 0.8, "value": "hello"}),
+            ),
+            ("similar", json!({"type": "equals", "value": "similar"})),
+            (
+                "answer-relevance: hello",
+                json!({"type": "answer-relevance", "threshold": 0.75, "value": "hello"}),
+            ),
+            (
                 "latency(1000)",
                 json!({"type": "latency", "threshold": 1000.0}),
             ),
@@ -339,6 +429,34 @@ mod tests {
         ] {
             assert_eq!(parse_short_assertion(text), wanted, "{text}");
         }
+    }
+
+    #[test]
+    fn entry_without_a_key_of_a_test_is_a_row() {
+        let text: Arc<str> = Arc::from(
+            "{\"q\": \"Is it 'Piano'?\", \"n\": 3, \"__expected\": \"icontains: no\"}\n{\"vars\": {\"q\": \"x\"}}\n{}\n",
+        );
+        let doc = read_json_lines(&text, Path::new("t.jsonl")).expect("read");
+        assert_eq!(
+            doc.value,
+            json!([
+                {"vars": {"q": "Is it 'Piano'?", "n": 3}, "assert": [{"type": "icontains", "value": "no"}]},
+                {"vars": {"q": "x"}},
+                {},
+            ])
+        );
+        assert_eq!(
+            (doc.span("/0/assert").line, doc.span("/1/vars").line),
+            (1, 2)
+        );
+    }
+
+    #[test]
+    fn control_characters_of_a_table_stay() {
+        let text: Arc<str> = Arc::from("q,__expected\n\"a \u{96} b\u{7f}\",c \u{85}\u{96}\n");
+        let doc = read_csv_tests(&text, Path::new("t.csv")).expect("read");
+        assert_eq!(doc.value[0]["vars"], json!({"q": "a \u{96} b\u{7f}"}));
+        assert_eq!(doc.value[0]["assert"][0]["value"], "c \u{85}\u{96}");
     }
 
     #[test]

@@ -23,7 +23,7 @@ use std::rc::Rc;
 use serde_json::{Map, Value, json};
 
 use super::conversion::{ConversionError, ConvertedEval, EvalConverter};
-use super::doc_location::DocLocation;
+use super::doc_location::{DocLocation, load_doc};
 use crate::diag::yaml::YamlDoc;
 use crate::diag::{Diagnostic, Severity};
 use crate::rubric::{Rubric, RubricFiles};
@@ -104,17 +104,9 @@ pub(super) fn read(
         return;
     }
     // A config: its own assertions, `defaultTest`, then the tests.
-    convert_assertions(
-        &cx,
-        &root.child("assert").items(),
-        &PromptfooTest::default(),
-        converter,
-    );
-    let default = root.child("defaultTest");
-    if default.value().is_string() {
-        let error = ConversionError::new("it is in another file", "write it here");
-        converter.report_error(&default, "defaultTest", error);
-    }
+    let own = list_assertions(&cx, &root.child("assert"), converter);
+    convert_assertions(&cx, &own, &PromptfooTest::default(), converter);
+    let default = find_default_test(&cx, converter);
     if let Some(place) = root.get("derivedMetrics") {
         let error = ConversionError::new("it calculates a metric from others", "");
         converter.report_error(&place, "derivedMetrics", error);
@@ -126,9 +118,51 @@ pub(super) fn read(
     convert_tests(&cx, &all, &default, rubric, converter);
 }
 
+/// Returns `defaultTest`, from the file that it names if it is a text.
+fn find_default_test(cx: &PromptfooCx<'_>, converter: &mut EvalConverter<'_>) -> DocLocation {
+    let at = cx.root.child("defaultTest");
+    let Some(path) = at.value().as_str() else {
+        return at;
+    };
+    match load_doc(cx.files, &at, path.strip_prefix("file://").unwrap_or(path)) {
+        Ok(doc) => DocLocation::root(&doc),
+        Err(problems) => {
+            converter.problems.extend(problems);
+            at
+        }
+    }
+}
+
+/// Returns the entries of an `assert` list, from the file that it names if it is a text.
+fn list_assertions(
+    cx: &PromptfooCx<'_>,
+    at: &DocLocation,
+    converter: &mut EvalConverter<'_>,
+) -> Vec<DocLocation> {
+    match at.value() {
+        Value::Null | Value::Array(_) => at.items(),
+        Value::String(path) => {
+            match load_doc(cx.files, at, path.strip_prefix("file://").unwrap_or(path)) {
+                Ok(doc) => DocLocation::root(&doc).items(),
+                Err(problems) => {
+                    converter.problems.extend(problems);
+                    Vec::new()
+                }
+            }
+        }
+        _ => {
+            let error = ConversionError::new("it is not a list", "write a list of assertions");
+            converter.report_error(at, "assert", error);
+            Vec::new()
+        }
+    }
+}
+
 /// Returns true if a config, its `defaultTest` or a test has assertions.
 fn has_assertions(root: &DocLocation, default: &DocLocation, all: &[TestSource]) -> bool {
-    let is_filled = |at: Option<DocLocation>| at.is_some_and(|at| !at.items().is_empty());
+    let is_filled = |at: Option<DocLocation>| {
+        at.is_some_and(|at| at.value().is_string() || !at.items().is_empty())
+    };
     // What is in another file is unknown.
     default.value().is_string()
         || is_filled(root.get("assert"))
@@ -157,8 +191,13 @@ fn convert_tests(
         transforms::find_transform(&options).is_some() || options.get("rubricPrompt").is_some()
     };
     let are_options_equal = !all.iter().any(has_own_options);
-    let defaults = default.child("assert").items();
-    let shared_vars = read_vars(default);
+    let name = "defaultTest.options.transformVars";
+    transforms::report_variable_transform(&default_options, name, converter);
+    let defaults = list_assertions(cx, &default.child("assert"), converter);
+    let shared_vars = variables::read_vars(cx.files, default).unwrap_or_else(|error| {
+        converter.report_error(default, "defaultTest.vars", error);
+        Map::new()
+    });
     // Assertions without a variable are the same for every test.
     let (each, same): (Vec<DocLocation>, Vec<DocLocation>) = defaults
         .into_iter()
@@ -190,6 +229,7 @@ fn convert_tests(
         };
         let options = at.child("options");
         transforms::report_context_transform(&options, "contextTransform", converter);
+        transforms::report_variable_transform(&options, "transformVars", converter);
         // dicta has no equivalent of these keys, so each is reported.
         for key in ["assertScoringFunction", "provider", "providers", "prompts"] {
             if let Some(place) = at.get(key) {
@@ -203,7 +243,7 @@ fn convert_tests(
         // A test of a scenario replaces the assertions of the scenario's config.
         let test_assertions = source
             .get("assert")
-            .map(|at| at.items())
+            .map(|at| list_assertions(cx, &at, converter))
             .unwrap_or_default();
         // One warning for the whole file, at the first such test.
         let is_bound = variants.iter().any(|test| test.applies_to.is_some());
@@ -269,14 +309,6 @@ fn convert_threshold(
     );
 }
 
-fn read_vars(at: &DocLocation) -> Map<String, Value> {
-    at.value()
-        .get("vars")
-        .and_then(Value::as_object)
-        .cloned()
-        .unwrap_or_default()
-}
-
 /// Returns the tests that promptfoo makes of one: a test for each combination of the values of its variables.
 fn read_test(
     cx: &PromptfooCx<'_>,
@@ -287,16 +319,7 @@ fn read_test(
     let mut test_vars = Map::new();
     // The test's own variables replace those of its scenario's config.
     for place in source.config.iter().chain([at]) {
-        match place.value().get("vars") {
-            None | Some(Value::Null) => {}
-            Some(Value::Object(map)) => test_vars.extend(map.clone()),
-            Some(_) => {
-                return Err(ConversionError::new(
-                    "its `vars` are in another file",
-                    "write them here",
-                ));
-            }
-        }
+        test_vars.extend(variables::read_vars(cx.files, place)?);
     }
     // A test's own variables replace those of `defaultTest`.
     let mut vars = shared_vars.clone();

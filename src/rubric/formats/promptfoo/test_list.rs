@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::super::conversion::{ConversionError, EvalConverter};
 use super::super::doc_location::{DocLocation, find_file, load_doc};
-use super::csv_tests::read_csv_tests;
+use super::csv_tests::{read_csv_tests, rows_to_tests};
 use crate::rubric::RubricFiles;
 
 /// The largest number of tests that the scenarios of a config give.
@@ -117,7 +117,7 @@ fn collect_tests(
         Value::Array(_) => {
             for item in at.items() {
                 // A list can mix tests and files of tests.
-                if item.value().is_string() {
+                if item.value().is_string() || item.text("path").is_some() {
                     collect_tests(files, &item, all, converter);
                 } else {
                     all.push(item);
@@ -129,7 +129,16 @@ fn collect_tests(
                 read_tests_file(files, at, &path, all, converter);
             }
         }
-        _ => {}
+        Value::Null => {}
+        // A file with a `config` for its program.
+        _ if at.text("path").is_some() => {
+            collect_tests(files, &at.child("path"), all, converter);
+        }
+        _ => {
+            let name = at.pointer.rsplit('/').next().unwrap_or_default();
+            let error = ConversionError::new("it is neither a list nor a file", "write a list");
+            converter.report_error(at, name, error);
+        }
     }
 }
 
@@ -141,6 +150,14 @@ fn list_files(
     converter: &mut EvalConverter<'_>,
 ) -> Vec<String> {
     let path = written.strip_prefix("file://").unwrap_or(written);
+    if path.contains("://") {
+        let error = ConversionError::new(
+            "it is on a server, and dicta reads only files",
+            "save its tests as a CSV file, and name that",
+        );
+        converter.report_error(at, written, error);
+        return Vec::new();
+    }
     if !path.contains(['*', '?']) {
         return vec![path.to_owned()];
     }
@@ -202,6 +219,12 @@ fn read_tests_file(
     }
     match load_doc(files, at, path) {
         Ok(doc) => {
+            let doc = match rows_to_tests(doc) {
+                Ok(doc) => doc,
+                Err(why) => {
+                    return converter.report_error(at, "tests", ConversionError::new(why, ""));
+                }
+            };
             let root = DocLocation::root(&doc);
             // A file may hold one test.
             if root.value().is_object() {

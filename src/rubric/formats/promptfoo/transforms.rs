@@ -47,6 +47,21 @@ pub(super) fn report_context_transform(
     }
 }
 
+/// Reports a program that changes the variables. dicta does not run it, so an eval can name values that no transcript has.
+pub(super) fn report_variable_transform(
+    options: &DocLocation,
+    name: &str,
+    converter: &mut EvalConverter<'_>,
+) {
+    if let Some(place) = options.get("transformVars") {
+        let error = ConversionError::new(
+            "it changes the variables, and the transcripts have those after it",
+            "`applies_to` with the variables of the transcripts",
+        );
+        converter.report_error(&place, name, error);
+    }
+}
+
 /// Returns the code of a program.
 pub(super) fn read_code(at: &DocLocation) -> Result<String, ConversionError> {
     let Some(code) = at.value().as_str().filter(|code| !code.trim().is_empty()) else {

@@ -13,6 +13,44 @@ use crate::rubric::RubricFiles;
 /// The largest number of tests that the variables of one test give.
 const MAX_COMBINATIONS: usize = 1000;
 
+/// Returns the variables of a test: its own, or those of the files that `vars` names.
+pub(super) fn read_vars(
+    files: &dyn RubricFiles,
+    test: &DocLocation,
+) -> Result<Map<String, Value>, ConversionError> {
+    let at = test.child("vars");
+    let refuse = || {
+        let why = "its `vars` are neither variables nor files of variables";
+        ConversionError::new(why, "write a mapping")
+    };
+    let patterns = match at.value() {
+        Value::Null => return Ok(Map::new()),
+        Value::Object(map) => return Ok(map.clone()),
+        Value::String(pattern) => vec![pattern.as_str()],
+        Value::Array(items) => {
+            let texts: Option<Vec<&str>> = items.iter().map(Value::as_str).collect();
+            texts.ok_or_else(refuse)?
+        }
+        _ => return Err(refuse()),
+    };
+    let mut vars = Map::new();
+    for pattern in patterns {
+        let pattern = pattern.strip_prefix("file://").unwrap_or(pattern);
+        let named = if pattern.contains(['*', '?']) {
+            list_files(files, &at, "vars", pattern)?
+        } else {
+            vec![Value::from(format!("file://{pattern}"))]
+        };
+        for file in named {
+            match assertion_value::read_file_value(files, &at, file)? {
+                Value::Object(map) => vars.extend(map),
+                _ => return Err(refuse()),
+            }
+        }
+    }
+    Ok(vars)
+}
+
 /// Returns true if a variable has several values.
 pub(super) fn is_list(vars: &Map<String, Value>, key: &str) -> bool {
     vars.get(key)

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{InMemoryFiles, convert_file, loaded};
+use super::{InMemoryFiles, convert_file, from_yaml, loaded};
 
 #[test]
 fn config_without_assertions_is_a_rubric_that_judges_nothing() {
@@ -44,4 +44,86 @@ fn grading_prompt_without_a_value_is_the_scoring_guide() {
         json!({"criteria": "The output meets the scoring guide.", "scoring_guide": "Does it name the Fed? Output: (the output)"})
     );
     assert_eq!(converted.lost.len(), 1, "{:?}", converted.lost);
+}
+
+#[test]
+fn tests_as_files_are_read_or_reported() {
+    let files = InMemoryFiles::new(&[
+        (
+            "rows.json",
+            "[{\"city\": \"Rome\", \"question\": \"Is it 'Italy'?\"}]",
+        ),
+        (
+            "tests.yaml",
+            "- { vars: { city: Oslo }, assert: checks.yaml }\n",
+        ),
+        ("checks.yaml", "- { type: is-json }\n"),
+        (
+            "shared/default.yaml",
+            "assert: [{ type: llm-rubric, value: '{{question}} If yes, fail.' }]\n",
+        ),
+    ]);
+    let config = "prompts: [p]\nproviders: [x]\ndefaultTest: file://shared/default.yaml\ntests:\n  - file://rows.json\n  - { path: tests.yaml, config: { n: 1 } }\n  - { path: 'file://make.py:tests', config: { n: 1 } }\n  - huggingface://datasets/a/b?split=test\n";
+    let converted = convert_file(config, "promptfooconfig.yaml", &files);
+    assert_eq!(
+        converted.evals,
+        [
+            from_yaml(
+                "{id: test-1.llm-rubric, type: llm_judge, params: {criteria: \"Is it 'Italy'? If yes, fail.\"}, applies_to: {metadata: {vars.city: Rome, vars.question: \"Is it 'Italy'?\"}}}"
+            ),
+            from_yaml(
+                "{id: test-2.is-json, type: json_valid, applies_to: {metadata: {vars.city: Oslo}}}"
+            ),
+        ]
+    );
+    for why in [
+        "only files of YAML, JSON, JSON lines or CSV",
+        "it is on a server, and dicta reads only files",
+        "is a template that promptfoo fills in",
+    ] {
+        let is_told = converted.lost.iter().any(|lost| lost.contains(why));
+        assert!(is_told, "{why}: {:?}", converted.lost);
+    }
+    let config = "prompts: [p]\nproviders: [x]\ntests: { city: Rome }\n";
+    let converted = convert_file(config, "promptfooconfig.yaml", &files);
+    assert!(
+        converted.lost[0].contains("it is neither a list nor a file"),
+        "{:?}",
+        converted.lost
+    );
+}
+
+#[test]
+fn variables_in_files_are_those_of_the_test() {
+    let files = InMemoryFiles::new(&[
+        ("vars/a.yaml", "city: Rome\nland: Italy\n"),
+        ("vars/b.json", "{\"land\": \"Lazio\"}"),
+        ("vars/c.txt", "x"),
+    ]);
+    let config = "prompts: [p]\nproviders: [x]\ntests:\n  - vars: [vars/a.yaml, file://vars/b.json]\n    assert: [{ type: icontains, value: '{{land}}' }]\n  - vars: vars/c.txt\n    assert: [{ type: is-json }]\n";
+    let converted = convert_file(config, "promptfooconfig.yaml", &files);
+    assert_eq!(
+        converted.evals,
+        [from_yaml(
+            "{id: test-1.icontains, type: contains, params: {patterns: [Lazio]}, applies_to: {metadata: {vars.city: Rome, vars.land: Lazio}}}"
+        )]
+    );
+    assert!(
+        converted.lost[0].contains("neither variables nor files of variables"),
+        "{:?}",
+        converted.lost
+    );
+    let config = "prompts: [p]\nproviders: [x]\ndefaultTest: { vars: vars/a.yaml, options: { transformVars: 'vars' } }\ntests: [{ assert: [{ type: icontains, value: '{{land}}' }] }]\n";
+    let converted = convert_file(config, "promptfooconfig.yaml", &files);
+    assert_eq!(
+        converted.evals,
+        [from_yaml(
+            "{id: test-1.icontains, type: contains, params: {patterns: [Italy]}}"
+        )]
+    );
+    assert!(
+        converted.lost[0].contains("it changes the variables"),
+        "{:?}",
+        converted.lost
+    );
 }

@@ -30,6 +30,10 @@ fn format_is_detected_from_its_keys() {
             "{prompts: [x], providers: [y], tests: []}",
             RubricFormat::Promptfoo,
         ),
+        (
+            "{prompts: [{id: 'file://a.txt'}, x]}",
+            RubricFormat::Promptfoo,
+        ),
         ("{defaultTest: {assert: []}}", RubricFormat::Promptfoo),
         ("{assert: [{type: is-json}]}", RubricFormat::Promptfoo),
         ("[{vars: {}, assert: []}]", RubricFormat::Promptfoo),
@@ -51,6 +55,8 @@ fn format_is_detected_from_its_keys() {
         "[{type: human, data: {content: hi}}]",
         "x",
         "{scenarios: [{config: []}]}",
+        // Prompts of another tool, such as a replay of Copilot's chats.
+        "{exportedAt: x, prompts: [{prompt: hi, logs: []}]}",
     ] {
         assert_eq!(detect_rubric_format(&from_yaml(text)), None, "{text}");
     }
@@ -68,6 +74,10 @@ fn other_file_of_another_tool_is_named() {
         ),
         (
             "{prompts: [{raw: hi}], results: [{promptIdx: 0, success: true}]}",
+            "promptfoo results",
+        ),
+        (
+            "{config: {prompts: [x]}, prompts: [{raw: hi, label: hi}], results: []}",
             "promptfoo results",
         ),
         (

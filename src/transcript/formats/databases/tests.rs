@@ -105,12 +105,98 @@ fn chats_of_cursor_get_their_messages_from_other_rows() {
     assert_eq!(read(&path)[0]["id"], "t1");
 }
 
+/// Writes the sample of an exported session as OpenCode's database has it.
+fn create_opencode() -> (tempfile::TempDir, PathBuf) {
+    let text = std::fs::read_to_string(export_of_opencode()).expect("the export");
+    let export: Value = serde_json::from_str(&text).expect("JSON");
+    let (folder, path) = create(
+        "opencode.db",
+        "CREATE TABLE session (id TEXT PRIMARY KEY, project_id TEXT, parent_id TEXT, directory TEXT, title TEXT, version TEXT, \
+         time_created INTEGER); \
+         CREATE TABLE message (id TEXT PRIMARY KEY, session_id TEXT, time_created INTEGER, data TEXT); \
+         CREATE TABLE part (id TEXT PRIMARY KEY, message_id TEXT, session_id TEXT, data TEXT);",
+    );
+    let connection = Connection::open(&path).expect("a database");
+    let info = &export["info"];
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    connection
+        .execute(
+            "INSERT INTO session VALUES (?1, ?2, NULL, ?3, ?4, ?5, ?6)",
+            (
+                text(&info["id"]),
+                text(&info["projectID"]),
+                text(&info["directory"]),
+                text(&info["title"]),
+                text(&info["version"]),
+                info["time"]["created"].as_i64(),
+            ),
+        )
+        .expect("a session");
+    // The last message is the first row.
+    for message in export["messages"]
+        .as_array()
+        .expect("messages")
+        .iter()
+        .rev()
+    {
+        let id = message["info"]["id"].as_str().expect("an id");
+        connection
+            .execute(
+                "INSERT INTO message VALUES (?1, 'ses_1', ?2, ?3)",
+                (
+                    id,
+                    message["info"]["time"]["created"].as_i64(),
+                    message["info"].to_string(),
+                ),
+            )
+            .expect("a message");
+        let parts = message["parts"].as_array().expect("parts");
+        for (at, part) in parts.iter().enumerate() {
+            connection
+                .execute(
+                    "INSERT INTO part VALUES (?1, ?2, 'ses_1', ?3)",
+                    (format!("prt_{id}_{at}"), id, part.to_string()),
+                )
+                .expect("a part");
+        }
+    }
+    (folder, path)
+}
+
+fn export_of_opencode() -> PathBuf {
+    super::super::testing::fixture("foreign/opencode.json")
+}
+
+#[test]
+fn sessions_of_opencode_are_those_of_its_export() {
+    let (_folder, path) = create_opencode();
+    assert_eq!(read(&path), read(&export_of_opencode()));
+}
+
+#[test]
+fn text_that_is_not_json_in_a_row_of_opencode_is_counted() {
+    let (_folder, path) = create_opencode();
+    let connection = Connection::open(&path).expect("a database");
+    connection
+        .execute_batch("UPDATE message SET data = '{\"role\": ' WHERE id = 'msg_1'; UPDATE part SET data = 'x' WHERE message_id = 'msg_1';")
+        .expect("it runs");
+    let mut file = TranscriptFile::open(&path).expect("sessions");
+    let block = file.next_block().expect("a block").expect("a session");
+    assert_eq!(block.records().count(), 1);
+    let unknown = &file.tally().expect("counts").unknown;
+    assert_eq!(unknown.get("a message that is not an object"), Some(&1));
+}
+
 #[test]
 fn foreign_and_hostile_schemas_are_refused() {
     let endless =
         "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i AS id FROM n";
     for (sql, why) in [
         ("CREATE TABLE other (a);".to_owned(), "no results of promptfoo"),
+        (
+            "CREATE TABLE session (id TEXT, title TEXT); CREATE TABLE message (text TEXT); INSERT INTO session VALUES ('a', 'b');".to_owned(),
+            "no sessions of OpenCode",
+        ),
         (format!("CREATE VIEW eval_results AS {endless};"), "no results of promptfoo"),
         (
             "CREATE TABLE eval_results (id TEXT PRIMARY KEY) WITHOUT ROWID; INSERT INTO eval_results VALUES ('a');".to_owned(),
@@ -126,7 +212,14 @@ fn foreign_and_hostile_schemas_are_refused() {
 #[test]
 fn damaged_databases_break_no_reader() {
     let (folder, path) = create("promptfoo.db", &promptfoo_sql());
-    let original = std::fs::read(&path).expect("the file");
+    damage_database(&folder, &path);
+    let (folder, path) = create_opencode();
+    damage_database(&folder, &path);
+}
+
+/// Reads 100 damaged variants of a database.
+fn damage_database(folder: &tempfile::TempDir, path: &Path) {
+    let original = std::fs::read(path).expect("the file");
     let odd = folder.path().join("odd.db");
     let mut state = 7_u64;
     let mut next = |end: usize| {

@@ -1,0 +1,224 @@
+//! Reads the newest verdicts of a store again and again, as a workbench does after each save.
+//!
+//! Responsible for reading each ended run once: a later read adds only the runs that are new since. Does not decide which
+//! result is the newest; [`NewestVerdicts`] does.
+
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use super::store::{is_same_second, sort_by_start};
+use super::{NewestVerdicts, RecordedRun, RunStore, lock};
+use crate::event::RunHeader;
+
+/// The newest verdicts of the ended runs of a workspace that earlier reads found.
+#[derive(Debug, Default)]
+pub struct NewestVerdictsReader {
+    /// The folder of the workspace and those of the store.
+    folders: Vec<PathBuf>,
+    /// The runs in the order of [`RunStore::list_runs`].
+    ended: Vec<EndedRun>,
+    verdicts: NewestVerdicts,
+    problems: Vec<String>,
+}
+
+/// An ended run whose results are read.
+#[derive(Debug)]
+struct EndedRun {
+    dir: PathBuf,
+    /// The length of the log in bytes.
+    bytes: u64,
+    /// The time of the log's last change, in seconds and nanoseconds.
+    changed: (i64, i64),
+}
+
+impl EndedRun {
+    fn new((run, log): &(RecordedRun, Metadata)) -> Self {
+        Self {
+            dir: run.dir.clone(),
+            bytes: log.len(),
+            changed: (log.ctime(), log.ctime_nsec()),
+        }
+    }
+
+    fn is_unchanged(&self, (run, log): &(RecordedRun, Metadata)) -> bool {
+        (&self.dir, self.bytes, self.changed)
+            == (&run.dir, log.len(), (log.ctime(), log.ctime_nsec()))
+    }
+}
+
+impl NewestVerdictsReader {
+    /// Returns the newest verdicts of the runs about cells of the workspace with this folder, and a sentence for each run
+    /// that could not be read, as [`NewestVerdicts::read`] does.
+    pub fn read(&mut self, store: &RunStore, workspace: &Path) -> (NewestVerdicts, Vec<String>) {
+        let belongs =
+            |header: &RunHeader| header.workspace == workspace && header.purpose.is_about_cells();
+        let mut new = store.list_runs();
+        let folders = std::iter::once(workspace).chain(store.folders());
+        let folders: Vec<PathBuf> = folders.map(Path::to_owned).collect();
+        if folders != self.folders || !self.is_oldest_part_of(&new) {
+            *self = Self {
+                folders,
+                ..Self::default()
+            };
+        }
+        new.truncate(new.len() - self.ended.len());
+        // Step: keep what can't change any more.
+        let ended = new.split_off(count_open_runs(&new));
+        let stamps: Vec<EndedRun> = ended.iter().map(EndedRun::new).collect();
+        let (mut verdicts, mut problems) = read_runs(ended, &belongs);
+        verdicts.add_older(&self.verdicts);
+        problems.append(&mut self.problems);
+        self.verdicts = verdicts;
+        self.problems = problems;
+        self.ended.splice(0..0, stamps);
+        // Step: add the rest.
+        let (mut verdicts, mut problems) = read_runs(new, &belongs);
+        verdicts.add_older(&self.verdicts);
+        problems.extend(self.problems.iter().cloned());
+        (verdicts, problems)
+    }
+
+    /// Reports whether the read runs are the oldest ones of these, without a change.
+    fn is_oldest_part_of(&self, listed: &[(RecordedRun, Metadata)]) -> bool {
+        let Some(new) = listed.len().checked_sub(self.ended.len()) else {
+            return false;
+        };
+        let (new, known) = listed.split_at(new);
+        let is_known = known.iter().zip(&self.ended).all(|(listed, read)| read.is_unchanged(listed));
+        // A clock that was set back can give a new run the second of a known one.
+        let is_newer = match (new.last(), known.first()) {
+            (Some((new, _)), Some((known, _))) => !is_same_second(new, known),
+            _ => true,
+        };
+        is_known && is_newer
+    }
+}
+
+/// Returns the number of runs, newest first, up to the oldest one whose results can still change, or whose place among the
+/// runs can: a process records it, or a run of the same second can follow.
+fn count_open_runs(listed: &[(RecordedRun, Metadata)]) -> usize {
+    let Some((newest, _)) = listed.first() else {
+        return 0;
+    };
+    let is_open = |(run, _): &(RecordedRun, Metadata)| {
+        is_same_second(run, newest) || lock::find_lock_holder(&run.dir).is_some()
+    };
+    let mut open = listed.iter().rposition(is_open).map_or(0, |at| at + 1);
+    // The runs of one second are sorted together.
+    while open < listed.len() && open > 0 && is_same_second(&listed[open].0, &listed[open - 1].0) {
+        open += 1;
+    }
+    open
+}
+
+fn read_runs(
+    listed: Vec<(RecordedRun, Metadata)>,
+    belongs: &impl Fn(&RunHeader) -> bool,
+) -> (NewestVerdicts, Vec<String>) {
+    let runs = listed.into_iter().map(|(run, _)| run).collect();
+    NewestVerdicts::read(&sort_by_start(runs), belongs)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::event::{ParentCause, ParentRun, RunHeader, RunPurpose};
+    use crate::model::{CellIx, Outcome, RunId, TurnIx};
+    use crate::record::EVENTS_FILE;
+    use crate::record::tests::samples::{
+        end, ended, header, key, planned, record_run, settled, started,
+    };
+
+    fn store(folder: &Path) -> RunStore {
+        RunStore {
+            dir: folder.to_owned(),
+            extra_dirs: Vec::new(),
+            key: Some(key()),
+        }
+    }
+
+    /// Records a run with this number. The kind of run and its results depend on the number alone.
+    async fn record(folder: &Path, id: &str, number: u32) {
+        let outcomes = [Outcome::Pass, Outcome::Fail, Outcome::Cancelled];
+        let outcome = outcomes[number as usize % 3];
+        let purpose = match number % 5 {
+            3 => RunPurpose::SecondOpinion,
+            4 => RunPurpose::Branch,
+            _ => RunPurpose::Judging,
+        };
+        let parent = (purpose == RunPurpose::Branch).then(|| ParentRun {
+            run: RunId("20250101T000000Z-base".to_owned()),
+            cell: Some(CellIx(1)),
+            turn: Some(TurnIx(0)),
+            cause: ParentCause::Fork,
+        });
+        let header = RunHeader {
+            purpose,
+            parent,
+            ..header(id)
+        };
+        let mut kinds = vec![planned(["t", "u"][number as usize % 2], 0)];
+        if number % 4 != 1 {
+            kinds.push(settled(0, outcome));
+        }
+        kinds.push(started(1, "key"));
+        // Every seventh run ends without a result and without an end.
+        if number % 7 != 6 {
+            kinds.extend([ended(1, outcomes[number as usize / 2 % 3]), end()]);
+        }
+        record_run(folder, header, kinds).await;
+    }
+
+    #[tokio::test]
+    async fn repeated_reads_give_what_one_read_of_all_runs_gives() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let folder = dir.path();
+        let mut reader = NewestVerdictsReader::default();
+        let check = |reader: &mut NewestVerdictsReader, what: &str| {
+            let once = NewestVerdicts::read(&store(folder).runs(), |header| {
+                header.purpose.is_about_cells()
+            });
+            assert!(reader.read(&store(folder), Path::new("/w")) == once, "{what}");
+        };
+        for number in 0..40 {
+            // Three runs of each second, whose names are in any order.
+            let letters = ["bbbb", "aaaa", "cccc"][number as usize % 3];
+            let id = format!("20260101T0000{:02}Z-{letters}", number / 3);
+            record(folder, &id, number).await;
+            check(&mut reader, &id);
+        }
+        assert_eq!(reader.ended.len(), 39, "only the last second can change");
+
+        fs::remove_dir_all(folder.join("20260101T000005Z-aaaa")).expect("removed");
+        check(&mut reader, "a deleted run");
+        record(folder, "20260101T000004Z-dddd", 41).await;
+        check(&mut reader, "a run with an earlier time");
+        let log = folder.join("20260101T000002Z-bbbb").join(EVENTS_FILE);
+        let text = fs::read_to_string(&log).expect("a log");
+        let whole = text.lines().next().expect("a header").len() + 1;
+        fs::write(&log, &text[..whole]).expect("cut");
+        check(&mut reader, "a log that another program cut");
+        assert_eq!(reader.ended.len(), 39);
+    }
+
+    #[tokio::test]
+    async fn run_that_a_process_records_is_read_again() {
+        let dir = tempfile::tempdir().expect("a folder");
+        for (number, second) in [(0, 1), (1, 2), (2, 3)] {
+            let id = format!("20260101T00000{second}Z-aaaa");
+            record(dir.path(), &id, number).await;
+        }
+        let lock = dir.path().join("20260101T000001Z-aaaa/lock");
+        let lock = fs::File::open(lock).expect("a lock file");
+        lock.lock().expect("locked");
+        let mut reader = NewestVerdictsReader::default();
+        reader.read(&store(dir.path()), Path::new("/w"));
+        assert_eq!(reader.ended.len(), 0, "the oldest run still works");
+        drop(lock);
+        reader.read(&store(dir.path()), Path::new("/w"));
+        assert_eq!(reader.ended.len(), 2);
+    }
+}
