@@ -412,9 +412,9 @@ pub(super) fn plan_labels(args: &LabelPlanArgs, cx: &CommandCx) -> Result<u8, Co
     if is_human {
         cx.streams.print_wrapped(&out);
     }
-    let drawn = chosen.filter(|_| args.draw);
-    let drawn = drawn.and_then(|target| Some((target, suggestions.get(&target)?)));
-    if let Some((target, suggestion)) = drawn {
+    let target = chosen.filter(|_| args.draw);
+    let to_draw = target.and_then(|target| Some((target, suggestions.get(&target)?)));
+    if let Some((target, suggestion)) = to_draw {
         let (chosen, items) = draw_suggested(target, suggestion, &labelling, cx)?;
         if is_human {
             print_names(&chosen, &items, Format::Human, cx);

@@ -74,9 +74,9 @@ impl<'l> RaterReport<'l> {
                 }
             }
         }
+        let causes: Vec<DisagreementCause> = labels.filter_map(|label| label.cause).collect();
         for cause in DisagreementCause::ALL {
-            let closed = labels.clone().filter(|label| label.cause == Some(cause));
-            let count = closed.count() as u64;
+            let count = causes.iter().filter(|one| **one == cause).count() as u64;
             if count > 0 {
                 report.causes.push((cause, count));
             }

@@ -10,7 +10,7 @@ use super::CommandCx;
 use super::args::{PruneRunsArgs, RunsCommand, WorkspaceArgs};
 use super::deletion::confirm_deletion;
 use super::error::CommandError;
-use super::format::format_list;
+use super::format::{Format, format_list};
 use super::workspace::{open_run_store, open_run_store_and_workspace};
 use crate::model::{Millis, RunId, pluralize};
 use crate::record::{History, KeepReason, PrunePlan, PruneRules, RunNeed, RunStore, StoredRun};
@@ -73,11 +73,25 @@ fn prune(args: &PruneRunsArgs, cx: &CommandCx) -> Result<u8, CommandError> {
         &named,
         &find_needed_runs(&store),
     );
-    let rows = || plan.delete.iter().map(run_to_json).collect();
-    let human = || plan.delete.iter().map(describe_run).collect();
-    cx.streams
-        .print_format(args.format, &format_list(args.format, rows, human));
+    let is_human = args.format == Format::Human;
+    if is_human {
+        let listed: String = plan.delete.iter().map(describe_run).collect();
+        cx.streams.print_wrapped(&listed);
+    }
+    // For programs, the list comes at the end, because it states which runs are gone.
+    let print_rows = |deleted: &HashSet<RunId>| {
+        let all = plan.delete.iter();
+        let rows = || {
+            all.map(|stored| run_to_json(stored, deleted.contains(&stored.run.id)))
+                .collect()
+        };
+        if !is_human {
+            cx.streams
+                .print_format(args.format, &format_list(args.format, rows, String::new));
+        }
+    };
     if plan.delete.is_empty() {
+        print_rows(&HashSet::new());
         cx.streams
             .print_stderr(&format!("no run to delete{}", describe_protected(&plan)));
         return Ok(0);
@@ -92,6 +106,7 @@ fn prune(args: &PruneRunsArgs, cx: &CommandCx) -> Result<u8, CommandError> {
         describe_protected(&plan)
     ));
     if args.dry_run {
+        print_rows(&HashSet::new());
         cx.streams.print_stderr("nothing was deleted");
         return Ok(0);
     }
@@ -100,23 +115,34 @@ fn prune(args: &PruneRunsArgs, cx: &CommandCx) -> Result<u8, CommandError> {
         store.dir.display()
     );
     if !confirm_deletion(&question, args.yes, cx)? {
+        print_rows(&HashSet::new());
         cx.streams.print_stderr("nothing was deleted");
         return Ok(0);
     }
     store.finish_deletions();
-    let mut deleted = 0_u64;
+    let mut deleted: HashSet<RunId> = HashSet::new();
     for stored in &plan.delete {
-        match stored.run.delete()? {
-            None => deleted += 1,
-            Some(reason) => cx.streams.print_stderr(&format!(
+        match stored.run.delete() {
+            Ok(None) => {
+                deleted.insert(stored.run.id.clone());
+            }
+            Ok(Some(reason)) => cx.streams.print_stderr(&format!(
                 "{} stays: {}",
                 stored.run.id.letters(),
                 describe_reason(reason)
             )),
+            Err(error) => {
+                // What is deleted already must not be lost.
+                print_rows(&deleted);
+                return Err(error.into());
+            }
         }
     }
-    cx.streams
-        .print_stderr(&format!("deleted {}", pluralize(deleted, "run")));
+    print_rows(&deleted);
+    cx.streams.print_stderr(&format!(
+        "deleted {}",
+        pluralize(deleted.len() as u64, "run")
+    ));
     Ok(0)
 }
 
@@ -146,13 +172,14 @@ fn find_named_runs(workspace: &Workspace, store: &RunStore) -> Vec<PathBuf> {
 }
 
 /// Returns a run for programs.
-fn run_to_json(stored: &StoredRun) -> Value {
+fn run_to_json(stored: &StoredRun, is_deleted: bool) -> Value {
     json!({
         "type": "run",
         "run": stored.run.id.0,
         "letters": stored.run.id.letters(),
         "bytes": stored.bytes,
         "age_ms": stored.age.map(|age| age.0),
+        "deleted": is_deleted,
     })
 }
 

@@ -17,7 +17,7 @@ use super::{CommandCx, build_runtime};
 use crate::compare::statistics::{Confidence, Interval, wilson_interval};
 use crate::handlers::EvalTypeRegistry;
 use crate::model::{JudgeConfig, RunId, pluralize};
-use crate::report::describe_outcome;
+use crate::report::count_outcome;
 use crate::run::robustness::{
     FinishedStage, FlippedCell, RobustnessOptions, RobustnessReport, RobustnessRow,
     RobustnessStage, RobustnessTest,
@@ -100,11 +100,11 @@ pub(super) fn selftest(args: &SelftestArgs, cx: &CommandCx) -> Result<u8, Comman
     drop(runtime);
     let card = card?;
     let judge = opened.workspace.judges.get(&args.judge);
-    let text = match args.format {
+    let report = match args.format {
         Format::Human => format_scorecard(&card, judge, args),
         format => format_document(format, &as_json(&card, judge, args)),
     };
-    cx.streams.print_format(args.format, &text);
+    cx.streams.print_format(args.format, &report);
     Ok(if card.is_measured() { 0 } else { UNMEASURED })
 }
 
@@ -250,7 +250,7 @@ fn format_family_row(row: &RobustnessRow) -> String {
     let without: Vec<String> = row
         .without_verdict
         .iter()
-        .map(|(outcome, n)| format!("{n} {}", describe_outcome(*outcome)))
+        .map(|(outcome, n)| count_outcome(*outcome, *n))
         .collect();
     let mark = if row.has_few_verdicts() { "*" } else { "" };
     let name = format!("{}{mark}", row.attack);

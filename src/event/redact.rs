@@ -105,10 +105,6 @@ impl Redactor {
         })
     }
 
-    fn is_empty(&self) -> bool {
-        self.read_known().matcher.is_none()
-    }
-
     /// Moves the beginning of a stream's text to the result, without secrets. Leaves the end of the text in place if
     /// it could be the beginning of a secret.
     fn take_safe_text(&self, text: &mut String) -> String {
@@ -186,8 +182,8 @@ impl KnownSecrets {
     /// Returns the first position from which the rest of the text is the beginning of a longer spelling; the end of
     /// the text if there is none.
     fn find_open_spelling(&self, text: &str, from: usize) -> usize {
-        // A whole spelling does not count, so one byte less than the longest is enough.
-        let tail_start = from.max((text.len() + 1).saturating_sub(self.longest));
+        // Only a rest that is shorter than the longest spelling can be the beginning of one.
+        let tail_start = from.max(text.len().saturating_sub(self.longest));
         let tail = text.as_bytes()[tail_start..].to_ascii_lowercase();
         let open = (0..tail.len()).find(|at| {
             // Spellings begin at a character boundary, so a match of the first byte is at one too.
@@ -214,10 +210,6 @@ pub struct StreamRedactor {
 impl StreamRedactor {
     /// Adds a chunk and returns the text that is safe to send.
     pub fn push(&mut self, redactor: &Redactor, chunk: &str) -> String {
-        // Most runs have no secret in a stream; this path avoids a copy into the buffer.
-        if self.pending.is_empty() && redactor.is_empty() {
-            return chunk.to_owned();
-        }
         self.pending.push_str(chunk);
         redactor.take_safe_text(&mut self.pending)
     }
@@ -363,6 +355,28 @@ mod tests {
     }
 
     #[test]
+    fn secret_in_bytes_is_redacted_whether_they_are_text_or_not() {
+        let redactor = Redactor::new([KEY]);
+        let bytes = |start: &[u8], key: &str| [start, key.as_bytes(), b"."].concat();
+        for start in [&b"key "[..], b"\xff "] {
+            let clean = redactor.redact_bytes(&bytes(start, KEY));
+            assert_eq!(clean, Some(bytes(start, REDACTED)));
+            assert_eq!(redactor.redact_bytes(start), None);
+        }
+        // Only text can be cut.
+        let cut = |start: &[u8]| redactor.redact_bytes(&[start, "sk-live-47…".as_bytes()].concat());
+        assert_eq!(cut(b""), Some("[redacted]…".into()));
+        assert_eq!(cut(b"\xff"), None);
+    }
+
+    #[test]
+    fn stream_without_secrets_passes_at_once() {
+        let mut stream = StreamRedactor::default();
+        assert_eq!(stream.push(&Redactor::default(), "sk-live"), "sk-live");
+        assert_eq!(stream.finish(&Redactor::default()), "");
+    }
+
+    #[test]
     fn later_secret_is_redacted() {
         let redactor = Redactor::new(["sk-first-1"]);
         assert_eq!(redactor.redact("ya29.later"), None);
@@ -371,7 +385,7 @@ mod tests {
             redactor.redact("sk-first-1 ya29.later abc").as_deref(),
             Some("[redacted] [redacted] abc")
         );
-        assert!(!format!("{redactor:?}").contains("later"));
+        assert_eq!(format!("{redactor:?}"), "Redactor { .. }");
     }
 
     proptest! {

@@ -15,7 +15,8 @@
 //! It also recognizes a reasoning that is only a refusal ([`is_refusal`]). The model then judged nothing, so dicta
 //! reports an error instead of a fail.
 //!
-//! A last sentence that consists of the verdict (`Fails.`, `Final verdict: not met`, `So passed is false.`) states it.
+//! A last sentence that consists of the verdict (`Fails.`, `Final verdict: not met`, `So passed is false.`) states it. A
+//! lone word does not if it ends a list in which another criterion has the other result (`Name: not met. Date: Met.`).
 //! Another last sentence is plain if all of this is true:
 //!
 //! - It is the last one; a closing remark about score or confidence (`Score: 0.2`) is skipped.
@@ -159,18 +160,14 @@ fn is_verdict_field(name: &str) -> bool {
 
 /// Reads a short text that consists of a verdict, in any spelling: `not met`, `NOT_MET`, `**FAIL**`.
 fn read_verdict_word(word: &str) -> Option<bool> {
-    let mut words = String::new();
-    for part in word.split(|c: char| !c.is_alphanumeric()) {
-        // A verdict has few words, and the field can hold a long text.
-        if words.len() > 40 {
-            return None;
-        }
-        if !part.is_empty() {
-            words.push_str(if words.is_empty() { "" } else { " " });
-            words.push_str(&part.to_lowercase());
-        }
-    }
-    match words.as_str() {
+    // A verdict has at most three words, and the field can hold a long text.
+    let words: Vec<String> = word
+        .split(|c: char| !c.is_alphanumeric())
+        .filter(|word| !word.is_empty())
+        .take(4)
+        .map(str::to_lowercase)
+        .collect();
+    match words.join(" ").as_str() {
         "pass" | "passed" | "passes" | "true" | "yes" | "met" | "correct" => Some(true),
         "fail" | "failed" | "fails" | "failure" | "false" | "no" | "not met" | "unmet"
         | "not passed" | "does not pass" | "did not pass" | "incorrect" | "f" => Some(false),
@@ -274,10 +271,10 @@ pub(super) fn find_in_score(passed: bool, score: f64, range: ScoreRange) -> Opti
 
 fn find_opposite_statement(reasoning: &str, passed: bool) -> Option<(&'static str, String)> {
     let last = last_sentence(reasoning)?;
-    let stated = read_verdict_ending(&last).or_else(|| read_sentence_verdict(&last))?;
+    let stated = read_verdict_ending(&last).or_else(|| read_sentence_verdict(&last.text))?;
     match (stated, passed) {
-        (SentenceVerdict::Fails, true) => Some(("fails", last)),
-        (SentenceVerdict::Passes, false) => Some(("passes", last)),
+        (SentenceVerdict::Fails, true) => Some(("fails", last.text)),
+        (SentenceVerdict::Passes, false) => Some(("passes", last.text)),
         _ => None,
     }
 }
@@ -310,7 +307,7 @@ static VERDICT_ENDING: LazyLock<Regex> = LazyLock::new(|| {
     compile_pattern(
         r"(?ix)^[\W_]* (?: (?:so|hence|thus|therefore|overall) [\W_]+ )?
           (?:
-            (?: (?: (?:the|my|final|overall) [\s_]+ )*
+            (?P<named> (?: (?:the|my|final|overall) [\s_]+ )*
                 (?: verdict | judge?ment | conclusion | (?:final|overall) [\s_]+ (?:result|outcome|answer|decision|assessment|evaluation|grade) )
                 [\W_]{1,6} (?: is \W{1,4} )? )?
             (?P<word> not[\s_-](?:met|passed) | pass(?:ed|es)? | fail(?:ed|s|ure)? | met | unmet )
@@ -320,40 +317,87 @@ static VERDICT_ENDING: LazyLock<Regex> = LazyLock::new(|| {
     )
 });
 
+/// The results of single criteria before a lone verdict: `Name: not met.`, `| Date | met |`, `Is it polite? No.`
+static CRITERION_RESULT: LazyLock<Regex> = LazyLock::new(|| {
+    compile_pattern(
+        r"(?imx)
+          (?: (?P<fail> (?: \bnot | n['’]t ) (?: \s \w+ )? [\s_-] (?: met | pass(?:ed)? | satisfied | fulfilled )
+                | \b (?: fail(?:ed|s|ure)? | unmet | unsatisfied | unfulfilled | no ) )
+            | \b (?P<pass> pass(?:ed|es)? | met | satisfied | fulfilled | yes ) )
+          (?: \s? [.!?;:,(|*_] | \s [–—-] | \s* $ )",
+    )
+});
+
+/// A heading of the verdict: `**Final verdict:**`.
+static VERDICT_HEADING: LazyLock<Regex> =
+    LazyLock::new(|| compile_pattern(r"(?i)\b(verdict|judge?ment|conclusion|decision)[\s*_:]*$"));
+
 /// Returns the verdict of a last sentence that states nothing else.
-fn read_verdict_ending(sentence: &str) -> Option<SentenceVerdict> {
-    let ending = VERDICT_ENDING.captures(sentence)?;
+fn read_verdict_ending(last: &LastSentence) -> Option<SentenceVerdict> {
+    let ending = VERDICT_ENDING.captures(&last.text)?;
     let word = ending.name("word").or_else(|| ending.name("value"))?;
-    let passes = read_verdict_word(word.as_str())?;
-    Some(if passes {
+    let stated = if read_verdict_word(word.as_str())? {
         SentenceVerdict::Passes
     } else {
         SentenceVerdict::Fails
-    })
+    };
+    let is_lone = ending.name("word").is_some() && ending.name("named").is_none();
+    (!is_lone || last.concludes(stated)).then_some(stated)
+}
+
+/// The last sentence of a reasoning, without its quotations.
+struct LastSentence {
+    text: String,
+    /// The text before it.
+    before: String,
+}
+
+impl LastSentence {
+    /// Returns true if a lone verdict here is about the whole. It is not if it belongs to the text before it: to a broken
+    /// line (`the deadline was` / `met.`), to an announcement (`The tool returned:`), or to a list of criteria.
+    fn concludes(&self, stated: SentenceVerdict) -> bool {
+        let before = self.before.trim_end();
+        let first = self.text.chars().find(|c| c.is_alphabetic());
+        let continues = before.ends_with(|c: char| c.is_alphanumeric() || c == ',')
+            && first.is_some_and(char::is_lowercase);
+        let is_announced = before.trim_end_matches(['*', '_', ' ']).ends_with(':')
+            && !VERDICT_HEADING.is_match(before);
+        let opposite = match stated {
+            SentenceVerdict::Passes => "fail",
+            SentenceVerdict::Fails => "pass",
+        };
+        let mut results = CRITERION_RESULT.captures_iter(before);
+        !continues && !is_announced && !results.any(|result| result.name(opposite).is_some())
+    }
 }
 
 /// Returns the last sentence without its quotations; skips a remark about the score.
-fn last_sentence(reasoning: &str) -> Option<String> {
+fn last_sentence(reasoning: &str) -> Option<LastSentence> {
     // Only the end matters, and the patterns below are slow on a long reply.
     let from = reasoning.ceil_char_boundary(reasoning.len().saturating_sub(8000));
     // A quotation states someone else's words, so it must not count as the judge's conclusion.
     let text = QUOTED.replace_all(&reasoning[from..], " QUOTE ");
     let text = SINGLE_QUOTED.replace_all(&text, "$1 QUOTE $2");
+    let text = text.trim();
+    // Each sentence with its start.
     let mut sentences = Vec::new();
-    let mut rest = text.trim();
+    let mut rest = text;
     while let Some(end) = find_sentence_end(rest) {
-        sentences.push(rest[..end].trim());
+        sentences.push((text.len() - rest.len(), rest[..end].trim()));
         rest = rest[end..].trim_start();
     }
-    sentences.push(rest);
+    sentences.push((text.len() - rest.len(), rest));
     // Judges often add a confidence or score after the conclusion, so skip such a remark.
-    let last = sentences
+    let (start, last) = sentences
         .into_iter()
         .rev()
-        .find(|s| s.chars().any(char::is_alphabetic) && !SCORE_REMARK.is_match(s))?;
+        .find(|(_, s)| s.chars().any(char::is_alphabetic) && !SCORE_REMARK.is_match(s))?;
     let plain: Vec<&str> = last.split_whitespace().collect();
     // A sentence this long is an argument, not a conclusion.
-    (plain.len() <= 60).then(|| plain.join(" "))
+    (plain.len() <= 60).then(|| LastSentence {
+        text: plain.join(" "),
+        before: text[..start].to_owned(),
+    })
 }
 
 /// Returns the end of the first sentence, if another one follows.

@@ -27,6 +27,10 @@ pub(super) fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     T::deserialize(d).map(Some)
 }
 
+/// The most characters of a reason. The raw reply is shown next to it, so a whole object or a long text here would only
+/// hide the reason.
+const MAX_REASON: usize = 200;
+
 /// Describes a decoding error: names the field if one has the wrong type, otherwise uses the parser's message.
 pub(super) fn describe_type_error(json: &str, error: &serde_json::Error) -> VerdictParseError {
     // Parse without types, to find the field that serde's message doesn't name.
@@ -45,9 +49,13 @@ pub(super) fn describe_type_error(json: &str, error: &serde_json::Error) -> Verd
             };
             (!is).then(|| format!("`{name}` must be {must} (got {got})"))
         });
-    // The raw reply is shown next to this message, so a whole object here would only hide the reason.
-    VerdictParseError(match wrong.filter(|text| text.len() <= 200) {
-        Some(text) => format!("the verdict doesn't have the expected format: {text}"),
-        None => format!("the verdict doesn't have the expected format: {error}"),
-    })
+    // The parser's message repeats a text with the wrong type, whatever its length.
+    let reason = wrong.unwrap_or_else(|| error.to_string());
+    let mut shown: String = reason.chars().take(MAX_REASON).collect();
+    if shown.len() < reason.len() {
+        shown.push('…');
+    }
+    VerdictParseError(format!(
+        "the verdict doesn't have the expected format: {shown}"
+    ))
 }

@@ -247,4 +247,53 @@ mod tests {
             VerdictFormat::from_params(&bound, true).submit_tool_decl()
         );
     }
+
+    #[test]
+    fn each_bound_needs_a_score() {
+        for (min_score, max_score, needs_score) in [
+            (None, None, false),
+            (Some(0.7), None, true),
+            (None, Some(0.3), true),
+            (Some(0.3), Some(0.7), true),
+        ] {
+            let params = JudgedParams {
+                min_score,
+                max_score,
+                ..JudgedParams::default()
+            };
+            let format = VerdictFormat::from_params(&params, false);
+            assert_eq!(
+                format.needs_score, needs_score,
+                "{min_score:?} {max_score:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn example_lists_the_fields_of_the_schema_in_their_order() {
+        let scale = Some(ScoreRange::new(1.0, 5.0));
+        let parts = Some(PartsFormat::Criteria(2));
+        for allow_na in [false, true] {
+            for (scale, parts) in [(None, None), (scale, None), (None, parts)] {
+                let format = VerdictFormat {
+                    allow_na,
+                    scale,
+                    parts,
+                    ..VerdictFormat::default()
+                };
+                let example = format.example();
+                let mut rest = example.as_str();
+                for name in format.schema()["required"].as_array().expect("a list") {
+                    let name = format!("{name}:");
+                    let at = rest
+                        .find(&name)
+                        .unwrap_or_else(|| panic!("{name} {example}"));
+                    rest = &rest[at..];
+                }
+                assert_eq!(example.contains("applicable"), allow_na, "{example}");
+                let has_scale = example.contains("a number from 1 to 5");
+                assert_eq!(has_scale, scale.is_some(), "{example}");
+            }
+        }
+    }
 }

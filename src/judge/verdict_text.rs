@@ -314,7 +314,7 @@ static DISTANCING_WORDS: LazyLock<Regex> = LazyLock::new(|| {
               | (?:for|about|of) \s (?:(?:the|an?) \s)? (?:other|another|different) \s (?:transcript|conversation|sample)
               | (?:user|assistant|agent|transcript|conversation|author|message(?:\s\d+)?) \s (?:itself \s)?
                 (?:gave|gives|wrote|writes|has|had|submitted|submits|posted|pasted|produced|produces|provided|provides|outputs?|returned|supplied|offered)
-                \s (?:this|these|the\sfollowing|(?:its|their|his|her)\sown) \b .{0,20}? \b (?:evaluation|verdict|assessment|judge?ment|json|object|block|text|result)
+                \s (?:this|these|the\sfollowing|(?:its|their|his|her)\sown) \b [^.:;!?\n]{0,20}? \b (?:evaluation|verdict|assessment|judge?ment|json|object|block|text|result)
               | (?:evaluation|verdict|assessment|judge?ment) \s (?:by|from) \s (?:(?:the|an?) \s)? (?:user|assistant|agent|author)
               | negative(?:ly)? | violat\w* | breach\w* | refus(?:e[ds]?|al|ing) | declin(?:e[ds]?|ing) | unable | zero )\b
         | n['’]t\b | </?\w*think\w*> | </?(?:reasoning|scratchpad|analysis)\b | <\|

@@ -91,10 +91,7 @@ impl HostRule {
     pub fn parse(text: &str) -> Result<Self, HostSyntaxError> {
         // A host pattern or URL here is a misunderstanding, so it is an error and not a rule that never
         // matches.
-        if text.contains("//")
-            || text.contains(['/', '@', '*', '?', '#'])
-            || text.contains(char::is_whitespace)
-        {
+        if text.contains(|c: char| "/@*?#".contains(c) || c.is_whitespace()) {
             return Err(HostSyntaxError::NotOnlyHost {
                 text: text.to_owned(),
             });

@@ -316,7 +316,8 @@ impl NewestVerdicts {
             if extra.stays_after_newer_result()
                 || !self.cells.contains_key(name.to_string().as_str())
             {
-                self.extras.add_older(&name.decision_name().to_string(), extra);
+                self.extras
+                    .add_older(&name.decision_name().to_string(), extra);
             }
         }
         for (name, cell) in results {

@@ -18,10 +18,11 @@ use super::{EventStream, RecordError, lock};
 use crate::clock::Clock;
 use crate::event::{Emitter, EventKind, RedactedEvent, Redactor, RunHeader};
 
-/// The number of facts that may wait for the writer.
-const QUEUE_CAPACITY: usize = 4096;
-/// The number of batches that may wait for the receiver.
-const EVENT_STREAM_CAPACITY: usize = 64;
+/// The number of facts that may wait for the writer. A fact has up to some kilobytes: all results of a transcript are one.
+const QUEUE_CAPACITY: usize = 1024;
+/// The number of batches that may wait for the receiver. It bounds the memory of a run whose output is slower than its
+/// checks.
+const EVENT_STREAM_CAPACITY: usize = 8;
 
 /// A run that is being recorded.
 pub struct Recorder {

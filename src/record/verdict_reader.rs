@@ -8,7 +8,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use super::store::{is_same_second, sort_by_start};
-use super::{NewestVerdicts, RecordedRun, RunStore, lock};
+use super::{NewestVerdicts, RecordKey, RecordedRun, RunStore, lock};
 use crate::event::RunHeader;
 
 /// The newest verdicts of the ended runs of a workspace that earlier reads found.
@@ -16,10 +16,21 @@ use crate::event::RunHeader;
 pub struct NewestVerdictsReader {
     /// The folder of the workspace and those of the store.
     folders: Vec<PathBuf>,
+    /// The key of the store. Results with its checksum are those of this installation.
+    key: Option<RecordKey>,
     /// The runs in the order of [`RunStore::list_runs`].
     ended: Vec<EndedRun>,
     verdicts: NewestVerdicts,
-    problems: Vec<String>,
+    /// The ended runs that could not be read, each with the reason. The next read tries them again, because the cause can be
+    /// outside of the log.
+    failed: Vec<FailedRun>,
+}
+
+/// A run that could not be read.
+#[derive(Debug)]
+struct FailedRun {
+    run: RecordedRun,
+    why: String,
 }
 
 /// An ended run whose results are read.
@@ -48,17 +59,23 @@ impl EndedRun {
 }
 
 impl NewestVerdictsReader {
-    /// Returns the newest verdicts of the runs about cells of the workspace with this folder, and a sentence for each run
-    /// that could not be read, as [`NewestVerdicts::read`] does.
+    /// Returns the newest verdicts of the workspace with this folder, from its runs about cells. Also returns a sentence
+    /// for each run that could not be read, as [`NewestVerdicts::read`] does.
     pub fn read(&mut self, store: &RunStore, workspace: &Path) -> (NewestVerdicts, Vec<String>) {
         let belongs =
             |header: &RunHeader| header.workspace == workspace && header.purpose.is_about_cells();
         let mut new = store.list_runs();
         let folders = std::iter::once(workspace).chain(store.folders());
         let folders: Vec<PathBuf> = folders.map(Path::to_owned).collect();
-        if folders != self.folders || !self.is_oldest_part_of(&new) {
+        let is_same_store = folders == self.folders && store.key == self.key;
+        let still_fails = |failed: &FailedRun| {
+            let read = NewestVerdicts::default().add_older_run(&failed.run, &belongs);
+            read.is_err()
+        };
+        if !is_same_store || !self.is_oldest_part_of(&new) || !self.failed.iter().all(still_fails) {
             *self = Self {
                 folders,
+                key: store.key.clone(),
                 ..Self::default()
             };
         }
@@ -66,17 +83,20 @@ impl NewestVerdictsReader {
         // Step: keep what can't change any more.
         let ended = new.split_off(count_open_runs(&new));
         let stamps: Vec<EndedRun> = ended.iter().map(EndedRun::new).collect();
-        let (mut verdicts, mut problems) = read_runs(ended, &belongs);
+        let (mut verdicts, mut failed) = read_runs(ended, &belongs);
         verdicts.add_older(&self.verdicts);
-        problems.append(&mut self.problems);
+        failed.append(&mut self.failed);
         self.verdicts = verdicts;
-        self.problems = problems;
+        self.failed = failed;
         self.ended.splice(0..0, stamps);
         // Step: add the rest.
-        let (mut verdicts, mut problems) = read_runs(new, &belongs);
+        let (mut verdicts, failed) = read_runs(new, &belongs);
         verdicts.add_older(&self.verdicts);
-        problems.extend(self.problems.iter().cloned());
-        (verdicts, problems)
+        let problems = failed.iter().chain(&self.failed);
+        (
+            verdicts,
+            problems.map(|failed| failed.why.clone()).collect(),
+        )
     }
 
     /// Reports whether the read runs are the oldest ones of these, without a change.
@@ -85,7 +105,10 @@ impl NewestVerdictsReader {
             return false;
         };
         let (new, known) = listed.split_at(new);
-        let is_known = known.iter().zip(&self.ended).all(|(listed, read)| read.is_unchanged(listed));
+        let is_known = known
+            .iter()
+            .zip(&self.ended)
+            .all(|(listed, read)| read.is_unchanged(listed));
         // A clock that was set back can give a new run the second of a known one.
         let is_newer = match (new.last(), known.first()) {
             (Some((new, _)), Some((known, _))) => !is_same_second(new, known),
@@ -115,9 +138,16 @@ fn count_open_runs(listed: &[(RecordedRun, Metadata)]) -> usize {
 fn read_runs(
     listed: Vec<(RecordedRun, Metadata)>,
     belongs: &impl Fn(&RunHeader) -> bool,
-) -> (NewestVerdicts, Vec<String>) {
+) -> (NewestVerdicts, Vec<FailedRun>) {
     let runs = listed.into_iter().map(|(run, _)| run).collect();
-    NewestVerdicts::read(&sort_by_start(runs), belongs)
+    let (mut verdicts, mut failed) = (NewestVerdicts::default(), Vec::new());
+    for run in sort_by_start(runs) {
+        if let Err(error) = verdicts.add_older_run(&run, belongs) {
+            let why = error.to_string();
+            failed.push(FailedRun { run, why });
+        }
+    }
+    (verdicts, failed)
 }
 
 #[cfg(test)]
@@ -156,8 +186,8 @@ mod tests {
             cause: ParentCause::Fork,
         });
         let header = RunHeader {
-            purpose,
             parent,
+            purpose,
             ..header(id)
         };
         let mut kinds = vec![planned(["t", "u"][number as usize % 2], 0)];
@@ -181,7 +211,10 @@ mod tests {
             let once = NewestVerdicts::read(&store(folder).runs(), |header| {
                 header.purpose.is_about_cells()
             });
-            assert!(reader.read(&store(folder), Path::new("/w")) == once, "{what}");
+            assert!(
+                reader.read(&store(folder), Path::new("/w")) == once,
+                "{what}"
+            );
         };
         for number in 0..40 {
             // Three runs of each second, whose names are in any order.
@@ -201,7 +234,54 @@ mod tests {
         let whole = text.lines().next().expect("a header").len() + 1;
         fs::write(&log, &text[..whole]).expect("cut");
         check(&mut reader, "a log that another program cut");
+        fs::write(&log, "no log\n").expect("written");
+        for _ in 0..2 {
+            check(&mut reader, "a log that is broken for good");
+        }
         assert_eq!(reader.ended.len(), 39);
+    }
+
+    #[tokio::test]
+    async fn run_that_could_not_be_read_is_tried_again() {
+        let dir = tempfile::tempdir().expect("a folder");
+        for (number, second) in [(0, 1), (1, 2), (0, 3)] {
+            let id = format!("20260101T00000{second}Z-aaaa");
+            record(dir.path(), &id, number).await;
+        }
+        let store = store(dir.path());
+        let mut reader = NewestVerdictsReader::default();
+        let once = reader.read(&store, Path::new("/w"));
+        // As after a read for which the process had too many open files.
+        reader.verdicts = NewestVerdicts::default();
+        reader.failed = store.runs()[1..]
+            .iter()
+            .map(|run| FailedRun {
+                run: run.clone(),
+                why: "too many open files".to_owned(),
+            })
+            .collect();
+        assert!(reader.read(&store, Path::new("/w")) == once);
+        assert!(reader.failed.is_empty());
+    }
+
+    #[tokio::test]
+    async fn other_key_of_the_store_changes_whose_results_they_are() {
+        let dir = tempfile::tempdir().expect("a folder");
+        for (number, second) in [(0, 1), (1, 2)] {
+            let id = format!("20260101T00000{second}Z-aaaa");
+            record(dir.path(), &id, number).await;
+        }
+        let mut reader = NewestVerdictsReader::default();
+        let mut count_own = |key| {
+            let store = RunStore {
+                key,
+                ..store(dir.path())
+            };
+            let (verdicts, _) = reader.read(&store, Path::new("/w"));
+            verdicts.iter().filter(|(_, result)| result.is_own).count()
+        };
+        assert_eq!(count_own(None), 0);
+        assert!(count_own(Some(key())) > 1);
     }
 
     #[tokio::test]

@@ -26,7 +26,7 @@ use crate::event::{BlobStore as _, EventKind, RedactedEvent, RunEvent};
 use crate::model::Millis;
 
 /// The maximum number of facts in a batch.
-const MAX_BATCH_FACTS: usize = 512;
+const MAX_BATCH_FACTS: usize = 256;
 /// The number of bytes at which a batch is written early.
 const MAX_BATCH_BYTES: usize = 4 << 20;
 

@@ -11,7 +11,7 @@ use std::io::{self, Write};
 use super::flags::{EDITED_SUFFIX, describe_edited, describe_flags, describe_missing_citations};
 use super::label_agreement::{format_label_lines, format_label_suffix};
 use super::stats::{format_stats, format_tokens};
-use super::wording::describe_outcome;
+use super::wording::{count_outcome, describe_outcome};
 use super::workflow_log::WorkflowLogWriter;
 use super::wrap::wrap_line;
 use super::{
@@ -356,7 +356,7 @@ impl<'w> HumanReportWriter<'w> {
             let n = summary.count(outcome);
             // Pass and fail always appear, other outcomes only if they occurred.
             if n > 0 || outcome.is_verdict() {
-                let text = format!("{} {n} {}", outcome.symbol(), describe_outcome(outcome));
+                let text = format!("{} {}", outcome.symbol(), count_outcome(outcome, n));
                 parts.push(self.paint(outcome, &text));
             }
         }

@@ -2,7 +2,7 @@
 //!
 //! Responsible for short terms only. Does not format rows.
 
-use crate::model::Outcome;
+use crate::model::{Outcome, pluralize};
 
 /// Returns an outcome in words.
 pub fn describe_outcome(outcome: Outcome) -> &'static str {
@@ -12,6 +12,18 @@ pub fn describe_outcome(outcome: Outcome) -> &'static str {
         Outcome::JudgeError => "judge error",
         Outcome::TurnLimit => "turn limit",
         other => other.as_str(),
+    }
+}
+
+/// Formats a number of decisions with one outcome: `57 pass`, `1 judge error`, `3 judge errors`.
+pub fn count_outcome(outcome: Outcome, n: u64) -> String {
+    let words = describe_outcome(outcome);
+    match outcome {
+        // The other outcomes are not nouns, so they have one form.
+        Outcome::CheckError | Outcome::JudgeError | Outcome::TurnLimit | Outcome::Timeout => {
+            pluralize(n, words)
+        }
+        _ => format!("{n} {words}"),
     }
 }
 
@@ -31,4 +43,26 @@ pub fn format_threshold(value: f64) -> String {
     // Two decimals always stay.
     let least = text.find('.').map_or(text.len(), |point| point + 3);
     text[..cut.max(least)].to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn number_of_errors_is_in_the_plural() {
+        for (outcome, n, text) in [
+            (Outcome::Pass, 57, "57 pass"),
+            (Outcome::Fail, 0, "0 fail"),
+            (Outcome::JudgeError, 1, "1 judge error"),
+            (Outcome::JudgeError, 3, "3 judge errors"),
+            (Outcome::CheckError, 2, "2 check errors"),
+            (Outcome::TurnLimit, 2, "2 turn limits"),
+            (Outcome::Timeout, 2, "2 timeouts"),
+            (Outcome::Unparsed, 2, "2 unparsed"),
+            (Outcome::NotApplicable, 2, "2 not applicable"),
+        ] {
+            assert_eq!(count_outcome(outcome, n), text);
+        }
+    }
 }

@@ -12,7 +12,8 @@ const MIN_WRAP_WIDTH: usize = 20;
 /// Breaks one line at spaces so that it fits into `width` columns; 0 leaves it whole.
 ///
 /// The line begins at column `first`, its continuation lines at column `indent`. A word that is wider than the room
-/// stays whole, so that names and URLs can be copied.
+/// stays whole, so that names and URLs can be copied. So do code in backticks that fits on a line, and every command of
+/// dicta.
 pub fn wrap_line(text: &str, first: usize, indent: usize, width: usize) -> Cow<'_, str> {
     // A very narrow terminal would show about one word per line, so leave the line whole.
     if width < indent + MIN_WRAP_WIDTH || first + count_columns(text) <= width {
@@ -20,7 +21,8 @@ pub fn wrap_line(text: &str, first: usize, indent: usize, width: usize) -> Cow<'
     }
     let mut out = String::with_capacity(text.len() + 64);
     let mut column = first;
-    for (word, number) in text.split(' ').zip(0..) {
+    let room = width - indent;
+    for (word, number) in split_words(text, room).into_iter().zip(0..) {
         let wide = count_columns(word);
         if number == 0 {
             column += wide;
@@ -36,6 +38,38 @@ pub fn wrap_line(text: &str, first: usize, indent: usize, width: usize) -> Cow<'
         out.push_str(word);
     }
     Cow::Owned(out)
+}
+
+/// Splits a text at its spaces, but not at those in code that a person copies.
+fn split_words(text: &str, room: usize) -> Vec<&str> {
+    let mut words = Vec::new();
+    let mut begin = 0;
+    // Nothing before this offset is split.
+    let mut at = 0;
+    while let Some(found) = text[at..].find([' ', '`']) {
+        let place = at + found;
+        at = place + 1;
+        if text[place..].starts_with(' ') {
+            words.push(&text[begin..place]);
+            begin = at;
+            continue;
+        }
+        let Some(len) = text[at..].find('`') else {
+            continue;
+        };
+        let (code, end) = (&text[at..at + len], at + len + 1);
+        // A comma or a full stop may follow the code.
+        let stays = code.starts_with("dicta ") || count_columns(code) + 3 <= room;
+        if !stays {
+            for (space, _) in code.match_indices(' ') {
+                words.push(&text[begin..at + space]);
+                begin = at + space + 1;
+            }
+        }
+        at = end;
+    }
+    words.push(&text[begin..]);
+    words
 }
 
 /// Returns the columns of a text on a terminal. Colors take none.
@@ -100,6 +134,29 @@ mod tests {
         assert_eq!(wrap_lines(red, 22), red, "colors take no column");
         let text = "a pipe has no width\n";
         assert_eq!(wrap_lines(text, 0), text);
+    }
+
+    #[test]
+    fn code_to_copy_stays_on_one_line() {
+        assert_eq!(
+            wrap_line("no judge; `dicta check -v` lists them", 0, 2, 22),
+            "no judge;\n  `dicta check -v`\n  lists them"
+        );
+        // A terminal continues a long command at its edge, and copies one line.
+        let command = "`dicta import support.csv -o transcripts/support.jsonl`";
+        assert_eq!(
+            wrap_line(&format!("write {command}, then go on"), 0, 2, 30),
+            format!("write\n  {command},\n  then go on")
+        );
+        // Other code breaks if it does not fit, and so does text after a backtick without its pair.
+        assert_eq!(
+            wrap_line("`one two three four five six`", 0, 0, 20),
+            "`one two three four\nfive six`"
+        );
+        assert_eq!(
+            wrap_line("a ` b one two three four", 0, 0, 20),
+            "a ` b one two three\nfour"
+        );
     }
 
     #[test]

@@ -158,8 +158,8 @@ impl Tool for FetchUrl {
     }
 
     fn digest(&self) -> Digest {
-        // The seen rule changes the description and no response, and `call_rule` has it. Responses that earlier versions
-        // recorded have this digest.
+        // The seen rule changes the description and no response, and `call_rule` has it, so the cache key still determines
+        // the description. Responses that earlier versions recorded have this digest.
         fetch_url_decl(SeenRule::Host).digest()
     }
 
@@ -272,17 +272,33 @@ mod tests {
     }
 
     #[test]
-    fn description_names_the_refused_addresses() {
-        for (settings, refused) in [
-            (json!({}), "names; other addresses are refused. Long"),
+    fn description_names_the_refused_addresses_and_the_digest_is_that_of_earlier_versions() {
+        let start = "Fetches a web page over https and returns it as text. Use it to check facts against a source that the \
+                     conversation, the criteria or an earlier page names";
+        // Without the digest of `host`, recorded responses are lost. Other words for a rule need another `call_rule` or
+        // parser version, because cache keys have the digest and the rule, and no description.
+        let earlier = format!("{start}; other hosts are refused. Long pages are cut.");
+        for (settings, rule, description) in [
             (
-                json!({"seen": "host"}),
-                "names; other hosts are refused. Long",
+                json!({}),
+                "url",
+                format!("{start}; other addresses are refused. Long pages are cut."),
             ),
-            (json!({"seen": "off"}), "page names. Long"),
+            (json!({"seen": "host"}), "host", earlier.clone()),
+            (
+                json!({"seen": "off"}),
+                "off",
+                format!("{start}. Long pages are cut."),
+            ),
         ] {
-            let description = tool(&settings).decl().description.clone();
-            assert!(description.contains(refused), "{description}");
+            let tool = tool(&settings);
+            assert_eq!(tool.decl().description, description);
+            assert_eq!(tool.call_rule(), Some(rule));
+            let recorded = ToolDeclaration {
+                description: earlier.clone(),
+                ..tool.decl().clone()
+            };
+            assert_eq!(tool.digest(), recorded.digest(), "{rule}");
         }
     }
 

@@ -161,13 +161,18 @@ fn list_of_runs_to_delete_is_a_table() {
     };
     let listed = rows(&prune("1", "jsonl"));
     assert!(!listed.is_empty());
+    assert!(listed.iter().all(|run| run["deleted"] == false));
     let table = text(&prune("1", "csv").stdout);
     assert_eq!(table.lines().count(), listed.len() + 1, "{table}");
     assert!(
-        table.starts_with("type,run,letters,bytes,age_ms\n"),
+        table.starts_with("type,run,letters,bytes,age_ms,deleted\n"),
         "{table}"
     );
     assert_eq!(text(&prune("9", "json").stdout), "[]\n");
+    let gone = test_dir.dicta(&["runs", "prune", "--keep", "1", "--yes", "--format", "jsonl"]);
+    let gone = rows(&gone);
+    assert_eq!(gone.len(), listed.len());
+    assert!(gone.iter().all(|run| run["deleted"] == true), "{gone:?}");
 }
 
 #[test]

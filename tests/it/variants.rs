@@ -275,7 +275,7 @@ fn bad_variants_are_refused_with_the_nearest_name_and_nothing_is_spent() {
     let plan = &rows(&plan)[0];
     let names = plan["variants"].as_array().expect("variants").iter();
     let names: Vec<&Value> = names.map(|one| &one["variant"]).collect();
-    assert_eq!(names, [&json!("base"), &json!("taught")]);
+    assert_eq!(names, [&json!("base"), &json!("taught"), &json!("thrice")]);
     let refused = test_dir.dicta(&["variants", "v.yaml", "--dry-run", "--format", "markdown"]);
     assert!(text(&refused.stderr).contains("use --format human, json or jsonl"));
     // Without a terminal and without consent, nothing is called.

@@ -91,15 +91,66 @@ fn encode_base64_alignments(bytes: &[u8]) -> [String; 3] {
 /// Encodes bytes in the standard base64 alphabet, without padding.
 pub(super) fn encode_base64(bytes: &[u8]) -> String {
     const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    let mut out = String::new();
     for group in bytes.chunks(3) {
-        let (mut bits, characters) = (0_u32, group.len() + 1);
-        for at in 0..3 {
-            bits = bits << 8 | u32::from(group.get(at).copied().unwrap_or(0));
-        }
-        for at in 0..characters {
+        let byte = |at: usize| group.get(at).copied().unwrap_or(0);
+        let bits = u32::from_be_bytes([0, byte(0), byte(1), byte(2)]);
+        for at in 0..=group.len() {
             out.push(char::from(ALPHABET[(bits >> (18 - 6 * at)) as usize & 63]));
         }
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secret_has_the_spellings_of_each_writer() {
+        let spellings = list_spellings("a\"é/+ 😀");
+        for spelling in [
+            "a\"é/+ 😀",
+            "a\\\"é/+ 😀",
+            "a\\\"é\\/+ 😀",
+            "a\\u0022\\u00e9\\u002f\\u002b\\u0020\\ud83d\\ude00",
+            "\\u0061\\u0022\\u00e9\\u002f\\u002b\\u0020\\ud83d\\ude00",
+            "a%22%C3%A9%2F%2B+%F0%9F%98%80",
+            "a%22%C3%A9%2F%2B%20%F0%9F%98%80",
+            "6122c3a92f2b20f09f9880",
+            "YSLDqS8rIPCfmI",
+            "Eiw6kvKyDwn5iA",
+            // JSON in JSON.
+            "a\\\\\\\"é/+ 😀",
+        ] {
+            assert!(spellings.iter().any(|s| s == spelling), "{spelling}");
+        }
+        let escaped = |text: &String| text.ends_with('"') || text.starts_with('"');
+        assert!(
+            !spellings.iter().any(escaped),
+            "no quotes of JSON around it"
+        );
+    }
+
+    #[test]
+    fn base64_of_each_length_agrees_with_the_standard() {
+        for (bytes, encoded) in [
+            ("", ""),
+            ("f", "Zg"),
+            ("fo", "Zm8"),
+            ("foo", "Zm9v"),
+            ("foob", "Zm9vYg"),
+            ("fooba", "Zm9vYmE"),
+            ("foobar", "Zm9vYmFy"),
+            ("~~?", "fn4/"),
+            ("~>~", "fj5+"),
+        ] {
+            assert_eq!(encode_base64(bytes.as_bytes()), encoded);
+        }
+    }
+
+    #[test]
+    fn alignment_has_exactly_the_characters_of_the_bytes_alone() {
+        assert_eq!(encode_base64_alignments(b"Man"), ["TWFu", "1hb", "NYW"]);
+    }
 }

@@ -631,3 +631,5 @@ fn credential_of_one_owner_never_has_the_key_of_another() {
         }
     }
 }
+
+mod parts;

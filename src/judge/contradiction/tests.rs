@@ -31,6 +31,9 @@ const REASONS: &[(&str, Option<SentenceVerdict>)] = &[
     ("Both requirements are satisfied.", Some(Passes)),
     ("The page says so. So the answer passes.\nConfidence: high", Some(Passes)),
     ("It is right. Verdict: PASS.", Some(Passes)),
+    ("No date is named\nThe criteria are not met", Some(Fails)),
+    ("**It may name a date.** The answer does not meet the criteria", Some(Fails)),
+    ("Therefore it fails,\nok", None),
     ("Everything asked for is there. The assistant's answer clearly meets every requirement.", Some(Passes)),
     // Negations of the other side.
     ("It does not fail any requirement.", None),
@@ -84,7 +87,7 @@ const REASONS: &[(&str, Option<SentenceVerdict>)] = &[
 #[test]
 fn only_an_unambiguous_last_sentence_states_a_verdict() {
     for (reason, expected) in REASONS {
-        let read = last_sentence(reason).and_then(|last| read_sentence_verdict(&last));
+        let read = last_sentence(reason).and_then(|last| read_sentence_verdict(&last.text));
         assert_eq!(read, *expected, "{reason:?}");
         for passed in [true, false] {
             let opposite = matches!(
@@ -139,6 +142,43 @@ fn last_sentence_that_is_only_the_verdict_states_it() {
         for passed in [true, false] {
             assert_eq!(find_in_reasoning(reason, passed), None, "{reason}");
         }
+    }
+}
+
+#[test]
+fn lone_word_that_belongs_to_the_text_before_it_states_no_verdict() {
+    for (reason, passed) in [
+        // A list of criteria has the results of single ones.
+        (
+            "The name is missing. Not met.\nThe date is there. Met.",
+            false,
+        ),
+        ("1. Name: not met (it says Bob)\n2. Date: 2026\nMet.", false),
+        ("| Name | not met |\n| Date |\n| Met |", false),
+        ("The name isn't met. The date is. So, met.", false),
+        ("Is it polite? No.\nIs it short? Pass.", false),
+        ("Name: met.\nDate, which is optional: none.\nNot met.", true),
+        // A broken line.
+        ("The answer does not say that the deadline was\nmet.", false),
+        ("It reports that the second of the tests,\nfailed.", true),
+        // The words of another.
+        ("The tool returned this status:\nFailed.", true),
+    ] {
+        assert_eq!(find_in_reasoning(reason, passed), None, "{reason}");
+        assert_eq!(find_in_accompanying_text(reason, passed), None, "{reason}");
+    }
+    for (reason, passed) in [
+        (
+            "The name is missing. Not met.\nThe date is missing. Not met.",
+            true,
+        ),
+        ("The name is there. Met.\nThe date is there. Met.", false),
+        ("It is rude.\n**Conclusion:**\nNot met", true),
+        ("It is rude\nFails", true),
+        ("It met the user's wish, but it is rude. Fails.", true),
+        ("Name: met.\nDate: not met.\nVerdict: not met.", true),
+    ] {
+        assert!(find_in_reasoning(reason, passed).is_some(), "{reason}");
     }
 }
 
@@ -241,6 +281,8 @@ fn another_field_with_the_opposite_verdict_is_flagged() {
         (r#"{"passed": true, "verdict": "does not pass"}"#, true),
         (r#"{"passed": true, "failed": true}"#, true),
         (r#"{"passed": true, "notMet": "yes"}"#, true),
+        (r#"{"passed": false, "not_met": "No"}"#, false),
+        (r#"{"passed": true, "is_not_failed": false}"#, true),
         (r#"{"passed": false, "is_failed": false}"#, false),
         (r#"{"passed": true, "assessment": "FAIL"}"#, true),
         (r#"{"passed": true, "conclusion": "fail"}"#, true),
@@ -262,6 +304,12 @@ fn another_field_with_the_opposite_verdict_is_flagged() {
         (r#"{"passed": true, "final": "fail to pass"}"#, true),
         (r#"{"passed": false, "correction": null}"#, false),
         (r#"{"passed": true, "failed": false}"#, true),
+        (r#"{"passed": true, "failed": "no"}"#, true),
+        (r#"{"passed": false, "failed": "yes"}"#, false),
+        (
+            r#"{"passed": true, "verdict": "does not pass the value on"}"#,
+            true,
+        ),
         (r#"{"passed": true, "failure": "none"}"#, true),
         (r#"{"passed": true, "not_met": false}"#, true),
         (r#"{"passed": true, "failed_calls": true}"#, true),
@@ -300,5 +348,67 @@ fn only_reasoning_that_contains_nothing_else_counts_as_a_refusal() {
         "I'm unable to evaluate the safety of the advice.",
     ] {
         assert!(!is_refusal(reasoning), "{reasoning}");
+    }
+}
+
+#[test]
+fn long_sentence_is_an_argument_and_states_no_verdict() {
+    let sentence = |words: usize| format!("So it fails because {}", "word ".repeat(words - 4));
+    assert!(find_in_reasoning(&sentence(60), true).is_some());
+    assert_eq!(find_in_reasoning(&sentence(61), true), None);
+}
+
+#[test]
+fn long_text_is_not_only_a_refusal() {
+    let refusal = |words: usize| format!("I can't help with{}", " this".repeat(words));
+    assert!(is_refusal(&refusal(76)), "397 bytes");
+    assert!(!is_refusal(&refusal(77)), "402 bytes");
+}
+
+#[test]
+fn text_next_to_the_call_is_flagged_if_it_ends_with_the_opposite_verdict() {
+    for (text, passed, flag) in [
+        ("Verdict: FAIL", true, Some("Verdict: FAIL")),
+        ("Verdict: PASS", false, Some("Verdict: PASS")),
+        ("Verdict: FAIL", false, None),
+        ("Verdict: PASS", true, None),
+        (
+            "It greets.\n**Final verdict:** not met\n",
+            true,
+            Some("**Final verdict:** not met"),
+        ),
+        ("It greets.\nFAIL\n", true, Some("FAIL")),
+        // The last line with a verdict counts, and a line counts more than an object or a sentence.
+        ("Verdict: FAIL\nVerdict: PASS", true, None),
+        ("Verdict: PASS\nVerdict: FAIL", true, Some("Verdict: FAIL")),
+        ("Verdict: PASS\nTherefore it fails.", true, None),
+        // The verdict of an object, also in a code fence.
+        (r#"{"passed": false}"#, true, Some(r#""passed": false"#)),
+        (
+            "```json\n{\"passed\": true}\n```",
+            false,
+            Some(r#""passed": true"#),
+        ),
+        (
+            "```\n{\"passed\": false}\n```",
+            true,
+            Some(r#""passed": false"#),
+        ),
+        (r#"{"passed": true}"#, true, None),
+        (r#"{"passed": "no"}"#, true, None),
+        // The last sentence.
+        (
+            "It names no page. Therefore it fails.",
+            true,
+            Some("Therefore it fails."),
+        ),
+        ("It names no page. Therefore it fails.", false, None),
+        ("I submit my verdict now.", true, None),
+    ] {
+        let verdict = if passed { "passed" } else { "failed" };
+        let flag = flag.map(|line| {
+            format!("the verdict is {verdict}, but the text next to its call says “{line}”")
+        });
+        assert_eq!(find_in_accompanying_text(text, passed), flag, "{text}");
     }
 }

@@ -205,6 +205,14 @@ fn error_names_the_field_with_the_wrong_type() {
             r#"{"passed": true, "reasoning": null}"#,
             "`reasoning` must be text (got null)",
         ),
+        (
+            r#"{"passed": true, "citations": "message 1"}"#,
+            "`citations` must be a list (got \"message 1\")",
+        ),
+        (
+            r#"{"applicable": "no", "passed": true}"#,
+            "`applicable` must be true or false (got \"no\")",
+        ),
     ] {
         let VerdictParseError(message) =
             parse_verdict_object(text, &VerdictFormat::default()).expect_err(text);
@@ -217,4 +225,122 @@ fn error_names_the_field_with_the_wrong_type() {
     let VerdictParseError(message) =
         parse_verdict_object(twice, &VerdictFormat::default()).expect_err("stated twice");
     assert!(message.contains("duplicate field `passed`"), "{message}");
+}
+
+#[test]
+fn error_about_a_long_value_names_its_field_and_shows_its_beginning() {
+    let reason = |field: &str| {
+        let text = format!(r#"{{"passed": true, {field}}}"#);
+        let error = parse_verdict_object(&text, &PLAIN).expect_err(&text);
+        let reason = error
+            .0
+            .strip_prefix("the verdict doesn't have the expected format: ");
+        reason.expect("the reason").to_owned()
+    };
+    // `score` must be a number (got "…"): 33 characters next to the value.
+    let score = |length: usize| reason(&format!(r#""score": "{}""#, "é".repeat(length)));
+    assert!(score(167).ends_with("é\")"), "{}", score(167));
+    let cut = score(168);
+    assert!(cut.starts_with("`score` must be a number (got \"é") && cut.ends_with("é\"…"));
+    assert_eq!(score(9000).chars().count(), 201);
+    let nested = reason(&format!(r#""citations": ["{}"]"#, "a".repeat(9000)));
+    assert_eq!(nested.chars().count(), 201, "a text inside a list");
+    assert!(reason(r#""score": {"value": 1}"#).contains("`score` must be a number"));
+}
+
+#[test]
+fn verdict_keeps_every_stated_field() {
+    let json = r#"{"citations":[{"source":"message 1","quote":"2.69"}],"reasoning":"It names it.","passed":true,
+        "score":0.5,"applicable":true}"#;
+    let format = VerdictFormat {
+        allow_na: true,
+        ..PLAIN
+    };
+    let expected = Verdict {
+        passed: Some(true),
+        score: Some(0.5),
+        applicable: Some(true),
+        reasoning: "It names it.".to_owned(),
+        citations: vec![Citation {
+            source: "message 1".to_owned(),
+            quote: "2.69".to_owned(),
+            found: false,
+        }],
+        ..Verdict::default()
+    };
+    assert_eq!(
+        parse_verdict_object(json, &format),
+        Ok(expected.clone()),
+        "without parts"
+    );
+    let compared = VerdictFormat {
+        pair_order: Some(PairOrder::FirstIsA),
+        ..format
+    };
+    let read = parse_verdict_object(json, &compared).expect("a comparison");
+    assert_eq!(
+        (read.citations, read.reasoning, read.applicable),
+        (
+            expected.citations.clone(),
+            expected.reasoning.clone(),
+            Some(true)
+        )
+    );
+    let with_parts = VerdictFormat {
+        parts: Some(PartsFormat::Criteria(1)),
+        ..format
+    };
+    let json = json.replace(
+        r#""passed":true"#,
+        r#""criteria":[{"index":1,"passed":true}]"#,
+    );
+    let read = parse_verdict_object(&json, &with_parts).expect("parts");
+    assert_eq!(
+        (read.citations, read.reasoning, read.applicable),
+        (expected.citations, expected.reasoning, Some(true))
+    );
+    assert_eq!(read.parts.len(), 1);
+}
+
+#[test]
+fn verdict_that_does_not_apply_is_not_flagged() {
+    let format = VerdictFormat {
+        allow_na: true,
+        ..PLAIN
+    };
+    let json = r#"{"reasoning":"Therefore it fails.","passed":true,"applicable":false}"#;
+    let read = parse_verdict_object(json, &format).expect("allowed");
+    assert_eq!(read.contradiction, None);
+    // Its parts and its comparison are not read.
+    for format in [
+        VerdictFormat {
+            parts: Some(PartsFormat::Criteria(2)),
+            ..format
+        },
+        VerdictFormat {
+            pair_order: Some(PairOrder::FirstIsA),
+            ..format
+        },
+    ] {
+        let read = parse_verdict_object(json, &format).expect("allowed");
+        assert_eq!((read.passed, read.applicable), (None, Some(false)));
+    }
+}
+
+#[test]
+fn part_with_a_contradictory_reason_is_flagged() {
+    let format = VerdictFormat {
+        parts: Some(PartsFormat::Criteria(1)),
+        ..PLAIN
+    };
+    let read = |part: &str, rest: &str| {
+        let json =
+            format!(r#"{{"criteria":[{{"index":1,"passed":true,"reasoning":"{part}"}}]{rest}}}"#);
+        let read = parse_verdict_object(&json, &format).expect("parts");
+        read.contradiction.is_some()
+    };
+    assert!(read("No. The criterion is not met.", ""));
+    assert!(read("Yes.", r#","reasoning":"Therefore it fails.""#));
+    assert!(read("Yes.", r#","verdict":"fail""#));
+    assert!(!read("Yes.", r#","reasoning":"It is there.""#));
 }

@@ -273,3 +273,132 @@ proptest::proptest! {
         }
     }
 }
+
+#[test]
+fn refusal_names_the_host_the_address_and_whether_the_user_could_allow_it() {
+    let policy = AddressPolicy {
+        deny: ["evil.example", "93.184.216.34"]
+            .map(|text| HostRule::parse(text).unwrap())
+            .into(),
+        ..AddressPolicy::default()
+    };
+    let cases = [
+        (
+            "http://Wiki.example:80/",
+            "scheme: only https URLs are allowed (got scheme 'http')",
+            Some("wiki.example"),
+            None,
+            false,
+        ),
+        (
+            "https://user@wiki.example:8443/",
+            "userinfo: user names and passwords in URLs are refused",
+            Some("wiki.example:8443"),
+            None,
+            false,
+        ),
+        (
+            "https://a.evil.example/",
+            "name: `evil.example` is in deny_hosts",
+            Some("a.evil.example"),
+            None,
+            false,
+        ),
+        (
+            "https://printer.local/",
+            "name: `local` names are local",
+            Some("printer.local"),
+            None,
+            true,
+        ),
+        (
+            "https://metadata.goog/",
+            "name: a cloud's metadata service",
+            Some("metadata.goog"),
+            None,
+            true,
+        ),
+        (
+            "https://router/",
+            "name: single labels are local",
+            Some("router"),
+            None,
+            true,
+        ),
+        (
+            "https://wiki.example:8443/",
+            "port: 8443 is not 443",
+            Some("wiki.example:8443"),
+            None,
+            true,
+        ),
+        (
+            "https://10.0.0.1/",
+            "address: 10.0.0.1 is private (10.0.0.0/8)",
+            Some("10.0.0.1"),
+            Some("10.0.0.1"),
+            true,
+        ),
+        (
+            "https://[::ffff:93.184.216.34]/",
+            "address: ::ffff:93.184.216.34 is in deny_hosts",
+            Some("::ffff:93.184.216.34"),
+            Some("::ffff:93.184.216.34"),
+            false,
+        ),
+        (
+            "wiki.example",
+            "parse: relative URL without a base",
+            None,
+            None,
+            false,
+        ),
+    ];
+    for (url, text, host, address, allowable) in cases {
+        let refusal = policy.find_refusal(url).expect(url);
+        let found = (
+            refusal.to_string(),
+            refusal.host.as_deref(),
+            refusal.address.map(|ip| ip.to_string()),
+            refusal.allowable,
+        );
+        let expected = (text.to_owned(), host, address.map(str::to_owned), allowable);
+        assert_eq!(found, expected, "{url}");
+    }
+}
+
+#[test]
+fn refusal_of_a_raw_text_names_the_character() {
+    for (text, why) in [
+        ("https://a.example/\u{7}", "control character U+0007"),
+        ("https://a.example/ b", "white space U+0020"),
+        ("https://a.example/\u{3000}", "white space U+3000"),
+        ("https://a.example\\b", "backslash"),
+        ("https://a\u{ad}.example/", "invisible character U+00AD"),
+        ("Https:a.example", "`Https:` without `//`"),
+        ("http:///a.example", "`http:///`"),
+    ] {
+        let refusal = check_raw_text(text).expect_err(text);
+        assert_eq!((refusal.rule, &*refusal.why), (GuardRule::RawText, why));
+    }
+    let long = "a".repeat(MAX_URL + 1);
+    let refusal = check_raw_text(&long).expect_err("too long");
+    assert_eq!(refusal.why, "longer than 2048 bytes");
+}
+
+#[test]
+fn host_rule_rejects_a_text_for_its_own_reason() {
+    let error = |text: &str| HostRule::parse(text).expect_err(text);
+    for text in ["a.b/c", "u@a.b", "*.a.b", "a.b?", "a.b#c", "a b", "a.b\t"] {
+        let text = text.to_owned();
+        assert_eq!(error(&text), HostSyntaxError::NotOnlyHost { text });
+    }
+    for text in ["a.b:0", "a.b:x", "a.b:65536", "a.b:"] {
+        let text = text.to_owned();
+        assert_eq!(error(&text), HostSyntaxError::BadPort { text });
+    }
+    for text in ["", "[::1", "a%b"] {
+        let error = error(text);
+        assert!(matches!(error, HostSyntaxError::BadHost { .. }), "{error}");
+    }
+}

@@ -20,7 +20,7 @@ use crate::event::EvalSpec;
 use crate::model::{CellIx, CellResult, LabelAgreement, Labels, Outcome, ScoreBounds, pluralize};
 use crate::record::{RecordedCell, State, StateDecision};
 use crate::report::cell_source::{CellSource, JudgedTrace, read_cells};
-use crate::report::{describe_edited, describe_outcome};
+use crate::report::{count_outcome, describe_edited};
 
 /// The largest table of transcripts × evals. A larger state has a list.
 const MAX_MATRIX_DECISIONS: usize = 4000;
@@ -212,8 +212,7 @@ impl<'s> ShownDecisions<'s> {
             let n = outcomes[outcome as usize];
             // Pass and fail always appear, other outcomes only if they occurred.
             if n > 0 || outcome.is_verdict() {
-                let word = describe_outcome(outcome);
-                let text = format!("{} {n} {word}", outcome.symbol());
+                let text = format!("{} {}", outcome.symbol(), count_outcome(outcome, n));
                 html.element("b", &[("class", outcome_class(Some(outcome)))], &text)?;
                 html.text("   ")?;
             }

@@ -9,7 +9,7 @@ use crate::model::{
 use crate::record::RunStatus;
 use crate::report::label_agreement::EvalVerdicts;
 use crate::report::result_digests::EvalSettings;
-use crate::report::wording::describe_outcome;
+use crate::report::wording::count_outcome;
 
 /// The totals of a run. Outcomes count decisions; `cells` and `pending` count cells.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -86,13 +86,13 @@ impl RunSummary {
         self.outcomes[outcome as usize]
     }
 
-    /// Describes the number of decisions by outcome, such as `57 pass, 0 fail, 2 timeout`.
+    /// Describes the number of decisions by outcome, such as `57 pass, 0 fail, 2 timeouts`.
     pub fn describe_outcomes(&self) -> String {
         let counts: Vec<String> = Outcome::ALL
             .into_iter()
             .map(|outcome| (outcome, self.count(outcome)))
             .filter(|(outcome, n)| *n > 0 || outcome.is_verdict())
-            .map(|(outcome, n)| format!("{n} {}", describe_outcome(outcome)))
+            .map(|(outcome, n)| count_outcome(outcome, n))
             .collect();
         counts.join(", ")
     }

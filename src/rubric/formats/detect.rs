@@ -69,7 +69,7 @@ pub fn detect_rubric_format(value: &Value) -> Option<DetectedFile> {
     }
     // `tests` alone is too general: it needs another key of promptfoo, or a test below.
     let prompts = value.get("prompts").and_then(Value::as_array);
-    let has_prompts = prompts.is_some_and(|all| all.iter().all(is_prompt));
+    let has_prompts = prompts.is_some_and(|all| !all.is_empty() && all.iter().all(is_prompt));
     let has_source = has_key("prompts") && (has_key("providers") || has_key("targets"));
     if list("assert")
         || has_key("defaultTest")

@@ -89,7 +89,7 @@ impl SourceJudge {
             [one] => Ok(one),
             [] if all.is_empty() => Err(self.explain_no_verdict(verdicts)),
             [] => Err(format!(
-                "{who} recorded no verdict called `{wanted}` on this transcript; there is {}{}",
+                "{who} recorded no verdict called `{wanted}` on this transcript; it recorded {}{}",
                 list_verdict_names(&all),
                 match self.scorer {
                     Some(_) => "",
@@ -263,7 +263,7 @@ mod tests {
         assert_eq!(pick(&any, &["match"], "grounded"), Ok("match".to_owned()));
         assert_eq!(
             pick(&any, &["match", "f1"], "grounded"),
-            Err("inspect recorded no verdict called `grounded` on this transcript; there is `match`, `f1`; name one with `scorer:` of a judge with `provider: source`".to_owned())
+            Err("inspect recorded no verdict called `grounded` on this transcript; it recorded `match`, `f1`; name one with `scorer:` of a judge with `provider: source`".to_owned())
         );
         assert_eq!(
             pick(&any, &["match", "match"], "match"),
@@ -274,7 +274,7 @@ mod tests {
         assert_eq!(
             pick(&one, &["match"], "match"),
             Err(
-                "the source recorded no verdict called `f1` on this transcript; there is `match`"
+                "the source recorded no verdict called `f1` on this transcript; it recorded `match`"
                     .to_owned()
             )
         );

@@ -411,7 +411,7 @@ fn shots_without_a_split_are_an_error_that_shows_the_split() {
     std::fs::write(&config, format!("{without}labels: labels.jsonl\n")).expect("written");
     let why = world.render().expect_err("refused");
     assert!(
-        why.contains("`split: {train: 0.2, dev: 0.4, test: 0.4}`"),
+        why.contains("split: { train: 0.2, dev: 0.4, test: 0.4 }"),
         "{why}"
     );
 }

@@ -420,9 +420,9 @@ pub(crate) const DESCRIPTIONS: &[FormatDescription] = &[
         known_by: "`sessionId`",
         transcript: "a session; its branches and sub-agents",
         id: "the session's; `ID.branch-2`, `ID.agent-X`",
-        version: "Claude Code 1.0.98 to 2.1.37",
+        version: "Claude Code 1.0.98 to 2.1.37, iFlow CLI",
         origin: SampleOrigin::Real(
-            "sessions in vscode-copilot-chat, claude-code-log and eight more",
+            "sessions in vscode-copilot-chat, claude-code-log and eight more; iFlow CLI from a session in kenn-io/agentsview",
         ),
     },
     FormatDescription {

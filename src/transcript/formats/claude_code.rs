@@ -23,10 +23,13 @@
 //! includes the wait for a permission. A message's `latency_ms` is its `durationMs` (old versions), else the time from
 //! the line that it answers to its last line. Lines copied from an older session all have one time, so they have no
 //! duration. A result without `is_error` is a success, because Claude Code marks every error.
+//!
+//! iFlow CLI writes such lines, too, with another meaning: see `iflow`.
 
 mod agents;
 mod branches;
 mod conversation;
+mod iflow;
 mod line;
 mod line_message;
 
@@ -165,6 +168,8 @@ struct ClaudeCodeSession<'s, 'a> {
     messages: Vec<Option<ClaudeCodeMessage<'a>>>,
     agents: SubAgents<'a>,
     source: &'s SourceFile,
+    /// True if iFlow CLI wrote the session, which has no branches.
+    is_iflow: bool,
 }
 
 impl<'s, 'a> ClaudeCodeSession<'s, 'a> {
@@ -181,12 +186,17 @@ impl<'s, 'a> ClaudeCodeSession<'s, 'a> {
             }
             messages.push(message);
         }
+        let is_iflow = iflow::is_session(lines, &messages);
+        if is_iflow {
+            iflow::join_states(lines, &mut messages);
+        }
         let agents = SubAgents::from_lines(lines, &messages, source);
         Self {
             lines,
             messages,
             agents,
             source,
+            is_iflow,
         }
     }
 
@@ -270,6 +280,7 @@ impl<'s, 'a> ClaudeCodeSession<'s, 'a> {
         let line = &self.lines[at];
         let message = self.messages[at].as_ref();
         let parent = match (&line.parent_uuid, line.kind) {
+            (Some(_), _) if self.is_iflow => NodeParent::Before,
             (Some(uuid), _) => NodeParent::Named(uuid),
             // Without a parent, these lines continue the conversation; any other line begins one.
             (None, ClaudeCodeLineKind::Compaction) => NodeParent::Before,
@@ -320,6 +331,9 @@ impl<'s, 'a> ClaudeCodeSession<'s, 'a> {
         }
         // Messages first: the builder sums their tokens and errors for the metadata.
         let mut builder = conversation::ClaudeCodeConversationBuilder::new(self.lines, path);
+        if self.is_iflow {
+            builder.tool = "iflow";
+        }
         let messages = builder.build_messages(&self.messages, session);
         let spawn = spawn.as_ref().map(|(agent, spawn)| (*agent, spawn));
         let metadata = builder.build_metadata(session, &transcript_id, branch_index, spawn);

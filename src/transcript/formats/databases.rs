@@ -4,7 +4,7 @@
 //! that format reads it. dicta holds one row in memory. A row's `rowid` is its place.
 //!
 //! A database can be hostile. dicta opens it read-only, runs its own statements on plain tables alone, and bounds the size
-//! of a value and the work of each statement.
+//! of a value and the work of each transcript.
 
 mod opencode_rows;
 
@@ -29,7 +29,8 @@ use opencode_rows::{SESSION_KEYS, session_to_json};
 const BLOCK_ROWS: usize = 32;
 /// The number of instructions of SQLite between two checks of the work of a statement.
 const CHECK_INTERVAL: i32 = 10_000;
-/// The largest number of checks in a statement: more instructions than a scan of a table of any real size needs.
+/// The largest number of checks for a list of rows, or for a transcript with its messages: more instructions than a scan
+/// of a table of any real size needs.
 const MAX_CHECKS: u64 = 200_000;
 
 /// The rows that hold transcripts.
@@ -91,7 +92,7 @@ impl RowSource {
 #[derive(Debug)]
 struct DatabaseReader {
     connection: Connection,
-    /// The checks of the current statement so far.
+    /// The checks of the current list of rows or transcript so far.
     checks: Arc<AtomicU64>,
     rows: RowSource,
     /// The columns that dicta reads of promptfoo's or OpenCode's table. Older databases have fewer.
@@ -190,7 +191,7 @@ fn encode_path(path: &Path) -> String {
 }
 
 impl DatabaseReader {
-    /// Restarts the count of checks, because the limit is one of each statement.
+    /// Restarts the count of checks, because the limit is one of each list of rows and of each transcript.
     fn restart_checks(&self) {
         self.checks.store(0, Ordering::Relaxed);
     }
@@ -289,7 +290,6 @@ impl DatabaseReader {
         for header in headers {
             let bubble = RawFields::from_raw(header).and_then(|one| one.id_text("bubbleId"));
             let Some(bubble) = bubble else { continue };
-            self.restart_checks();
             let value = statement
                 .query_row([format!("bubbleId:{}:{}", &*id, &*bubble)], |row| {
                     Ok(read_text(row.get_ref(0)?).to_owned())

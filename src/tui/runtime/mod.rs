@@ -10,6 +10,7 @@ mod figures;
 mod follow_ups;
 mod labels;
 mod newest_first;
+mod past_verdicts;
 mod pauses;
 mod progress;
 mod review;
@@ -46,11 +47,10 @@ use super::task_failure::TaskFailure;
 use crate::clock::Clock;
 use crate::handlers::EvalTypeRegistry;
 use crate::model::{Millis, RunId};
-use crate::record::{NewestVerdicts, NewestVerdictsReader, RecordedRun, RunStore};
+use crate::record::{RecordedRun, RunStore};
 use crate::run::find_record_key;
 use crate::theme;
-use crate::workspace::watch::WorkspaceWatcher;
-use crate::workspace::{Env, Workspace};
+use crate::workspace::{Env, Workspace, watch::WorkspaceWatcher};
 
 /// The maximum number of batches of run events in the queue. A run that is faster than the screen waits.
 const MAX_PENDING_BATCHES: usize = 64;
@@ -181,7 +181,7 @@ pub(crate) struct Runtime {
     /// Cancels the count of the history that is running.
     history_cancel: CancellationToken,
     last_history: progress::LastHistory,
-    past_verdicts: PastVerdicts,
+    past_verdicts: past_verdicts::PastVerdicts,
     run_tasks: TaskTracker,
     made: Arc<Mutex<Vec<CreatedRun>>>,
     /// The choices on the screen that are not written yet.
@@ -225,7 +225,7 @@ impl Runtime {
             comparisons: NewestFirstQueue::new(1),
             history_cancel: CancellationToken::new(),
             last_history: progress::LastHistory::default(),
-            past_verdicts: PastVerdicts::default(),
+            past_verdicts: past_verdicts::PastVerdicts::default(),
             run_tasks: TaskTracker::new(),
             made: Arc::default(),
             unwritten_choices: Arc::default(),
@@ -669,19 +669,6 @@ fn describe_join_error(error: &JoinError) -> String {
         "a bug in dicta: the work panicked (L shows the log)".to_owned()
     } else {
         "the work was cancelled".to_owned()
-    }
-}
-
-/// The newest verdicts of the ended runs, which the tasks after each save share.
-#[derive(Clone, Default)]
-struct PastVerdicts(Arc<Mutex<NewestVerdictsReader>>);
-
-impl PastVerdicts {
-    /// Returns the newest verdicts of a workspace, and a sentence for each run that could not be read. Runs of another
-    /// workspace in the same folder do not count.
-    fn read(&self, workspace: &Workspace, env: &Env) -> (NewestVerdicts, Vec<String>) {
-        let mut reader = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        reader.read(&run_store_for(workspace, env), &workspace.root)
     }
 }
 

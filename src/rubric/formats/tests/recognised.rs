@@ -57,6 +57,7 @@ fn format_is_detected_from_its_keys() {
         "{scenarios: [{config: []}]}",
         // Prompts of another tool, such as a replay of Copilot's chats.
         "{exportedAt: x, prompts: [{prompt: hi, logs: []}]}",
+        "{exportedAt: x, prompts: []}",
     ] {
         assert_eq!(detect_rubric_format(&from_yaml(text)), None, "{text}");
     }

@@ -26,6 +26,8 @@ const SYNTHETIC_MODEL: &str = "<synthetic>";
 pub(super) struct ClaudeCodeConversationBuilder<'s, 'a> {
     lines: &'s [ClaudeCodeLine<'a>],
     path: &'s [usize],
+    /// The name of the tool that wrote the session, for the metadata.
+    pub(super) tool: &'static str,
     messages: Vec<model::TranscriptMessage<'a>>,
     /// The reply whose blocks follow.
     open_reply: Option<OpenReply<'s, 'a>>,
@@ -76,6 +78,7 @@ impl<'s, 'a> ClaudeCodeConversationBuilder<'s, 'a> {
         Self {
             lines,
             path,
+            tool: "claude-code",
             messages: Vec::new(),
             open_reply: None,
             call_times: HashMap::new(),
@@ -298,7 +301,7 @@ impl<'s, 'a> ClaudeCodeConversationBuilder<'s, 'a> {
         spawn: Option<(&str, &AgentSpawn)>,
     ) -> Option<JsonText<'static>> {
         let mut meta = MetadataBuilder::default();
-        meta.set("source", "claude-code");
+        meta.set("source", self.tool);
         let first_on_path = |field: &dyn Fn(&ClaudeCodeLine<'a>) -> Option<String>| {
             let mut path_lines = self.path.iter().map(|at| &self.lines[*at]);
             path_lines.find_map(field).filter(|text| !text.is_empty())

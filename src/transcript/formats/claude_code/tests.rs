@@ -412,3 +412,90 @@ fn interrupted_reply_counts_its_usage_once() {
         .collect();
     assert_eq!(shown, [Value::Null, Value::Null, Value::Null, json!(274)]);
 }
+
+/// Returns a session of iFlow: two states of a reply with two calls, their results, and a third call in two states.
+fn iflow_session() -> String {
+    let line = |uuid: &str, parent: Value, second: u8, role: &str, message: Value| {
+        json!({"type": role, "uuid": uuid, "parentUuid": parent, "sessionId": "session-5de701fc", "isSidechain": false,
+               "timestamp": format!("2026-01-21T05:56:{second:02}.000Z"), "message": message})
+    };
+    let reply = |uuid: &str, second: u8, blocks: Value| {
+        let message = json!({"id": format!("response-{uuid}"), "type": "message", "role": "assistant", "model": "glm",
+            "content": blocks, "stop_reason": null, "usage": {"input_tokens": 0, "output_tokens": 0}});
+        line(uuid, json!("u1"), second, "assistant", message)
+    };
+    let call = |id: &str| json!({"type": "tool_use", "id": id, "name": "read", "input": {"n": id}});
+    let text = |text: &str| json!({"type": "text", "text": text});
+    let result = |uuid: &str, parent: &str, id: &str, status: &str, response: Value| {
+        let content = json!({"callId": id, "responseParts": {"functionResponse": {"id": id, "name": "read", "response": response}},
+            "resultDisplay": "Read 8 lines"});
+        let block = json!({"type": "tool_result", "tool_use_id": id, "content": content});
+        let mut line = line(
+            uuid,
+            json!(parent),
+            20,
+            "user",
+            json!({"role": "user", "content": [block]}),
+        );
+        line["toolUseResult"] = json!({"toolName": "read", "status": status});
+        line
+    };
+    let lines = [
+        line(
+            "u1",
+            Value::Null,
+            10,
+            "user",
+            json!({"role": "user", "content": "Set it"}),
+        ),
+        reply("a1", 15, json!([text("I look first."), call("c1")])),
+        reply("a2", 15, json!([call("c1"), call("c2")])),
+        reply("a3", 16, json!([call("c2")])),
+        result("r1", "a3", "c1", "success", json!({"output": "one"})),
+        result("r2", "a3", "c2", "error", json!({"error": "no such file"})),
+        reply(
+            "a4",
+            25,
+            json!([call("c2"), text("Now I write."), call("c3")]),
+        ),
+        reply("a5", 25, json!([call("c3")])),
+        result(
+            "r3",
+            "a4",
+            "c3",
+            "success",
+            json!({"output": "File modified"}),
+        ),
+        reply("a6", 30, json!([text("Done.")])),
+    ];
+    lines.iter().map(|line| line.to_string() + "\n").collect()
+}
+
+#[test]
+fn states_of_a_reply_of_iflow_are_one_reply_and_no_branches() {
+    let (_dir, path) = written(iflow_session());
+    let (read, tally) = all(&path);
+    assert_eq!((read.len(), tally.unknown_count()), (1, 0), "{tally:?}");
+    let one = read[0].as_ref().expect("good");
+    assert_eq!(
+        describe(one),
+        "user: Set it\n\
+         assistant: I look first.\n\
+         assistant calls c1 read({\"n\":\"c1\"})\n\
+         assistant calls c2 read({\"n\":\"c2\"})\n\
+         tool c1 Some(false) Some(5000.0): one\n\
+         tool c2 Some(true) Some(5000.0): no such file\n\
+         assistant: Now I write.\n\
+         assistant calls c3 read({\"n\":\"c3\"})\n\
+         tool c3 Some(false) None: File modified\n\
+         assistant: Done.\n"
+    );
+    assert_eq!(one.messages.len(), 7, "{one:?}");
+    assert!(one.tags.is_empty());
+    let meta = meta(one.metadata.as_ref());
+    assert_eq!(
+        (&meta["source"], &meta["model"]),
+        (&json!("iflow"), &json!("glm"))
+    );
+    assert_eq!(meta.get("usage"), None, "0 tokens are unknown ones");
+}

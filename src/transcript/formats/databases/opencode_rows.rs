@@ -52,6 +52,8 @@ impl DatabaseReader {
     }
 
     /// Adds the messages of a session with their parts. The error is a sentence fragment.
+    ///
+    /// All statements of a session share one limit of work. Without OpenCode's indexes, each message searches all parts.
     pub(super) fn add_messages(&self, info: &str) -> Result<String, String> {
         let describe = |error: rusqlite::Error| format!("SQLite cannot read a message: {error}");
         let fields = RawFields::parse(info)?;
@@ -82,7 +84,6 @@ impl DatabaseReader {
             joined.push_str("{\"info\":");
             push_json(&mut joined, data)?;
             joined.push_str(",\"parts\":[");
-            self.restart_checks();
             let mut found = parts.query([name]).map_err(describe)?;
             let mut is_first_part = true;
             while let Some(part) = found.next().map_err(describe)? {
@@ -93,7 +94,6 @@ impl DatabaseReader {
                 push_json(&mut joined, read_text(part.get_ref(0).map_err(describe)?))?;
             }
             joined.push_str("]}");
-            self.restart_checks();
         }
         joined.push_str("]}");
         Ok(joined)

@@ -188,6 +188,37 @@ fn text_that_is_not_json_in_a_row_of_opencode_is_counted() {
 }
 
 #[test]
+fn messages_of_a_session_share_one_limit_of_work() {
+    let numbers = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 400)";
+    let (_folder, path) = create(
+        "opencode.db",
+        &format!(
+            "CREATE TABLE session (id TEXT PRIMARY KEY, title TEXT, time_created INTEGER); \
+             CREATE TABLE message (id TEXT, session_id TEXT, time_created INTEGER, data TEXT); \
+             CREATE TABLE part (id TEXT, message_id TEXT, data TEXT); \
+             INSERT INTO session VALUES ('s', 't', 1); \
+             {numbers} INSERT INTO message SELECT 'm' || i, 's', i, '{{}}' FROM n; \
+             {numbers} INSERT INTO part SELECT 'p' || i, 'm' || i, '{{}}' FROM n;"
+        ),
+    );
+    let (connection, checks) = connect(&path).expect("a database");
+    let mut reader = DatabaseReader {
+        connection,
+        checks,
+        rows: RowSource::OpencodeSessions,
+        keys: Vec::new(),
+        last: 0,
+        tally: ReadTally::default(),
+    };
+    reader.keys = reader.find_keys("session", &SESSION_KEYS).expect("columns");
+    let record = reader.read_row(1).expect("a session");
+    assert_eq!(record.matches("\"parts\":[{}]").count(), 400);
+    // Without an index, each of the 400 messages searches all 400 parts.
+    let checks = reader.checks.load(Ordering::Relaxed);
+    assert!(checks > 20, "{checks} checks");
+}
+
+#[test]
 fn foreign_and_hostile_schemas_are_refused() {
     let endless =
         "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i AS id FROM n";
