@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::args::{ConnectArgs, ExampleArgs};
 use super::consent::confirm_paid_calls;
 use super::error::{CommandError, EXIT_USAGE};
-use super::format::{Format, LIST_FORMATS, format_list};
+use super::format::{Format, LIST_FORMATS};
 use super::tool_sources::ToolProbe;
 use super::trust::confirm_sends;
 use super::workspace::load_workspace_to_check;
@@ -168,8 +168,7 @@ fn connect_all(
         text.extend(probed.iter().map(ToolProbe::to_text));
         text
     };
-    let text = format_list(format, rows, human);
-    cx.streams.print_format(format, &text);
+    cx.streams.print_list(format, rows, human);
     Ok(exit_code(&found, &probed))
 }
 

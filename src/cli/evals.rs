@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::CommandCx;
 use super::error::CommandError;
-use super::format::{Format, format_list};
+use super::format::Format;
 use crate::diag::find_nearest;
 use crate::handlers::{EvalTypeRegistry, FAMILIES};
 use crate::report::wrap_line;
@@ -42,8 +42,7 @@ pub(super) fn list_eval_types(
             details.collect::<Vec<_>>().join("\n\n")
         }
     };
-    let text = format_list(format, rows, human);
-    cx.streams.print_format(format, &text);
+    cx.streams.print_list(format, rows, human);
     Ok(0)
 }
 

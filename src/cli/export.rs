@@ -12,6 +12,7 @@ use super::CommandCx;
 use super::compare_figures::ComparisonFigures;
 use super::error::CommandError;
 use super::export_run::export_run;
+use super::format::split_named_format;
 use super::history::name_entry;
 use super::output_file::{OutputFiles, collect_input_files, warn_of_keys};
 use super::state_args::{ExportArgs, ExportFormat, RunFormat};
@@ -176,11 +177,7 @@ enum ChosenFormat {
 
 /// Separates the format from the file in `-o FORMAT=FILE`, as `dicta run` does.
 fn separate_format(args: &ExportArgs) -> Result<ExportArgs, CommandError> {
-    let parts = args.output.to_str().and_then(|text| text.split_once('='));
-    // Another text before `=` belongs to the file's name.
-    let is_word =
-        |name: &str| !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric());
-    let Some((name, path)) = parts.filter(|(name, _)| is_word(name)) else {
+    let Some((name, path)) = split_named_format(&args.output) else {
         return Ok(args.clone());
     };
     let shown = args.output.display();

@@ -17,6 +17,17 @@ pub(super) fn interval_to_json(interval: Option<Interval>) -> (Option<f64>, Opti
     )
 }
 
+/// Returns the numbers of common answers of two people, and of equal ones.
+pub(super) fn people_to_json((first, second): (&str, &str), (common, same): (u64, u64)) -> Value {
+    json!({
+        "type": "people",
+        "first": first,
+        "second": second,
+        "common": common,
+        "same": same,
+    })
+}
+
 /// Returns an estimate with its interval and its labels.
 pub(super) fn estimate_to_json(estimate: &Estimate) -> Value {
     json!({

@@ -4,6 +4,7 @@
 //! content of any report.
 
 use std::fmt::{Display, Write as _};
+use std::path::Path;
 
 use clap::ValueEnum;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
@@ -173,6 +174,14 @@ pub(super) fn accept(formats: &'static [Format]) -> impl TypedValueParser<Value 
     let values = formats.iter().filter_map(ValueEnum::to_possible_value);
     PossibleValuesParser::new(values)
         .try_map(|name| Format::from_name(&name).ok_or("unknown format"))
+}
+
+/// Splits the value `FORMAT=FILE` of `-o`; `None` for a file alone. Only a word before `=` is a format; another text belongs
+/// to the name of the file.
+pub(super) fn split_named_format(option: &Path) -> Option<(&str, &str)> {
+    let (name, path) = option.to_str()?.split_once('=')?;
+    let is_word = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    is_word.then_some((name, path))
 }
 
 /// Formats a list: JSON objects as one array or as lines, a table, or `human` for people.

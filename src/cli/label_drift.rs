@@ -169,8 +169,7 @@ pub(super) fn list_drift(
         rows.push(json!({"type": "sealed", "labels": sealed}));
         let _infallible = writeln!(out, "{} not listed", pluralize(sealed, "sealed label"));
     }
-    cx.streams
-        .print_format(format, &format_list(format, || rows, || out));
+    cx.streams.print_list(format, || rows, || out);
     Ok(0)
 }
 
@@ -290,8 +289,7 @@ pub(super) fn confirm_labels(args: &ConfirmLabelsArgs, cx: &CommandCx) -> Result
     let sealed = sealed.all().count() as u64;
     let human = || format_confirmation(&visible, sealed, args.dry_run, &file);
     let rows = || confirmation_to_json(&visible, sealed, args.dry_run, &file);
-    cx.streams
-        .print_format(args.format, &format_list(args.format, rows, human));
+    cx.streams.print_list(args.format, rows, human);
     Ok(0)
 }
 

@@ -14,8 +14,8 @@ use serde_json::{Value, json};
 use super::CommandCx;
 use super::args::WorkspaceArgs;
 use super::error::CommandError;
-use super::figure_json::estimate_to_json;
-use super::format::{Format, format_list};
+use super::figure_json::{estimate_to_json, people_to_json};
+use super::format::Format;
 use super::label_args::ChooseArgs;
 use super::label_targets::{show_path, to_command_error};
 use super::states::StateCatalog;
@@ -68,8 +68,7 @@ pub(super) fn list_pairs(
         let out = format_pairs(&loaded.describe(), &figures, &found);
         make_visible(&out, true).into_owned()
     };
-    cx.streams
-        .print_format(format, &format_list(format, rows, human));
+    cx.streams.print_list(format, rows, human);
     Ok(0)
 }
 
@@ -446,15 +445,7 @@ fn pairs_to_json(figures: &[PairFigures], found: &PairedTranscripts) -> Vec<Valu
         rows.push(json!({"type": "unmatched_choices", "choices": unmatched}));
     }
     let people = compare_people(&found.preferences).into_iter();
-    rows.extend(people.map(|((first, second), (common, same))| {
-        json!({
-            "type": "people",
-            "first": first,
-            "second": second,
-            "common": common,
-            "same": same,
-        })
-    }));
+    rows.extend(people.map(|(people, answers)| people_to_json(people, answers)));
     rows
 }
 

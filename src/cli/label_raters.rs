@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 use super::CommandCx;
 use super::args::WorkspaceArgs;
 use super::error::CommandError;
-use super::format::{Format, format_list};
+use super::format::Format;
 use super::label_args::CauseArg;
 use super::label_targets::{LabelTarget, find_label_target, show_path, to_command_error};
 use super::states::StateCatalog;
@@ -370,8 +370,7 @@ pub(super) fn merge_labels(
         refused: [refused, merged.refused].concat(),
     };
     let human = || report.format_text();
-    cx.streams
-        .print_format(format, &format_list(format, || report.to_json(), human));
+    cx.streams.print_list(format, || report.to_json(), human);
     note_unrecorded_draws(&added, &file, cx)?;
     if !conflicts.is_empty() {
         cx.streams.print_note(

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::CommandCx;
 use super::args::{SchemaArg, WorkspaceArgs};
 use super::error::CommandError;
-use super::format::{Format, format_document, format_list};
+use super::format::{Format, format_document};
 use super::workspace::load_workspace_without_judges;
 use crate::handlers::EvalTypeRegistry;
 use crate::model::{ApiKeySource, JudgeConfig, ProviderKind, VERDICT_SOURCES};
@@ -31,8 +31,7 @@ pub(super) fn list_judges(
             .collect()
     };
     let human = || format_judges(&workspace, cx);
-    cx.streams
-        .print_format(format, &format_list(format, rows, human));
+    cx.streams.print_list(format, rows, human);
     Ok(0)
 }
 
@@ -214,7 +213,6 @@ pub(super) fn list_keys(format: Format, cx: &CommandCx) -> u8 {
         .collect()
     };
     let human = || tui::render_key_bindings(format == Format::Markdown);
-    cx.streams
-        .print_format(format, &format_list(format, rows, human));
+    cx.streams.print_list(format, rows, human);
     0
 }

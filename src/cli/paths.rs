@@ -8,7 +8,7 @@ use serde_json::json;
 use super::CommandCx;
 use super::args::WorkspaceArgs;
 use super::error::CommandError;
-use super::format::{Format, format_list};
+use super::format::Format;
 use super::workspace::{find_root, is_inside_workspace, load_if_valid};
 use crate::tui::screen_choices;
 use crate::workspace::{self, CONFIG_FILE, SECRET_FILE, demo, trust};
@@ -54,7 +54,6 @@ pub(super) fn print_paths(
         }
         out
     };
-    cx.streams
-        .print_format(format, &format_list(format, rows, human));
+    cx.streams.print_list(format, rows, human);
     Ok(0)
 }

@@ -11,7 +11,8 @@ use serde_json::{Value, json};
 use super::CommandCx;
 use super::args::WorkspaceArgs;
 use super::error::CommandError;
-use super::format::{Format, format_list};
+use super::figure_json::people_to_json;
+use super::format::Format;
 use super::label_raters::{CurrentQuestions, RaterConflict, collect_answers, list_conflicts};
 use super::workspace::load_workspace_without_judges;
 use crate::model::{DisagreementCause, Label, make_visible, pluralize};
@@ -29,8 +30,7 @@ pub(super) fn list_raters(
         ..RaterReport::collect(labels, &CurrentQuestions::of(&workspace))
     };
     let human = || make_visible(&report.to_string(), true).into_owned();
-    cx.streams
-        .print_format(format, &format_list(format, || report.to_json(), human));
+    cx.streams.print_list(format, || report.to_json(), human);
     Ok(0)
 }
 
@@ -88,15 +88,8 @@ impl<'l> RaterReport<'l> {
         let people = self.people.iter();
         let people =
             people.map(|(by, labels)| json!({"type": "rater", "by": by, "labels": labels}));
-        let pairs = self.pairs.iter().map(|((first, second), (common, same))| {
-            json!({
-                "type": "people",
-                "first": first,
-                "second": second,
-                "common": common,
-                "same": same,
-            })
-        });
+        let pairs = self.pairs.iter();
+        let pairs = pairs.map(|(people, answers)| people_to_json(*people, *answers));
         let conflicts = self.conflicts.iter().map(RaterConflict::to_json);
         let causes = self.causes.iter().map(
             |(cause, labels)| json!({"type": "cause", "cause": cause.as_str(), "labels": labels}),

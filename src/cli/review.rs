@@ -270,8 +270,7 @@ fn list_drafts(
         }
         out
     };
-    cx.streams
-        .print_format(format, &format_list(format, rows, human));
+    cx.streams.print_list(format, rows, human);
     if format == Format::Human {
         cx.streams
             .print_note("note: --type TYPE writes one of them into a rubric");

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::connect::check_max_cost;
 use super::consent::confirm_paid_calls;
 use super::error::CommandError;
-use super::format::{Format, format_list};
+use super::format::Format;
 use super::review_args::SuggestArgs;
 use super::review_place::{find_place, open};
 use super::streams::Streams;
@@ -73,8 +73,7 @@ fn print_suggestions(
         rows.collect()
     };
     let human = || format_suggestions(suggestions, session);
-    cx.streams
-        .print_format(format, &format_list(format, rows, human));
+    cx.streams.print_list(format, rows, human);
     if format == Format::Human && !suggestions.is_empty() {
         cx.streams.print_note(
             "note: these are suggestions; `dicta review suggest --accept 1,3` groups the notes",

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use super::CommandCx;
 use super::args::RunArgs;
 use super::error::CommandError;
-use super::format::{Format, RESULT_FORMATS};
+use super::format::{Format, RESULT_FORMATS, split_named_format};
 use super::github_place::collect_eval_places;
 use super::output_file::OutputFiles;
 use super::streams::{ScreenWriter, Streams};
@@ -329,10 +329,7 @@ fn parse_output(option: &Path) -> Result<(ReportFormat, PathBuf), CommandError> 
         let names = RESULT_FORMATS.iter().map(|format| format.name());
         names.collect::<Vec<_>>().join(", ")
     };
-    if let Some((name, path)) = option.to_str().and_then(|text| text.split_once('='))
-        && !name.is_empty()
-        && name.bytes().all(|byte| byte.is_ascii_alphanumeric())
-    {
+    if let Some((name, path)) = split_named_format(option) {
         let found = Format::from_name(name).filter(|format| RESULT_FORMATS.contains(format));
         let Some(format) = found else {
             return Err(CommandError::usage(format!(

@@ -10,7 +10,7 @@ use super::CommandCx;
 use super::args::{PruneRunsArgs, RunsCommand, WorkspaceArgs};
 use super::deletion::confirm_deletion;
 use super::error::CommandError;
-use super::format::{Format, format_list};
+use super::format::Format;
 use super::workspace::{open_run_store, open_run_store_and_workspace};
 use crate::model::{Millis, RunId, pluralize};
 use crate::record::{History, KeepReason, PrunePlan, PruneRules, RunNeed, RunStore, StoredRun};
@@ -86,8 +86,7 @@ fn prune(args: &PruneRunsArgs, cx: &CommandCx) -> Result<u8, CommandError> {
                 .collect()
         };
         if !is_human {
-            cx.streams
-                .print_format(args.format, &format_list(args.format, rows, String::new));
+            cx.streams.print_list(args.format, rows, String::new);
         }
     };
     if plan.delete.is_empty() {

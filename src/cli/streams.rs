@@ -5,8 +5,10 @@ use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::sync::{LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use serde_json::Value;
+
 use super::args::{ColorArg, CommonArgs};
-use super::format::Format;
+use super::format::{Format, format_list};
 use crate::diag::{Diagnostic, render};
 use crate::event::Redactor;
 use crate::model::make_visible;
@@ -240,6 +242,16 @@ impl Streams {
                 self.print_data(text);
             }
         }
+    }
+
+    /// Writes a list to standard output, as [`format_list`] formats it.
+    pub(super) fn print_list(
+        self,
+        format: Format,
+        rows: impl FnOnce() -> Vec<Value>,
+        human: impl FnOnce() -> String,
+    ) {
+        self.print_format(format, &format_list(format, rows, human));
     }
 
     fn write_to_stdout(self, text: &str, escapes_commands: bool, width: usize) {

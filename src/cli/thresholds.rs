@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::CommandCx;
 use super::args::WorkspaceArgs;
 use super::error::CommandError;
-use super::format::{Format, TABLE_FORMATS, format_list};
+use super::format::{Format, TABLE_FORMATS};
 use super::show::{RESULT_EVENTS, ShownEvents};
 use super::states::StateCatalog;
 use super::workspace::note_label_problems;
@@ -80,8 +80,7 @@ pub(super) fn print_thresholds(
         }
         out
     };
-    cx.streams
-        .print_format(format, &format_list(format, rows, human));
+    cx.streams.print_list(format, rows, human);
     Ok(0)
 }
 

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::CommandCx;
 use super::args::TrustArgs;
 use super::error::CommandError;
-use super::format::{Format, format_list};
+use super::format::Format;
 use super::question::{ask, can_ask};
 use super::workspace::find_root;
 use crate::handlers::EvalTypeRegistry;
@@ -65,8 +65,7 @@ fn list_trusted(format: Format, cx: &CommandCx) -> Result<u8, CommandError> {
         [] => "no workspace is trusted\n".to_owned(),
         all => all.iter().map(describe_trusted).collect(),
     };
-    cx.streams
-        .print_format(format, &format_list(format, rows, human));
+    cx.streams.print_list(format, rows, human);
     Ok(0)
 }
 

@@ -115,11 +115,7 @@ pub(super) fn load_workspace_for_judge(
     judge: Option<&str>,
     cx: &CommandCx,
 ) -> Result<CommandWorkspace, CommandError> {
-    let options = LoadOptions {
-        judge,
-        ..LoadOptions::default()
-    };
-    load_workspace_with(&find_root(path, cx)?, &options, cx)
+    load_for_judge(path, judge, &LoadOptions::default(), cx)
 }
 
 /// Loads the workspace of `dicta check`, which reports evals without a judge as one problem among others.
@@ -128,10 +124,16 @@ pub(super) fn load_workspace_to_check(
     judge: Option<&str>,
     cx: &CommandCx,
 ) -> Result<CommandWorkspace, CommandError> {
-    let options = LoadOptions {
-        judge,
-        ..JUDGES_NOTHING
-    };
+    load_for_judge(path, judge, &JUDGES_NOTHING, cx)
+}
+
+fn load_for_judge<'o>(
+    path: Option<&Path>,
+    judge: Option<&'o str>,
+    options: &LoadOptions<'o>,
+    cx: &CommandCx,
+) -> Result<CommandWorkspace, CommandError> {
+    let options = LoadOptions { judge, ..*options };
     load_workspace_with(&find_root(path, cx)?, &options, cx)
 }
 

@@ -128,13 +128,23 @@ impl NewestVerdicts {
     ///
     /// Also returns a sentence for each run that could not be read.
     pub fn read(runs: &[RecordedRun], belongs: impl Fn(&RunHeader) -> bool) -> (Self, Vec<String>) {
-        let (mut verdicts, mut problems) = (Self::default(), Vec::new());
+        let (verdicts, failed) = Self::read_runs(runs, belongs);
+        let problems = failed.into_iter().map(|(_, error)| error.to_string());
+        (verdicts, problems.collect())
+    }
+
+    /// As [`Self::read`], with each run that could not be read next to the error.
+    pub(super) fn read_runs(
+        runs: &[RecordedRun],
+        belongs: impl Fn(&RunHeader) -> bool,
+    ) -> (Self, Vec<(&RecordedRun, RecordError)>) {
+        let (mut verdicts, mut failed) = (Self::default(), Vec::new());
         for run in runs {
             if let Err(error) = verdicts.add_older_run(run, &belongs) {
-                problems.push(error.to_string());
+                failed.push((run, error));
             }
         }
-        (verdicts, problems)
+        (verdicts, failed)
     }
 
     /// Returns the newest result of a cell, also if it is an error.
@@ -290,7 +300,7 @@ impl NewestVerdicts {
     }
 
     /// Adds the results of a run that is older than all runs before it.
-    pub(super) fn add_older_run(
+    fn add_older_run(
         &mut self,
         run: &RecordedRun,
         belongs: &impl Fn(&RunHeader) -> bool,

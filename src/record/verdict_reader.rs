@@ -69,8 +69,8 @@ impl NewestVerdictsReader {
         let folders: Vec<PathBuf> = folders.map(Path::to_owned).collect();
         let is_same_store = folders == self.folders && store.key == self.key;
         let still_fails = |failed: &FailedRun| {
-            let read = NewestVerdicts::default().add_older_run(&failed.run, &belongs);
-            read.is_err()
+            let run = std::slice::from_ref(&failed.run);
+            !NewestVerdicts::read_runs(run, belongs).1.is_empty()
         };
         if !is_same_store || !self.is_oldest_part_of(&new) || !self.failed.iter().all(still_fails) {
             *self = Self {
@@ -139,15 +139,13 @@ fn read_runs(
     listed: Vec<(RecordedRun, Metadata)>,
     belongs: &impl Fn(&RunHeader) -> bool,
 ) -> (NewestVerdicts, Vec<FailedRun>) {
-    let runs = listed.into_iter().map(|(run, _)| run).collect();
-    let (mut verdicts, mut failed) = (NewestVerdicts::default(), Vec::new());
-    for run in sort_by_start(runs) {
-        if let Err(error) = verdicts.add_older_run(&run, belongs) {
-            let why = error.to_string();
-            failed.push(FailedRun { run, why });
-        }
-    }
-    (verdicts, failed)
+    let runs = sort_by_start(listed.into_iter().map(|(run, _)| run).collect());
+    let (verdicts, failed) = NewestVerdicts::read_runs(&runs, belongs);
+    let failed = failed.into_iter().map(|(run, error)| FailedRun {
+        run: run.clone(),
+        why: error.to_string(),
+    });
+    (verdicts, failed.collect())
 }
 
 #[cfg(test)]

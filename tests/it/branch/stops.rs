@@ -12,6 +12,7 @@ use dicta::workspace::{self, Env};
 
 use super::{Dialect, Shop, bodies, branch, dicta, judging, recorded_items, workspace};
 use crate::cli::TestDir;
+use crate::support::wire::WireServer;
 
 /// Judges the transcript `one` with these breakpoints, and lets `decide` release each pause. Returns the run's name and its
 /// events.
@@ -211,19 +212,25 @@ async fn edit_of_other_values_than_texts_is_repeated_by_a_branch() {
     assert!(sent[2] == sent[0], "{}", sent[2]);
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn another_judge_gets_the_edit_and_keeps_its_own_texts() {
-    let (server, shop) = (judging(Dialect::Openai), Shop::failing_first(0));
+/// Returns a workspace with the judges `m` and `short`, and a run in which a person edited the prompt of `m`.
+async fn run_next_to_another_judge(server: &WireServer, shop: &Shop) -> (TestDir, String) {
     let judges = [
-        ("m", &server, "provider: openai"),
-        ("short", &server, "provider: openai, max_turns: 3"),
+        ("m", server, "provider: openai"),
+        ("short", server, "provider: openai, max_turns: 3"),
     ];
-    let test_dir = workspace(&judges, &shop);
+    let test_dir = workspace(&judges, shop);
     let run = run_with_edited_prompt(&test_dir, |at| {
         let text = at.editable_text().expect("texts");
         text.replace("The amount is on file.", "The amount is on file today.")
     })
     .await;
+    (test_dir, run)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn another_judge_gets_the_edit_and_keeps_its_own_texts() {
+    let (server, shop) = (judging(Dialect::Openai), Shop::failing_first(0));
+    let (test_dir, run) = run_next_to_another_judge(&server, &shop).await;
     let at = ["--at", "1.prompt", "--judge", "short"];
     branch(&test_dir, &[&[&*run, "one/r/grounded"][..], &at].concat());
     let requests = server.requests();
@@ -235,16 +242,7 @@ async fn another_judge_gets_the_edit_and_keeps_its_own_texts() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn branch_of_a_branch_with_another_judge_gets_the_edit_too() {
     let (server, shop) = (judging(Dialect::Openai), Shop::failing_first(0));
-    let judges = [
-        ("m", &server, "provider: openai"),
-        ("short", &server, "provider: openai, max_turns: 3"),
-    ];
-    let test_dir = workspace(&judges, &shop);
-    let run = run_with_edited_prompt(&test_dir, |at| {
-        let text = at.editable_text().expect("texts");
-        text.replace("The amount is on file.", "The amount is on file today.")
-    })
-    .await;
+    let (test_dir, run) = run_next_to_another_judge(&server, &shop).await;
     // The first branch repeats the edit in its own request, or takes it from the recording.
     for at in ["1.prompt", "2.prompt"] {
         let first = branch(&test_dir, &[&run, "one/r/grounded", "--at", at]);

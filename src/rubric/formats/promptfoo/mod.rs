@@ -124,11 +124,21 @@ fn find_default_test(cx: &PromptfooCx<'_>, converter: &mut EvalConverter<'_>) ->
     let Some(path) = at.value().as_str() else {
         return at;
     };
-    match load_doc(cx.files, &at, path.strip_prefix("file://").unwrap_or(path)) {
-        Ok(doc) => DocLocation::root(&doc),
+    load_named_file(cx, &at, path, converter).unwrap_or(at)
+}
+
+/// Returns the content of a file that a config names with or without `file://`. Reports a file that it can't read.
+fn load_named_file(
+    cx: &PromptfooCx<'_>,
+    at: &DocLocation,
+    path: &str,
+    converter: &mut EvalConverter<'_>,
+) -> Option<DocLocation> {
+    match load_doc(cx.files, at, path.strip_prefix("file://").unwrap_or(path)) {
+        Ok(doc) => Some(DocLocation::root(&doc)),
         Err(problems) => {
             converter.problems.extend(problems);
-            at
+            None
         }
     }
 }
@@ -141,15 +151,9 @@ fn list_assertions(
 ) -> Vec<DocLocation> {
     match at.value() {
         Value::Null | Value::Array(_) => at.items(),
-        Value::String(path) => {
-            match load_doc(cx.files, at, path.strip_prefix("file://").unwrap_or(path)) {
-                Ok(doc) => DocLocation::root(&doc).items(),
-                Err(problems) => {
-                    converter.problems.extend(problems);
-                    Vec::new()
-                }
-            }
-        }
+        Value::String(path) => load_named_file(cx, at, path, converter)
+            .map(|file| file.items())
+            .unwrap_or_default(),
         _ => {
             let error = ConversionError::new("it is not a list", "write a list of assertions");
             converter.report_error(at, "assert", error);

@@ -1,4 +1,4 @@
-//! Stands in for the fixtures of the judge's tests.
+//! Replaces the fixtures of the judge's tests. `build-crate` adds the rules of the tool from `src/judge/fake.rs`.
 
 use std::sync::Arc;
 
@@ -28,28 +28,6 @@ pub(super) struct FakeTool {
     rules: FakeToolRules,
 }
 
-pub(super) struct FakeToolRules {
-    pub(super) statement: &'static str,
-    pub(super) read_only: bool,
-    pub(super) cache: bool,
-    pub(super) after: Vec<String>,
-    pub(super) max_calls: Option<u32>,
-    pub(super) secrets: Vec<(String, String)>,
-}
-
-impl Default for FakeToolRules {
-    fn default() -> Self {
-        Self {
-            statement: "",
-            read_only: true,
-            cache: true,
-            after: Vec::new(),
-            max_calls: None,
-            secrets: Vec::new(),
-        }
-    }
-}
-
 impl FakeTool {
     pub(super) fn new(name: &str, behavior: FakeToolBehavior) -> Arc<Self> {
         Self::with(name, behavior, FakeToolRules::default())
@@ -64,39 +42,6 @@ impl FakeTool {
                 schema: serde_json::json!({"type": "object"}),
             },
         })
-    }
-}
-
-impl Tool for FakeTool {
-    fn decl(&self) -> &ToolDeclaration {
-        &self.decl
-    }
-
-    fn digest(&self) -> Digest {
-        Digest::hash_parts([
-            self.decl.digest().0.as_bytes(),
-            self.rules.statement.as_bytes(),
-        ])
-    }
-
-    fn secrets_outside_digest(&self) -> Vec<(String, String)> {
-        self.rules.secrets.clone()
-    }
-
-    fn is_read_only(&self) -> bool {
-        self.rules.read_only
-    }
-
-    fn is_cached(&self) -> bool {
-        self.rules.read_only && self.rules.cache
-    }
-
-    fn prerequisites(&self) -> &[String] {
-        &self.rules.after
-    }
-
-    fn max_calls(&self) -> Option<u32> {
-        self.rules.max_calls
     }
 }
 

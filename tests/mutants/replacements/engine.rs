@@ -1,4 +1,4 @@
-//! Stands in for the engine of the judge, so that the cache key is tested without a whole judge.
+//! Replaces the engine of the judge, so that the cache key is tested without a whole judge.
 
 use std::sync::Arc;
 
