@@ -75,11 +75,9 @@ impl RunStore {
             id,
             key: self.key.clone(),
         });
-        // Other programs may keep folders of their own here. A log is empty if its process ended before it recorded
-        // anything; `@` must not name such a folder.
         let runs = runs.filter_map(|run| {
             let log = std::fs::metadata(run.dir.join(EVENTS_FILE)).ok()?;
-            (log.is_file() && log.len() > 0).then_some((run, log))
+            is_recorded(&log).then_some((run, log))
         });
         let mut runs: Vec<(RecordedRun, Metadata)> = runs.collect();
         runs.sort_by(|(a, _), (b, _)| newest_first_key(&a.id).cmp(&newest_first_key(&b.id)));
@@ -111,6 +109,10 @@ impl RunStore {
         if let Some(back) = name.strip_prefix('@') {
             return find_nth_newest(self.workspace_runs(), name, back);
         }
+        // A full id needs no list of all runs. No letters contain a time, so nothing else has this name.
+        if let Some(run) = self.find_by_full_id(&RunId(name.to_owned())) {
+            return Ok(run);
+        }
         let mut runs = self.runs();
         // The letters of an id are lower case; people may type capitals.
         let letters = name.to_ascii_lowercase();
@@ -138,10 +140,30 @@ impl RunStore {
         }
     }
 
+    /// Finds a run by its full id, without a list of the others. Returns `None` for a name without a time.
+    fn find_by_full_id(&self, id: &RunId) -> Option<RecordedRun> {
+        parse_timestamp(id)?;
+        for folder in self.folders() {
+            let dir = folder.join(&id.0);
+            // As in a list, the first folder of this name counts, also if it is not a run.
+            if storage::find_foreign_link(folder).is_none() && dir.symlink_metadata().is_ok() {
+                let log = std::fs::metadata(dir.join(EVENTS_FILE)).ok()?;
+                return is_recorded(&log).then(|| RecordedRun {
+                    id: id.clone(),
+                    dir,
+                    key: self.key.clone(),
+                });
+            }
+        }
+        None
+    }
+
     /// Returns every folder that may be a run, with its parent. If two folders have one id, the first counts.
-    fn list_run_dirs(&self) -> Vec<(RunId, &Path)> {
+    pub(super) fn list_run_dirs(&self) -> Vec<(RunId, &Path)> {
         let mut seen = HashSet::new();
         let mut all = Vec::new();
+        // Names of one folder differ, so only further folders can repeat one.
+        let can_repeat = !self.extra_dirs.is_empty();
         for folder in self.folders() {
             // Recordings determine verdicts, so another user must not choose their folder.
             if storage::find_foreign_link(folder).is_some() {
@@ -152,7 +174,7 @@ impl RunStore {
                 if let Ok(name) = entry.file_name().into_string()
                     && !name.starts_with('.')
                     // The store's own folder comes first, so a user's run hides a sample of the same name.
-                    && seen.insert(name.clone())
+                    && (!can_repeat || seen.insert(name.clone()))
                 {
                     all.push((RunId(name), folder));
                 }
@@ -268,8 +290,14 @@ fn parse_timestamp(id: &RunId) -> Option<&str> {
     ours.then_some(stamp)
 }
 
+/// Reports whether this is the metadata of a log with an event. Other programs may keep folders of their own next to the
+/// runs. A log is empty if its process ended before it recorded anything; `@` must not name such a folder.
+pub(super) fn is_recorded(log: &Metadata) -> bool {
+    log.is_file() && log.len() > 0
+}
+
 /// Sorts names without a time last, alphabetically.
-fn newest_first_key(id: &RunId) -> (bool, Reverse<Option<&str>>, &str) {
+pub(super) fn newest_first_key(id: &RunId) -> (bool, Reverse<Option<&str>>, &str) {
     (
         parse_timestamp(id).is_none(),
         Reverse(parse_timestamp(id)),
@@ -381,6 +409,14 @@ mod tests {
             (MID, MID),
         ] {
             assert_eq!(test_store.resolve(name).as_deref(), Ok(run), "{name}");
+        }
+        let full = test_store.store().find_by_full_id(&RunId(OLD.to_owned()));
+        assert!(full.is_some_and(|run| run.dir.ends_with(OLD)));
+        for no_full_id in ["kvqa", "20260101T000000Z", "20260101T000000Z-none"] {
+            let found = test_store
+                .store()
+                .find_by_full_id(&RunId(no_full_id.to_owned()));
+            assert!(found.is_none(), "{no_full_id}");
         }
         let path = test_store.0.path().join("runs").join(OLD);
         for path in [path.clone(), path.join(EVENTS_FILE)] {
