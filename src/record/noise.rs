@@ -125,6 +125,21 @@ impl NoiseRecords {
         Ok(())
     }
 
+    /// Adds the repeats of runs that are all newer than those of these repeats.
+    pub(super) fn add_newer(&mut self, newer: &Self) {
+        for (question, repeats) in &newer.questions {
+            match self.questions.get_mut(question) {
+                Some(known) => {
+                    known.name.clone_from(&repeats.name);
+                    known.verdicts.extend_from_slice(&repeats.verdicts);
+                }
+                None => {
+                    self.questions.insert(question.clone(), repeats.clone());
+                }
+            }
+        }
+    }
+
     fn add_result(&mut self, cell: PlannedCell<'_>, result: &CellResult) {
         let (Some(eval), Some(judge), Some(name)) = (cell.eval(), cell.judge(), cell.name()) else {
             return;

@@ -3,23 +3,23 @@
 //! Responsible for reading each ended run once: a later read adds only the runs that are new since. Does not decide which
 //! result is the newest; [`NewestVerdicts`] does.
 
-use std::fs::Metadata;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use super::run_lister::{FoundRun, RunLister};
 use super::store::{is_same_second, sort_by_start};
-use super::{NewestVerdicts, RecordKey, RecordedRun, RunStore, lock};
+use super::{NewestVerdicts, RecordKey, RecordedRun, RunStore};
 use crate::event::RunHeader;
 
 /// The newest verdicts of the ended runs of a workspace that earlier reads found.
 #[derive(Debug, Default)]
 pub struct NewestVerdictsReader {
-    /// The folder of the workspace and those of the store.
+    /// The folders of the workspace and those of the store.
     folders: Vec<PathBuf>,
     /// The key of the store. Results with its checksum are those of this installation.
     key: Option<RecordKey>,
-    /// The runs in the order of [`RunStore::list_runs`].
-    ended: Vec<EndedRun>,
+    /// The ended runs whose results are read, in the order of [`RunStore::list_runs`].
+    ended: Vec<Arc<FoundRun>>,
     verdicts: NewestVerdicts,
     /// The ended runs that could not be read, each with the reason. The next read tries them again, because the cause can be
     /// outside of the log.
@@ -33,38 +33,18 @@ struct FailedRun {
     why: String,
 }
 
-/// An ended run whose results are read.
-#[derive(Debug)]
-struct EndedRun {
-    dir: PathBuf,
-    /// The length of the log in bytes.
-    bytes: u64,
-    /// The time of the log's last change, in seconds and nanoseconds.
-    changed: (i64, i64),
-}
-
-impl EndedRun {
-    fn new((run, log): &(RecordedRun, Metadata)) -> Self {
-        Self {
-            dir: run.dir.clone(),
-            bytes: log.len(),
-            changed: (log.ctime(), log.ctime_nsec()),
-        }
-    }
-
-    fn is_unchanged(&self, (run, log): &(RecordedRun, Metadata)) -> bool {
-        (&self.dir, self.bytes, self.changed)
-            == (&run.dir, log.len(), (log.ctime(), log.ctime_nsec()))
-    }
-}
-
 impl NewestVerdictsReader {
     /// Returns the newest verdicts of the workspace with this folder, from its runs about cells. Also returns a sentence
     /// for each run that could not be read, as [`NewestVerdicts::read`] does.
-    pub fn read(&mut self, store: &RunStore, workspace: &Path) -> (NewestVerdicts, Vec<String>) {
+    pub fn read(
+        &mut self,
+        lister: &mut RunLister,
+        store: &RunStore,
+        workspace: &Path,
+    ) -> (NewestVerdicts, Vec<String>) {
         let belongs =
             |header: &RunHeader| header.workspace == workspace && header.purpose.is_about_cells();
-        let mut new = store.list_runs();
+        let listed = lister.list(store);
         let folders = std::iter::once(workspace).chain(store.folders());
         let folders: Vec<PathBuf> = folders.map(Path::to_owned).collect();
         let is_same_store = folders == self.folders && store.key == self.key;
@@ -72,25 +52,25 @@ impl NewestVerdictsReader {
             let run = std::slice::from_ref(&failed.run);
             !NewestVerdicts::read_runs(run, belongs).1.is_empty()
         };
-        if !is_same_store || !self.is_oldest_part_of(&new) || !self.failed.iter().all(still_fails) {
+        if !is_same_store || !self.is_oldest_part_of(listed) || !self.failed.iter().all(still_fails)
+        {
             *self = Self {
                 folders,
                 key: store.key.clone(),
                 ..Self::default()
             };
         }
-        new.truncate(new.len() - self.ended.len());
+        let new = &listed[..listed.len() - self.ended.len()];
         // Step: keep what can't change any more.
-        let ended = new.split_off(count_open_runs(&new));
-        let stamps: Vec<EndedRun> = ended.iter().map(EndedRun::new).collect();
+        let (open, ended) = new.split_at(count_open_runs(new));
         let (mut verdicts, mut failed) = read_runs(ended, &belongs);
         verdicts.add_older(&self.verdicts);
         failed.append(&mut self.failed);
         self.verdicts = verdicts;
         self.failed = failed;
-        self.ended.splice(0..0, stamps);
+        self.ended.splice(0..0, ended.iter().cloned());
         // Step: add the rest.
-        let (mut verdicts, failed) = read_runs(new, &belongs);
+        let (mut verdicts, failed) = read_runs(open, &belongs);
         verdicts.add_older(&self.verdicts);
         let problems = failed.iter().chain(&self.failed);
         (
@@ -100,7 +80,7 @@ impl NewestVerdictsReader {
     }
 
     /// Reports whether the read runs are the oldest ones of these, without a change.
-    fn is_oldest_part_of(&self, listed: &[(RecordedRun, Metadata)]) -> bool {
+    fn is_oldest_part_of(&self, listed: &[Arc<FoundRun>]) -> bool {
         let Some(new) = listed.len().checked_sub(self.ended.len()) else {
             return false;
         };
@@ -108,10 +88,10 @@ impl NewestVerdictsReader {
         let is_known = known
             .iter()
             .zip(&self.ended)
-            .all(|(listed, read)| read.is_unchanged(listed));
+            .all(|(listed, read)| read.has_same_log(listed));
         // A clock that was set back can give a new run the second of a known one.
         let is_newer = match (new.last(), known.first()) {
-            (Some((new, _)), Some((known, _))) => !is_same_second(new, known),
+            (Some(new), Some(known)) => !is_same_second(&new.run, &known.run),
             _ => true,
         };
         is_known && is_newer
@@ -120,26 +100,28 @@ impl NewestVerdictsReader {
 
 /// Returns the number of runs, newest first, up to the oldest one whose results can still change, or whose place among the
 /// runs can: a process records it, or a run of the same second can follow.
-fn count_open_runs(listed: &[(RecordedRun, Metadata)]) -> usize {
-    let Some((newest, _)) = listed.first() else {
+fn count_open_runs(listed: &[Arc<FoundRun>]) -> usize {
+    let Some(newest) = listed.first() else {
         return 0;
     };
-    let is_open = |(run, _): &(RecordedRun, Metadata)| {
-        is_same_second(run, newest) || lock::find_lock_holder(&run.dir).is_some()
-    };
+    let is_open =
+        |found: &Arc<FoundRun>| !found.is_ended || is_same_second(&found.run, &newest.run);
     let mut open = listed.iter().rposition(is_open).map_or(0, |at| at + 1);
     // The runs of one second are sorted together.
-    while open < listed.len() && open > 0 && is_same_second(&listed[open].0, &listed[open - 1].0) {
+    while open < listed.len()
+        && open > 0
+        && is_same_second(&listed[open].run, &listed[open - 1].run)
+    {
         open += 1;
     }
     open
 }
 
 fn read_runs(
-    listed: Vec<(RecordedRun, Metadata)>,
+    listed: &[Arc<FoundRun>],
     belongs: &impl Fn(&RunHeader) -> bool,
 ) -> (NewestVerdicts, Vec<FailedRun>) {
-    let runs = sort_by_start(listed.into_iter().map(|(run, _)| run).collect());
+    let runs = sort_by_start(listed.iter().map(|found| found.run.clone()).collect());
     let (verdicts, failed) = NewestVerdicts::read_runs(&runs, belongs);
     let failed = failed.into_iter().map(|(run, error)| FailedRun {
         run: run.clone(),
@@ -205,12 +187,13 @@ mod tests {
         let dir = tempfile::tempdir().expect("a folder");
         let folder = dir.path();
         let mut reader = NewestVerdictsReader::default();
-        let check = |reader: &mut NewestVerdictsReader, what: &str| {
+        let mut lister = RunLister::default();
+        let mut check = |reader: &mut NewestVerdictsReader, what: &str| {
             let once = NewestVerdicts::read(&store(folder).runs(), |header| {
                 header.purpose.is_about_cells()
             });
             assert!(
-                reader.read(&store(folder), Path::new("/w")) == once,
+                reader.read(&mut lister, &store(folder), Path::new("/w")) == once,
                 "{what}"
             );
         };
@@ -247,8 +230,8 @@ mod tests {
             record(dir.path(), &id, number).await;
         }
         let store = store(dir.path());
-        let mut reader = NewestVerdictsReader::default();
-        let once = reader.read(&store, Path::new("/w"));
+        let (mut reader, mut lister) = (NewestVerdictsReader::default(), RunLister::default());
+        let once = reader.read(&mut lister, &store, Path::new("/w"));
         // As after a read for which the process had too many open files.
         reader.verdicts = NewestVerdicts::default();
         reader.failed = store.runs()[1..]
@@ -258,7 +241,7 @@ mod tests {
                 why: "too many open files".to_owned(),
             })
             .collect();
-        assert!(reader.read(&store, Path::new("/w")) == once);
+        assert!(reader.read(&mut lister, &store, Path::new("/w")) == once);
         assert!(reader.failed.is_empty());
     }
 
@@ -269,13 +252,13 @@ mod tests {
             let id = format!("20260101T00000{second}Z-aaaa");
             record(dir.path(), &id, number).await;
         }
-        let mut reader = NewestVerdictsReader::default();
+        let (mut reader, mut lister) = (NewestVerdictsReader::default(), RunLister::default());
         let mut count_own = |key| {
             let store = RunStore {
                 key,
                 ..store(dir.path())
             };
-            let (verdicts, _) = reader.read(&store, Path::new("/w"));
+            let (verdicts, _) = reader.read(&mut lister, &store, Path::new("/w"));
             verdicts.iter().filter(|(_, result)| result.is_own).count()
         };
         assert_eq!(count_own(None), 0);
@@ -292,11 +275,11 @@ mod tests {
         let lock = dir.path().join("20260101T000001Z-aaaa/lock");
         let lock = fs::File::open(lock).expect("a lock file");
         lock.lock().expect("locked");
-        let mut reader = NewestVerdictsReader::default();
-        reader.read(&store(dir.path()), Path::new("/w"));
+        let (mut reader, mut lister) = (NewestVerdictsReader::default(), RunLister::default());
+        reader.read(&mut lister, &store(dir.path()), Path::new("/w"));
         assert_eq!(reader.ended.len(), 0, "the oldest run still works");
         drop(lock);
-        reader.read(&store(dir.path()), Path::new("/w"));
+        reader.read(&mut lister, &store(dir.path()), Path::new("/w"));
         assert_eq!(reader.ended.len(), 2);
     }
 }

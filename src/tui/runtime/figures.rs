@@ -3,9 +3,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::{Runtime, run_store_for};
+use super::Runtime;
 use crate::compare::{DrawQuota, DrawRequest, QueueEval, StratumProperty};
-use crate::record::{History, NoiseRecords};
 use crate::tui::history_view::Shared;
 use crate::tui::label_figures::{
     FiguresInput, StateFiguresInput, compute_screen_figures, compute_state_figures,
@@ -36,25 +35,19 @@ impl Runtime {
 
     /// Reads the repeats of the noise runs of a workspace.
     pub(super) fn read_noise(&self, workspace: Arc<Workspace>, measured: Option<RunTicket>) {
-        let env = self.deps.env.clone();
-        let root = workspace.root.clone();
-        let failed = root.clone();
-        self.spawn_blocking(
-            move || {
-                let store = run_store_for(&workspace, &env);
-                let history = History::read(&store, &root);
-                Msg::NoiseRead {
-                    noise: Ok(NoiseRecords::read(&history, &root).into()),
-                    root,
-                    measured,
-                }
-            },
-            move |why| Msg::NoiseRead {
-                root: failed,
-                measured,
-                noise: Err(why),
-            },
-        );
+        let (past, env) = (self.past_verdicts.clone(), self.deps.env.clone());
+        let failed = workspace.root.clone();
+        let read = move || Msg::NoiseRead {
+            noise: Ok(past.read_noise(&workspace, &env).into()),
+            root: workspace.root.clone(),
+            measured,
+        };
+        let on_failure = move |why| Msg::NoiseRead {
+            root: failed,
+            measured,
+            noise: Err(why),
+        };
+        self.spawn_blocking(read, on_failure);
     }
 
     /// Draws and records the draw.
