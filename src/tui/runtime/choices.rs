@@ -7,16 +7,21 @@ use crate::tui::msg::Msg;
 use crate::tui::screen_choices::ScreenChoices;
 
 impl Runtime {
-    /// Writes choices in the background. The program waits for the write when it ends.
+    /// Writes choices in the background. The program waits for the write when it ends. At most one write runs, and one
+    /// waits for it.
     pub(super) fn remember_choices(&self, choices: ScreenChoices) {
         let (unwritten, writer) = (
             Arc::clone(&self.unwritten_choices),
             Arc::clone(&self.choices_writer),
         );
-        unwritten
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .merge(choices);
+        let mut waiting = unwritten.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_ordered = *waiting != ScreenChoices::default();
+        waiting.merge(choices);
+        drop(waiting);
+        // The write that waits takes these choices, too.
+        if is_ordered {
+            return;
+        }
         let (deps, out) = (Arc::clone(&self.deps), self.outbox.clone());
         let working = out.tasks.start_task();
         self.run_tasks.spawn_blocking(move || {

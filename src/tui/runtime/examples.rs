@@ -35,7 +35,14 @@ impl Runtime {
         );
         let (deps, out) = (Arc::clone(&self.deps), self.outbox.clone());
         let working = out.tasks.start_task();
+        let turns = Arc::clone(&self.examples_turn);
         tokio::spawn(async move {
+            // The earlier check ends first. Code can't be stopped, and many checks would run the same patterns at once.
+            let turn = turns.lock().await;
+            if stop.is_cancelled() {
+                // The app ignores the results of an earlier check. The runs that wait for this one go on.
+                return;
+            }
             let (registry, checked_workspace) =
                 (Arc::clone(&deps.registry), Arc::clone(&workspace));
             let checks = tokio::task::spawn_blocking(move || {
@@ -51,6 +58,7 @@ impl Runtime {
             }
             // Runs wait for this. It happens in every case, or a failed check would block them forever.
             drop(tried);
+            drop(turn);
             // Judges come after code, because they take longer and runs do not wait for them.
             if !judged.is_empty() {
                 let asked = ExamplesToJudge {

@@ -33,7 +33,8 @@ impl Runtime {
         );
     }
 
-    /// Reads the repeats of the noise runs of a workspace.
+    /// Reads the repeats of the noise runs of a workspace. A newer order replaces one that waits, except for the order
+    /// after a measurement, whose result the screen reports.
     pub(super) fn read_noise(&self, workspace: Arc<Workspace>, measured: Option<RunTicket>) {
         let (past, env) = (self.past_verdicts.clone(), self.deps.env.clone());
         let failed = workspace.root.clone();
@@ -47,7 +48,12 @@ impl Runtime {
             measured,
             noise: Err(why),
         };
-        self.spawn_blocking(read, on_failure);
+        if measured.is_some() {
+            self.spawn_blocking(read, on_failure);
+        } else {
+            self.noise_reads
+                .submit(&self.outbox, move |_| Some(read()), on_failure);
+        }
     }
 
     /// Draws and records the draw.

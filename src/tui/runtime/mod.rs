@@ -27,10 +27,10 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tokio::sync::Notify;
 use tokio::sync::mpsc::{
     Receiver, Sender, UnboundedReceiver, UnboundedSender, channel, unbounded_channel,
 };
+use tokio::sync::{Mutex as AsyncMutex, Notify};
 use tokio::task::JoinError;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -178,6 +178,17 @@ pub(crate) struct Runtime {
     page_reads: NewestFirstQueue,
     /// The comparisons of states.
     comparisons: NewestFirstQueue,
+    // One job of each of these runs at a time, and only the newest order waits. Each save and each run orders them, and a
+    // store with thousands of runs takes longer to read than the next save takes to come.
+    verdict_reads: NewestFirstQueue,
+    noise_reads: NewestFirstQueue,
+    warning_searches: NewestFirstQueue,
+    key_checks: NewestFirstQueue,
+    history_reads: NewestFirstQueue,
+    /// Locked while an outline is computed.
+    outline_turn: Arc<AsyncMutex<()>>,
+    /// Locked while the examples that code decides are checked.
+    examples_turn: Arc<AsyncMutex<()>>,
     /// Cancels the count of the history that is running.
     history_cancel: CancellationToken,
     last_history: progress::LastHistory,
@@ -223,6 +234,13 @@ impl Runtime {
             highlight_jobs: NewestFirstQueue::new(MAX_PENDING_HIGHLIGHTS),
             page_reads: NewestFirstQueue::new(MAX_PENDING_HIGHLIGHTS),
             comparisons: NewestFirstQueue::new(1),
+            verdict_reads: NewestFirstQueue::new(1),
+            noise_reads: NewestFirstQueue::new(1),
+            warning_searches: NewestFirstQueue::new(1),
+            key_checks: NewestFirstQueue::new(1),
+            history_reads: NewestFirstQueue::new(1),
+            outline_turn: Arc::default(),
+            examples_turn: Arc::default(),
             history_cancel: CancellationToken::new(),
             last_history: progress::LastHistory::default(),
             past_verdicts: past_verdicts::PastVerdicts::default(),

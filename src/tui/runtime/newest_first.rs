@@ -2,7 +2,7 @@
 //! one.
 //!
 //! A user who moves fast over rows orders more reads than anyone looks at. In the usual order, the selected row would
-//! come last.
+//! come last. A queue for one waiting job keeps only the newest order, as for the reads after each save.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -121,5 +121,62 @@ impl NewestFirstQueue {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use tokio::sync::mpsc::{channel, unbounded_channel};
+
+    use super::*;
+    use crate::tui::runtime::TaskTally;
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn queue_for_one_job_runs_one_at_a_time_and_keeps_the_newest() {
+        let (runs, _run_events) = channel(1);
+        let (answers, mut answered) = unbounded_channel();
+        let out = RuntimeOutbox {
+            runs,
+            answers,
+            tasks: TaskTally::default(),
+        };
+        let queue = NewestFirstQueue::new(1);
+        let (started, starts) = mpsc::channel();
+        let (release, gate) = mpsc::channel::<()>();
+        let gate = Arc::new(Mutex::new(gate));
+        for number in 0..100_u64 {
+            let (started, gate) = (started.clone(), Arc::clone(&gate));
+            queue.submit(
+                &out,
+                move |_| {
+                    started.send(number).expect("the test listens");
+                    // Waits until the test drops the sender.
+                    let _released = gate.lock().expect("no panic").recv();
+                    Some(Msg::Refused(number.to_string()))
+                },
+                |_| Msg::Refused("a panic".to_owned()),
+            );
+            if number == 0 {
+                assert_eq!(starts.recv(), Ok(0));
+            }
+        }
+        assert!(starts.try_recv().is_err(), "the others wait");
+        assert_eq!(
+            queue.with_queue(|queue| queue.waiting.len()),
+            1,
+            "only the newest order waits"
+        );
+        drop(release);
+        while !out.tasks.is_idle() {
+            out.tasks.wait_for_task_end().await;
+        }
+        assert_eq!(starts.try_iter().collect::<Vec<_>>(), [99]);
+        let mut texts = Vec::new();
+        while let Ok(Msg::Refused(text)) = answered.try_recv() {
+            texts.push(text);
+        }
+        assert_eq!(texts, ["0", "99"]);
     }
 }

@@ -30,21 +30,23 @@ use crate::workspace::{Env, Workspace};
 pub(super) type LastHistory = Arc<Mutex<Option<Arc<History>>>>;
 
 impl Runtime {
-    /// Reads the history of the workspace.
+    /// Reads the history of the workspace. A newer order replaces one that waits: each run orders one while the screen is
+    /// open, and a long history takes longer to read than a short run.
     pub(super) fn read_history(&self, number: u64, workspace: Arc<Workspace>) {
         let env = self.deps.env.clone();
         let last = Arc::clone(&self.last_history);
-        self.spawn_blocking(
-            move || {
+        self.history_reads.submit(
+            &self.outbox,
+            move |_| {
                 let store = run_store_for(&workspace, &env);
                 let history = History::read(&store, &workspace.root);
                 let noise = NoiseRecords::read(&history, &workspace.root);
                 let view = to_view(&history, noise);
                 *last.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(history));
-                Msg::HistoryRead {
+                Some(Msg::HistoryRead {
                     number,
                     view: Ok(view.into()),
-                }
+                })
             },
             move |why| Msg::HistoryRead {
                 number,

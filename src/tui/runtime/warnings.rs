@@ -16,21 +16,22 @@ use crate::workspace::{self, Workspace};
 const MAX_RECORD_WARNINGS: usize = 20;
 
 impl Runtime {
-    /// Finds warnings on another thread, and cancels an earlier search.
+    /// Finds warnings on another thread, and cancels an earlier search. At most one search runs, and one waits.
     pub(super) fn find_warnings(&mut self, number: u64, workspace: Arc<Workspace>) {
         self.warnings_cancel.cancel();
         self.warnings_cancel = CancellationToken::new();
         let stop = self.warnings_cancel.clone();
         let (past, env) = (self.past_verdicts.clone(), self.deps.env.clone());
-        self.spawn_blocking(
-            move || {
+        self.warning_searches.submit(
+            &self.outbox,
+            move |_| {
                 let mut warnings = collect_warnings(&workspace, &stop);
                 if !stop.is_cancelled() {
                     let (newest, _unreadable) = past.read(&workspace, &env);
                     let tallies = run::tally_verdicts(&workspace, newest);
                     warnings.extend(lint::lint_same_verdict(&workspace.rubrics, &tallies));
                 }
-                Msg::WarningsFound { number, warnings }
+                Some(Msg::WarningsFound { number, warnings })
             },
             // Without warnings the workspace is still usable.
             move |_| Msg::WarningsFound {
@@ -45,14 +46,16 @@ impl Runtime {
     /// Finds the judges that lack their key. A key file is read, so this happens on another thread.
     pub(super) fn check_keys(&self, workspace: Arc<Workspace>) {
         let env = self.deps.env.clone();
-        self.spawn_blocking(
-            move || {
+        // The result has no number, so the newest check must end last.
+        self.key_checks.submit(
+            &self.outbox,
+            move |_| {
                 let judges = workspace.judges.values();
                 let missing = judges.filter_map(|judge| {
                     let why = workspace::resolve_key(judge, &env).err()?;
                     Some((judge.name.clone(), why.to_string()))
                 });
-                Msg::KeysChecked(missing.collect())
+                Some(Msg::KeysChecked(missing.collect()))
             },
             // A run then reports the key that is missing.
             |_| Msg::KeysChecked(BTreeMap::new()),

@@ -37,7 +37,14 @@ impl Runtime {
         let deps = Arc::clone(&self.deps);
         let out = self.outbox.clone();
         let working = self.outbox.tasks.start_task();
+        let turn = Arc::clone(&self.outline_turn);
         tokio::spawn(async move {
+            // The earlier outline, which is cancelled, ends first: many of them would read the same files at once.
+            let _turn = turn.lock().await;
+            if stop.is_cancelled() {
+                // The app ignores the results of an older generation.
+                return;
+            }
             let fact_outbox = out.clone();
             let work = tokio::task::spawn_blocking(move || {
                 run::outline_run(
@@ -67,6 +74,7 @@ impl Runtime {
         });
     }
 
+    /// Reads the newest verdicts. A newer order replaces one that waits, because the app ignores an older generation.
     pub(super) fn read_newest_verdicts(
         &self,
         generation: u64,
@@ -75,8 +83,9 @@ impl Runtime {
         renames: Vec<EvalRename>,
     ) {
         let (past, env) = (self.past_verdicts.clone(), self.deps.env.clone());
-        self.spawn_blocking(
-            move || {
+        self.verdict_reads.submit(
+            &self.outbox,
+            move |_| {
                 let (mut board, problems) = past.read(&workspace, &env);
                 reads::follow_renames(&mut board, &workspace, &renames);
                 // A bound or a vote rule may have changed since the run.
@@ -84,11 +93,11 @@ impl Runtime {
                 // The first search reads all cells. It is done here, so that the screen's thread finds the result
                 // ready.
                 let _none = board.newest_judged_cell("");
-                Msg::NewestVerdictsRead {
+                Some(Msg::NewestVerdictsRead {
                     generation,
                     verdicts: Arc::new(board),
                     problems,
-                }
+                })
             },
             move |why| Msg::NewestVerdictsRead {
                 generation,
