@@ -12,6 +12,14 @@ use tokio::runtime::{Builder, Runtime};
 
 use crate::model::Millis;
 
+/// The maximum number of threads for work that blocks. Further work waits for a free thread.
+///
+/// Tokio's own limit is 512, and each thread keeps memory of the allocator for itself. What blocks for long must fit:
+/// programs that check cells (at most 16 per run), queries of databases, look-ups of host names. Such work ends by itself.
+/// Work that waits for other work of these threads must never take all of them, so the workbench limits it. The commands
+/// wait for such work on their main thread.
+pub const MAX_BLOCKING_THREADS: usize = 64;
+
 /// The further time that the runtime has for its end after the wait for tasks.
 const END_MARGIN: Duration = Duration::from_secs(1);
 
@@ -28,7 +36,10 @@ pub struct BoundedRuntime {
 impl BoundedRuntime {
     /// Starts a runtime whose drop waits at most `limit` for tasks that block.
     pub fn start(limit: Millis) -> io::Result<Self> {
-        let runtime = Builder::new_multi_thread().enable_all().build()?;
+        let runtime = Builder::new_multi_thread()
+            .max_blocking_threads(MAX_BLOCKING_THREADS)
+            .enable_all()
+            .build()?;
         Ok(Self {
             runtime: Some(runtime),
             limit: limit.to_duration(),
@@ -69,6 +80,8 @@ impl Drop for BoundedRuntime {
 #[cfg(test)]
 mod tests {
     use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
     use std::sync::mpsc::channel;
 
     use super::*;
@@ -88,6 +101,26 @@ mod tests {
         });
         assert_eq!(end.recv_timeout(PATIENCE), Ok(()));
         drop(release);
+    }
+
+    #[test]
+    fn more_calls_than_threads_wait_for_a_free_thread() {
+        let runtime = BoundedRuntime::start(Millis(1000)).expect("a runtime");
+        let (done, finished) = channel();
+        let (running, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        for _ in 0..4 * MAX_BLOCKING_THREADS {
+            let (running, most, done) = (Arc::clone(&running), Arc::clone(&most), done.clone());
+            runtime.spawn_blocking(move || {
+                most.fetch_max(running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                std::thread::yield_now();
+                running.fetch_sub(1, Ordering::SeqCst);
+                done.send(()).expect("the test listens");
+            });
+        }
+        for _ in 0..4 * MAX_BLOCKING_THREADS {
+            assert_eq!(finished.recv_timeout(PATIENCE), Ok(()));
+        }
+        assert!(most.load(Ordering::SeqCst) <= MAX_BLOCKING_THREADS);
     }
 
     #[test]

@@ -81,7 +81,7 @@ impl Runtime {
     ) {
         let deps = Arc::clone(&self.deps);
         let failed = (Arc::clone(&workspace), evals.clone());
-        self.spawn_blocking(
+        self.spawn_waiting(
             move || {
                 let asked = ExamplesToJudge {
                     workspace,

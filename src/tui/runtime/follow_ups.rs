@@ -37,7 +37,7 @@ impl Runtime {
     pub(super) fn ask_follow_up(&self, order: FollowUpOrder) {
         let deps = Arc::clone(&self.deps);
         let (key, failed) = (order.key.clone(), order.key.clone());
-        self.spawn_blocking(
+        self.spawn_waiting(
             move || match ask(&deps, order) {
                 Ok(Asked::Priced(order, calls)) => Msg::FollowUpPriced { order, calls },
                 Ok(Asked::Answered(answer)) => Msg::FollowUpAnswered {

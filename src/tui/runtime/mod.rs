@@ -30,7 +30,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::mpsc::{
     Receiver, Sender, UnboundedReceiver, UnboundedSender, channel, unbounded_channel,
 };
-use tokio::sync::{Mutex as AsyncMutex, Notify};
+use tokio::sync::{Mutex as AsyncMutex, Notify, Semaphore};
 use tokio::task::JoinError;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -47,6 +47,7 @@ use super::task_failure::TaskFailure;
 use crate::clock::Clock;
 use crate::handlers::EvalTypeRegistry;
 use crate::model::{Millis, RunId};
+use crate::process::MAX_BLOCKING_THREADS;
 use crate::record::{RecordedRun, RunStore};
 use crate::run::find_record_key;
 use crate::theme;
@@ -65,6 +66,13 @@ const HIGHLIGHT_TIMEOUT: Millis = Millis(300);
 const PAGE_TIMEOUT: Millis = Millis(2000);
 /// The maximum time that live runs may take to finish their recordings when the program ends.
 const SHUTDOWN_GRACE: Millis = Millis(1000);
+
+/// The maximum number of blocking tasks that wait for async work at once: starts, previews and estimates of runs, and
+/// questions to a judge. The async work may need threads of the same pool, for example to look up a host name. If such
+/// tasks took all threads, each would wait for a thread that never becomes free.
+const MAX_WAITING_TASKS: usize = 16;
+// The tasks that are not counted run one or two at a time: variants, examples of judges, and the search for judges.
+const _: () = assert!(MAX_WAITING_TASKS <= MAX_BLOCKING_THREADS / 2);
 
 /// The dependencies of the runtime.
 pub(crate) struct RuntimeDeps {
@@ -89,9 +97,20 @@ struct RuntimeOutbox {
     runs: Sender<Msg>,
     answers: UnboundedSender<Msg>,
     tasks: TaskTally,
+    /// The places of blocking tasks that wait for async work.
+    waiting_places: Arc<Semaphore>,
 }
 
 impl RuntimeOutbox {
+    fn new(runs: Sender<Msg>, answers: UnboundedSender<Msg>) -> Self {
+        Self {
+            runs,
+            answers,
+            tasks: TaskTally::default(),
+            waiting_places: Arc::new(Semaphore::new(MAX_WAITING_TASKS)),
+        }
+    }
+
     /// Sends a result. Sending fails only while the program ends; then no one needs the result.
     fn send_answer(&self, msg: Msg) {
         let _gone = self.answers.send(msg);
@@ -178,8 +197,8 @@ pub(crate) struct Runtime {
     page_reads: NewestFirstQueue,
     /// The comparisons of states.
     comparisons: NewestFirstQueue,
-    // One job of each of these runs at a time, and only the newest order waits. Each save and each run orders them, and a
-    // store with thousands of runs takes longer to read than the next save takes to come.
+    // One job of each of these runs at a time, and only the newest order waits. Each save and each run orders them. With
+    // thousands of runs, a read can take longer than the time between two saves.
     verdict_reads: NewestFirstQueue,
     noise_reads: NewestFirstQueue,
     warning_searches: NewestFirstQueue,
@@ -210,11 +229,7 @@ impl Runtime {
         // The queue of runs is bounded, the queue of results is not: see [`RuntimeInbox`].
         let (runs, run_events) = channel(MAX_PENDING_BATCHES);
         let (answers, answered) = unbounded_channel();
-        let out = RuntimeOutbox {
-            runs,
-            answers,
-            tasks: TaskTally::default(),
-        };
+        let out = RuntimeOutbox::new(runs, answers);
         let runtime = Self {
             deps,
             outbox: out,
@@ -630,9 +645,30 @@ impl Runtime {
         work: impl FnOnce() -> Msg + Send + 'static,
         failed: impl FnOnce(TaskFailure) -> Msg + Send + 'static,
     ) {
+        self.spawn_in_place(std::future::ready(()), work, failed);
+    }
+
+    /// Runs blocking work that waits for async work, as [`Self::spawn_blocking`] does, once it has a place.
+    fn spawn_waiting(
+        &self,
+        work: impl FnOnce() -> Msg + Send + 'static,
+        failed: impl FnOnce(TaskFailure) -> Msg + Send + 'static,
+    ) {
+        let place = Arc::clone(&self.outbox.waiting_places).acquire_owned();
+        self.spawn_in_place(place, work, failed);
+    }
+
+    /// Runs blocking work on another thread once it has a place, and keeps the place until the work ends.
+    fn spawn_in_place<P: Send + 'static>(
+        &self,
+        place: impl Future<Output = P> + Send + 'static,
+        work: impl FnOnce() -> Msg + Send + 'static,
+        failed: impl FnOnce(TaskFailure) -> Msg + Send + 'static,
+    ) {
         let out = self.outbox.clone();
         let working = out.tasks.start_task();
         tokio::spawn(async move {
+            let _place = place.await;
             let msg = match tokio::task::spawn_blocking(work).await {
                 Ok(msg) => msg,
                 Err(error) => failed(TaskFailure::new(describe_join_error(&error))),

@@ -131,17 +131,12 @@ mod tests {
     use tokio::sync::mpsc::{channel, unbounded_channel};
 
     use super::*;
-    use crate::tui::runtime::TaskTally;
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn queue_for_one_job_runs_one_at_a_time_and_keeps_the_newest() {
         let (runs, _run_events) = channel(1);
         let (answers, mut answered) = unbounded_channel();
-        let out = RuntimeOutbox {
-            runs,
-            answers,
-            tasks: TaskTally::default(),
-        };
+        let out = RuntimeOutbox::new(runs, answers);
         let queue = NewestFirstQueue::new(1);
         let (started, starts) = mpsc::channel();
         let (release, gate) = mpsc::channel::<()>();

@@ -30,8 +30,8 @@ use crate::workspace::{Env, Workspace};
 pub(super) type LastHistory = Arc<Mutex<Option<Arc<History>>>>;
 
 impl Runtime {
-    /// Reads the history of the workspace. A newer order replaces one that waits: each run orders one while the screen is
-    /// open, and a long history takes longer to read than a short run.
+    /// Reads the history of the workspace. A newer order replaces one that waits: while the screen is open, the end of each
+    /// run orders one.
     pub(super) fn read_history(&self, number: u64, workspace: Arc<Workspace>) {
         let env = self.deps.env.clone();
         let last = Arc::clone(&self.last_history);

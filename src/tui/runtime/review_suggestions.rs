@@ -42,7 +42,7 @@ impl Runtime {
         judge: JudgeConfig,
     ) {
         let deps = Arc::clone(&self.deps);
-        self.spawn_blocking(
+        self.spawn_waiting(
             move || Msg::SuggestionsEstimated {
                 number,
                 estimated: estimate(&deps, &session, judge).map_err(TaskFailure::new),
@@ -60,7 +60,7 @@ impl Runtime {
         self.suggestions_cancel = CancellationToken::new();
         let cancel = self.suggestions_cancel.clone();
         let (deps, out) = (Arc::clone(&self.deps), self.outbox.clone());
-        self.spawn_blocking(
+        self.spawn_waiting(
             move || {
                 let show = |phrase| out.send_answer(Msg::SuggestionProgress { number, phrase });
                 let asking = order.ask(&deps.env, &deps.clock, &show, &cancel);

@@ -65,7 +65,14 @@ impl Runtime {
             let root = order.workspace.root.clone();
             // A run of no decisions only records the revision, so the user did not create it.
             let only_records = order.only.as_ref().is_some_and(|only| only.is_empty());
-            match compile_and_start(deps, order, cancel.clone(), controls).await {
+            let place = tokio::select! {
+                place = Arc::clone(&out.waiting_places).acquire_owned() => Some(place),
+                // A cancelled start waits for nothing, so it needs no place.
+                () = cancel.cancelled() => None,
+            };
+            let started = compile_and_start(deps, order, cancel.clone(), controls).await;
+            drop(place);
+            match started {
                 Ok(handle) => {
                     let run = handle.run.clone();
                     if !only_records {
@@ -118,7 +125,7 @@ impl Runtime {
     pub(super) fn preview_run(&self, order: RunOrder) {
         let deps = Arc::clone(&self.deps);
         let ticket = order.ticket;
-        self.spawn_blocking(
+        self.spawn_waiting(
             move || {
                 let preview = build_run_options(&deps, &order).and_then(|(workspace, options)| {
                     let preview = run::preview_run(

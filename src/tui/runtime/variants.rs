@@ -32,7 +32,7 @@ impl Runtime {
     pub(super) fn list_variants(&self, number: u64, workspace: Arc<Workspace>) {
         let deps = Arc::clone(&self.deps);
         let out = self.outbox.clone();
-        self.spawn_blocking(
+        self.spawn_waiting(
             move || {
                 let report = |read: VariantsRead| {
                     out.send_answer(Msg::VariantsRead { number, read });
