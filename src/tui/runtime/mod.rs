@@ -210,6 +210,8 @@ pub(crate) struct Runtime {
     examples_turn: Arc<AsyncMutex<()>>,
     /// Cancels the count of the history that is running.
     history_cancel: CancellationToken,
+    /// Locked while the history is counted.
+    count_turn: Arc<AsyncMutex<()>>,
     last_history: progress::LastHistory,
     past_verdicts: past_verdicts::PastVerdicts,
     run_tasks: TaskTracker,
@@ -257,6 +259,7 @@ impl Runtime {
             outline_turn: Arc::default(),
             examples_turn: Arc::default(),
             history_cancel: CancellationToken::new(),
+            count_turn: Arc::default(),
             last_history: progress::LastHistory::default(),
             past_verdicts: past_verdicts::PastVerdicts::default(),
             run_tasks: TaskTracker::new(),

@@ -68,16 +68,26 @@ impl Runtime {
         let stop = self.history_cancel.clone();
         let out = self.outbox.clone();
         let working = self.outbox.tasks.start_task();
-        tokio::task::spawn_blocking(move || {
-            // Without its draws, every label is one that a person picked. `dicta agree` reports a broken file.
-            let draws =
-                workspace.and_then(|workspace| read_draws(&workspace.labels_file_path()).ok());
-            let draws = draws.unwrap_or_default();
-            history_counts::count_entries(&view, &labels, &draws, &mut |facts| {
-                let msg = Msg::HistoryCounted { number, facts };
-                // The queue of runs waits for the screen, so a long history does not delay keys.
-                !stop.is_cancelled() && out.runs.blocking_send(msg).is_ok()
+        let turns = Arc::clone(&self.count_turn);
+        tokio::spawn(async move {
+            // The earlier count ends at its next entry, because it is cancelled.
+            let _turn = turns.lock().await;
+            if stop.is_cancelled() {
+                return;
+            }
+            let counting = tokio::task::spawn_blocking(move || {
+                // Without its draws, every label is one that a person picked. `dicta agree` reports a broken file.
+                let draws =
+                    workspace.and_then(|workspace| read_draws(&workspace.labels_file_path()).ok());
+                let draws = draws.unwrap_or_default();
+                history_counts::count_entries(&view, &labels, &draws, &mut |facts| {
+                    let msg = Msg::HistoryCounted { number, facts };
+                    // The queue of runs waits for the screen, so a long history does not delay keys.
+                    !stop.is_cancelled() && out.runs.blocking_send(msg).is_ok()
+                });
             });
+            // After a panic, which the log has, the other entries stay without counts.
+            let _panicked = counting.await;
             drop(working);
         });
     }

@@ -96,6 +96,8 @@ pub(super) struct OrderState {
     /// The user's last selection. It is restored when a filter shows it again.
     pub(super) user_choice: Option<CellsEntry>,
     pub(super) run_ranks: Vec<u64>,
+    /// The highest of these ranks.
+    pub(super) highest_rank: u64,
     pub(super) run_numbers: HashMap<RunId, u32>,
     /// The number of rows sorted or filtered so far, for tests.
     #[cfg(test)]

@@ -23,6 +23,8 @@ impl CellsState {
 
     /// Returns the index of a run in [`CellsState::runs`], and adds it if it is new.
     pub(super) fn find_or_add_run(&mut self, run: &RunId, rank: u64) -> u32 {
+        // Ranks never decrease, so the highest one needs no search.
+        self.order.highest_rank = self.order.highest_rank.max(rank);
         if let Some(at) = self.find_run_ix(run) {
             let known = &mut self.order.run_ranks[at as usize];
             *known = (*known).max(rank);
@@ -73,7 +75,7 @@ impl CellsState {
         let run = self.find_or_add_run(run, 1);
         let rank = self.run_rank(run).max(1);
         // Only the newest run has the current digests of transcripts.
-        let newest = self.order.run_ranks.iter().all(|other| *other <= rank);
+        let newest = self.order.highest_rank <= rank;
         let transcript_ix = self.find_or_add_transcript(transcript, newest);
         let mut places = Vec::with_capacity(keys.len());
         for (key, cell) in keys.iter().zip(first.0..) {
