@@ -16,26 +16,25 @@ mod progress;
 mod review;
 mod review_suggestions;
 mod runs;
+mod tasks;
 mod variants;
 mod warnings;
 mod workspaces;
 
 pub(crate) use clipboard::{COPY_NAME, MAX_CLIPBOARD_BYTES, remove_expired_copies};
+pub(crate) use tasks::TaskTally;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tokio::sync::mpsc::{
-    Receiver, Sender, UnboundedReceiver, UnboundedSender, channel, unbounded_channel,
-};
-use tokio::sync::{Mutex as AsyncMutex, Notify, Semaphore};
-use tokio::task::JoinError;
+use tokio::sync::Mutex as AsyncMutex;
+use tokio::sync::mpsc::{Receiver, UnboundedReceiver, UnboundedSender, channel, unbounded_channel};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use newest_first::NewestFirstQueue;
+use tasks::{RunningTask, RuntimeOutbox, describe_join_error, run_unless_cancelled};
 
 use super::ExportState;
 use super::effect::Effect;
@@ -47,7 +46,6 @@ use super::task_failure::TaskFailure;
 use crate::clock::Clock;
 use crate::handlers::EvalTypeRegistry;
 use crate::model::{Millis, RunId};
-use crate::process::MAX_BLOCKING_THREADS;
 use crate::record::{RecordedRun, RunStore};
 use crate::run::find_record_key;
 use crate::theme;
@@ -67,13 +65,6 @@ const PAGE_TIMEOUT: Millis = Millis(2000);
 /// The maximum time that live runs may take to finish their recordings when the program ends.
 const SHUTDOWN_GRACE: Millis = Millis(1000);
 
-/// The maximum number of blocking tasks that wait for async work at once: starts, previews and estimates of runs, and
-/// questions to a judge. The async work may need threads of the same pool, for example to look up a host name. If such
-/// tasks took all threads, each would wait for a thread that never becomes free.
-const MAX_WAITING_TASKS: usize = 16;
-// The tasks that are not counted run one or two at a time: variants, examples of judges, and the search for judges.
-const _: () = assert!(MAX_WAITING_TASKS <= MAX_BLOCKING_THREADS / 2);
-
 /// The dependencies of the runtime.
 pub(crate) struct RuntimeDeps {
     pub(crate) env: Env,
@@ -89,69 +80,6 @@ pub(crate) struct RuntimeDeps {
 pub(crate) struct RuntimeInbox {
     pub(crate) runs: Receiver<Msg>,
     pub(crate) answers: UnboundedReceiver<Msg>,
-}
-
-/// The senders that tasks use for results and events.
-#[derive(Clone)]
-struct RuntimeOutbox {
-    runs: Sender<Msg>,
-    answers: UnboundedSender<Msg>,
-    tasks: TaskTally,
-    /// The places of blocking tasks that wait for async work.
-    waiting_places: Arc<Semaphore>,
-}
-
-impl RuntimeOutbox {
-    fn new(runs: Sender<Msg>, answers: UnboundedSender<Msg>) -> Self {
-        Self {
-            runs,
-            answers,
-            tasks: TaskTally::default(),
-            waiting_places: Arc::new(Semaphore::new(MAX_WAITING_TASKS)),
-        }
-    }
-
-    /// Sends a result. Sending fails only while the program ends; then no one needs the result.
-    fn send_answer(&self, msg: Msg) {
-        let _gone = self.answers.send(msg);
-    }
-}
-
-/// The number of running tasks.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct TaskTally(Arc<TaskCount>);
-
-#[derive(Debug, Default)]
-struct TaskCount {
-    tasks: AtomicUsize,
-    task_ended: Notify,
-}
-
-/// One running task, counted until it is dropped.
-struct RunningTask(TaskTally);
-
-impl TaskTally {
-    fn start_task(&self) -> RunningTask {
-        self.0.tasks.fetch_add(1, Ordering::SeqCst);
-        RunningTask(self.clone())
-    }
-
-    /// Returns true if no task runs.
-    pub(crate) fn is_idle(&self) -> bool {
-        self.0.tasks.load(Ordering::SeqCst) == 0
-    }
-
-    /// Waits until a task ends.
-    pub(crate) async fn wait_for_task_end(&self) {
-        self.0.task_ended.notified().await;
-    }
-}
-
-impl Drop for RunningTask {
-    fn drop(&mut self) {
-        self.0.0.tasks.fetch_sub(1, Ordering::SeqCst);
-        self.0.0.task_ended.notify_one();
-    }
 }
 
 /// A run that the workbench created.
@@ -642,45 +570,6 @@ impl Runtime {
         None
     }
 
-    /// Runs blocking work on another thread. A panic is a bug, but its message still answers the order.
-    fn spawn_blocking(
-        &self,
-        work: impl FnOnce() -> Msg + Send + 'static,
-        failed: impl FnOnce(TaskFailure) -> Msg + Send + 'static,
-    ) {
-        self.spawn_in_place(std::future::ready(()), work, failed);
-    }
-
-    /// Runs blocking work that waits for async work, as [`Self::spawn_blocking`] does, once it has a place.
-    fn spawn_waiting(
-        &self,
-        work: impl FnOnce() -> Msg + Send + 'static,
-        failed: impl FnOnce(TaskFailure) -> Msg + Send + 'static,
-    ) {
-        let place = Arc::clone(&self.outbox.waiting_places).acquire_owned();
-        self.spawn_in_place(place, work, failed);
-    }
-
-    /// Runs blocking work on another thread once it has a place, and keeps the place until the work ends.
-    fn spawn_in_place<P: Send + 'static>(
-        &self,
-        place: impl Future<Output = P> + Send + 'static,
-        work: impl FnOnce() -> Msg + Send + 'static,
-        failed: impl FnOnce(TaskFailure) -> Msg + Send + 'static,
-    ) {
-        let out = self.outbox.clone();
-        let working = out.tasks.start_task();
-        tokio::spawn(async move {
-            let _place = place.await;
-            let msg = match tokio::task::spawn_blocking(work).await {
-                Ok(msg) => msg,
-                Err(error) => failed(TaskFailure::new(describe_join_error(&error))),
-            };
-            out.send_answer(msg);
-            drop(working);
-        });
-    }
-
     /// Cancels the running work. Live runs get one second to finish their recordings.
     pub(crate) async fn shut_down(&mut self, inbox: RuntimeInbox) {
         // The event loop no longer reads. Dropping the queue releases runs that wait for space in it.
@@ -704,28 +593,6 @@ impl Runtime {
             // A run that does not finish in time is recorded as interrupted.
             () = self.deps.clock.sleep(SHUTDOWN_GRACE) => {}
         }
-    }
-}
-
-/// Runs the work; returns `None` if it is cancelled first.
-async fn run_unless_cancelled<T>(
-    cancel: &CancellationToken,
-    work: impl Future<Output = T>,
-) -> Option<T> {
-    tokio::select! {
-        // Cancelled work must not be polled again.
-        biased;
-        () = cancel.cancelled() => None,
-        done = work => Some(done),
-    }
-}
-
-/// Explains the failure of a task that panicked or was cancelled.
-fn describe_join_error(error: &JoinError) -> String {
-    if error.is_panic() {
-        "a bug in dicta: the work panicked (L shows the log)".to_owned()
-    } else {
-        "the work was cancelled".to_owned()
     }
 }
 
