@@ -1,7 +1,7 @@
 //! Lists the runs of a store again and again, as a workbench does after each save.
 //!
-//! Responsible for looking at each ended run once. A later list reads the names in the folders, and looks at runs that are
-//! new, that a process records, or whose turn it is. Reads no log.
+//! Responsible for looking at each ended run once. A later list reads the names in the folders. It looks again at the newest
+//! runs, at those that a process records, and at some of the others in turn. Reads no log.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
