@@ -156,7 +156,7 @@ fn set_baseline(name: &str, catalog: &StateCatalog, cx: &CommandCx) -> Result<u8
         entry.runs.last().map_or("?", |run| run.id.letters()),
         make_visible(&edits.join("; "), false)
     );
-    cx.streams.print(&text);
+    cx.streams.print_wrapped(&text);
     Ok(0)
 }
 

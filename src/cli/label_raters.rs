@@ -610,7 +610,7 @@ pub(super) fn close_disagreement(
     }
     let word = closed.cause.map_or("", DisagreementCause::as_str);
     cx.streams
-        .print(&format!("closed {}: {word}\n", target.name));
+        .print_wrapped(&format!("closed {}: {word}\n", target.name));
     Ok(0)
 }
 

@@ -68,7 +68,7 @@ pub(super) fn label(args: &LabelArgs, cx: &CommandCx) -> Result<u8, CommandError
     let answers = labels.list_answers(&target.query());
     if has_own_answer(&answers, author.as_deref(), passed) && args.note.is_none() {
         cx.streams
-            .print(&format!("{decision} is labelled {word} already\n"));
+            .print_wrapped(&format!("{decision} is labelled {word} already\n"));
         return Ok(0);
     }
     let seen = args.seen.map(|seen| match seen {
@@ -96,7 +96,7 @@ pub(super) fn label(args: &LabelArgs, cx: &CommandCx) -> Result<u8, CommandError
     } else {
         word
     };
-    cx.streams.print(&format!(
+    cx.streams.print_wrapped(&format!(
         "labelled {decision}: {shown} ({})\n",
         show_path(&workspace, &file)
     ));
@@ -307,7 +307,7 @@ fn rename(old: &str, new: &str, place: &WorkspaceArgs, cx: &CommandCx) -> Result
         let changed = rename_labels(&file, &is_meant, &names).map_err(to_command_error)?;
         let changed = changed.len() as u64;
         if changed > 0 {
-            cx.streams.print(&format!(
+            cx.streams.print_wrapped(&format!(
                 "{}: renamed `{old}` to `{new}` in {}\n",
                 show_path(&workspace, &file),
                 pluralize(changed, "label")
@@ -319,7 +319,7 @@ fn rename(old: &str, new: &str, place: &WorkspaceArgs, cx: &CommandCx) -> Result
     let (draws, changed) = rename_draws(&file, &is_meant, &names).map_err(to_command_error)?;
     if !changed.is_empty() {
         let changed = changed.len() as u64;
-        cx.streams.print(&format!(
+        cx.streams.print_wrapped(&format!(
             "{}: renamed `{old}` to `{new}` in {}\n",
             show_path(&workspace, &draws),
             pluralize(changed, "draw")

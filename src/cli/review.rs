@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::CommandCx;
 use super::error::CommandError;
-use super::format::{Format, format_list};
+use super::format::Format;
 use super::open::{explain_no_screen, run_review};
 use super::review_args::{ReviewArgs, ReviewCommand, SampleArgs};
 use super::review_place::{find_place, open, to_command_error};
@@ -68,12 +68,11 @@ fn read(args: &ReviewArgs, cx: &CommandCx) -> Result<u8, CommandError> {
         };
         return run_review(request, session.place, &args.look, cx);
     }
-    let list = format_list(
+    cx.streams.print_list(
         args.format,
         || queue_to_json(&session),
         || format_queue(&session),
     );
-    cx.streams.print(&list);
     if wants_screen && let Some(why) = explain_no_screen(cx) {
         cx.streams.print_note(&format!(
             "note: {why}, so these are the transcripts to read"
@@ -82,23 +81,29 @@ fn read(args: &ReviewArgs, cx: &CommandCx) -> Result<u8, CommandError> {
     Ok(0)
 }
 
-/// Formats the transcripts to read, one line for each.
+/// Formats the transcripts to read, one line for each: the transcript, the reason it is in the sample, its probability,
+/// and the outcomes that the user noted.
 fn format_queue(session: &ReviewSession) -> String {
+    let items = || session.queue.iter();
+    let names = items().map(|item| item.transcript.chars().count());
+    let plans = items().map(|item| item.sample.plan.chars().count());
+    let (names, plans) = (names.max().unwrap_or(0), plans.max().unwrap_or(0));
     let mut out = String::new();
-    for item in session.queue.iter() {
+    for item in items() {
         let notes = session.book.notes_of(&item.transcript);
         let outcomes: Vec<&str> = notes.map(|note| note.outcome.title()).collect();
         let p = item
             .sample
             .p
             .map_or_else(String::new, |p| format!("{p:.3}"));
-        let _infallible = writeln!(
-            out,
-            "{}\t{}\t{p}\t{}",
+        let line = format!(
+            "{:<names$}  {:<plans$}  {p:<5}  {}",
             item.transcript,
             item.sample.plan,
             outcomes.join(", ")
         );
+        out.push_str(line.trim_end());
+        out.push('\n');
     }
     out
 }
@@ -323,7 +328,7 @@ fn make_eval(
     }
     let written =
         write_eval(&found.session, &found.workspace, draft, rubric).map_err(CommandError::usage)?;
-    cx.streams.print(&format!(
+    cx.streams.print_wrapped(&format!(
         "{}; `dicta run` shows its agreement\n",
         written.describe()
     ));

@@ -262,7 +262,7 @@ fn accept(numbers: &str, session: &mut ReviewSession, cx: &CommandCx) -> Result<
         }
         append_notes(&files, &write.notes).map_err(fail)?;
         session.add_written(&write.notes, write.modes.clone());
-        cx.streams.print(&format!(
+        cx.streams.print_wrapped(&format!(
             "{}: {}\n",
             make_visible(&suggestion.name, false),
             pluralize(write.notes.len() as u64, "note")

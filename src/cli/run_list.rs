@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::CommandCx;
 use super::args::WorkspaceArgs;
 use super::error::CommandError;
-use super::format::{Format, format_list};
+use super::format::Format;
 use super::show::RESULT_EVENTS;
 use super::workspace::open_run_store;
 use crate::event::{RunHeader, RunPurpose};
@@ -54,7 +54,7 @@ pub(super) fn list_runs(
         }
         out
     };
-    cx.streams.print(&format_list(format, rows, human));
+    cx.streams.print_list(format, rows, human);
     if format == Format::Human {
         cx.streams
             .print_note("`dicta history` lists the edits, with their flips and agreement");

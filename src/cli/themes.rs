@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::CommandCx;
 use super::error::CommandError;
-use super::format::{Format, format_list};
+use super::format::Format;
 use crate::report::wrap_line;
 use crate::theme::{Theme, ThemeError, bundled_names, bundled_source};
 
@@ -16,20 +16,17 @@ pub(super) fn list_themes(
     format: Format,
     cx: &CommandCx,
 ) -> Result<u8, CommandError> {
-    let text = match name {
-        None => {
-            let human = format_theme_list(cx.streams.out.width)?;
-            let rows = list_theme_objects()?;
-            format_list(format, || rows, || human)
-        }
-        Some(name) => {
-            format.require(&[Format::Human], "the file of a theme")?;
-            // `bundled_source` reports no error for an unknown name.
-            Theme::bundled(name).map_err(to_command_error)?;
-            bundled_source(name).unwrap_or_default().to_owned()
-        }
+    let Some(name) = name else {
+        let human = format_theme_list(cx.streams.out.width)?;
+        let rows = list_theme_objects()?;
+        cx.streams.print_list(format, || rows, || human);
+        return Ok(0);
     };
-    cx.streams.print(&text);
+    format.require(&[Format::Human], "the file of a theme")?;
+    // `bundled_source` reports no error for an unknown name.
+    Theme::bundled(name).map_err(to_command_error)?;
+    // A file keeps its lines.
+    cx.streams.print(bundled_source(name).unwrap_or_default());
     Ok(0)
 }
 

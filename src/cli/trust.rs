@@ -54,7 +54,7 @@ pub(super) fn trust(args: &TrustArgs, cx: &CommandCx) -> Result<u8, CommandError
     if loaded.unsafe_files.is_empty() && sends.is_empty() {
         out.push_str("  it needed no trust: the files are yours, and it sends no variable to another address\n");
     }
-    cx.streams.print(&out);
+    cx.streams.print_wrapped(&out);
     Ok(0)
 }
 
@@ -115,7 +115,7 @@ fn remove_trust(dir: &Path, cx: &CommandCx) -> Result<u8, CommandError> {
         )));
     }
     cx.streams
-        .print(&format!("no longer trusted: {}\n", canonical.display()));
+        .print_wrapped(&format!("no longer trusted: {}\n", canonical.display()));
     Ok(0)
 }
 

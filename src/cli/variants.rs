@@ -140,7 +140,7 @@ pub(super) fn take_variant(
     let path = &file.rubric.path;
     let shown = make_visible(&path.to_string_lossy(), false).into_owned();
     if *text == *file.rubric.source {
-        cx.streams.print(&format!(
+        cx.streams.print_wrapped(&format!(
             "variant {} changes nothing, so {shown} stays as it is\n",
             variant.name
         ));
@@ -166,7 +166,7 @@ pub(super) fn take_variant(
         .iter()
         .map(|value| value.key.as_str())
         .collect();
-    cx.streams.print(&format!(
+    cx.streams.print_wrapped(&format!(
         "wrote {} of {} into {shown}\n{}next: `dicta run`, then `dicta agree --unseal` measures once on the test labels and \
          records the look\n",
         keys.join(", "),

@@ -132,7 +132,7 @@ fn more_extends_the_sample_without_repeats_and_new_files_join() {
     let list = |args: &[&str]| -> Vec<String> {
         let args = [&["review", "t.jsonl", "--list"], args].concat();
         let lines = run(&test_dir, &args);
-        let ids = lines.lines().filter_map(|line| line.split('\t').next());
+        let ids = lines.lines().filter_map(|line| line.split(' ').next());
         ids.map(str::to_owned).collect()
     };
     let first = list(&[

@@ -12,7 +12,7 @@ use std::time::Duration;
 use pty::Pty;
 use rustix::process::{Signal, kill_process};
 
-use crate::cli::{PASSES, POLITE, TestDir, judged_by};
+use crate::cli::{NAMES_A_RELEASE, PASSES, POLITE, TestDir, judged_by};
 use crate::support::wire::{Dialect, Pause, Reply, WireServer};
 
 /// The demo's first screen.
@@ -461,4 +461,35 @@ fn quiet_run_on_a_terminal_has_no_progress_line_and_no_color_has_no_colors() {
     let written = String::from_utf8_lossy(&pty.written).into_owned();
     assert!(!written.contains('\u{1b}'), "{written:?}");
     assert!(!written.contains(" of 2 cells"), "{written:?}");
+}
+
+#[test]
+fn lists_break_between_words_at_80_columns() {
+    let test_dir = TestDir::new();
+    test_dir.workspace("", NAMES_A_RELEASE);
+    let folder = "a folder of runs whose name does not fit on one line of the screen";
+    test_dir.write(
+        "dicta.yaml",
+        &format!("transcripts: [t.jsonl]\nrubrics: [r.yaml]\nruns: {folder}\n"),
+    );
+    let words = "many short words ".repeat(8);
+    let path = test_dir.path();
+    std::fs::write(
+        path.join("long.jsonl"),
+        format!("{{\"id\":\"{}\",\"messages\":[]}}\n", words.trim_end()),
+    )
+    .expect("written");
+    for args in [
+        &["runs"][..],
+        &["themes"],
+        &["review", "long.jsonl", "--list"],
+        &["trust", "."],
+    ] {
+        let mut pty = Pty::small(args, |command| command.cwd(path));
+        assert_eq!(pty.ended().code, 0, "{args:?}: {}", pty.contents());
+        let written = String::from_utf8_lossy(&pty.written).into_owned();
+        for line in written.lines() {
+            assert!(line.chars().count() <= 80, "{args:?}: {line}");
+        }
+    }
 }
