@@ -26,7 +26,7 @@ use crate::compare::{
     compute_label_figures, compute_reference_figures, measure_noise, measure_own_noise,
 };
 use crate::event::EvalSpec;
-use crate::model::{make_visible, pluralize};
+use crate::model::{make_visible, pluralize, quote_shell_word};
 use crate::record::RecordedCell;
 use crate::report::agreement_text::{
     AgreementStep, adjusted_rate, answer_whether_good, count_missing_labels, describe_debug,
@@ -275,6 +275,7 @@ fn describe_useless_labels(eval: &EvalFigures) -> Option<String> {
 /// Returns the line with the command that brings a better answer; `None` if the answer is a yes or a no.
 fn describe_next_step(eval: &EvalFigures) -> Option<String> {
     let name = format!("{}/{}", eval.rubric, eval.eval);
+    let name = quote_shell_word(&name);
     let step = match find_next_step(eval)? {
         AgreementStep::Draw => {
             format!("`dicta label --queue random --eval {name}` draws what to label")

@@ -3,7 +3,7 @@
 use super::CommandCx;
 use crate::compare::EvalFigures;
 use crate::compare::statistics::{BoundCheck, Estimate, check_lower_bound};
-use crate::model::ExitReason;
+use crate::model::{ExitReason, quote_shell_word};
 use crate::record::State;
 use crate::report::agreement_text::has_labels;
 
@@ -72,9 +72,10 @@ impl AgreementGate {
             ));
         }
         let Some(measured) = &figures.measured else {
+            let eval = format!("{}/{}", figures.rubric, figures.eval);
             result.too_few.push(format!(
-                "no measured labels: `dicta label --queue random --eval {}/{}` draws what to label",
-                figures.rubric, figures.eval
+                "no measured labels: `dicta label --queue random --eval {}` draws what to label",
+                quote_shell_word(&eval)
             ));
             return result;
         };

@@ -11,7 +11,7 @@ use clap::{Command, CommandFactory as _, FromArgMatches as _};
 
 use super::args::Cli;
 use super::streams::terminal_width;
-use crate::model::make_visible;
+use crate::model::quote_shell_word;
 use crate::report::wrap_line;
 
 /// The widest help, and its width without a terminal; clap uses the same number for options.
@@ -509,7 +509,7 @@ pub(super) fn hint_for_path(error: &clap::Error) -> Option<String> {
     };
     std::path::Path::new(word)
         .exists()
-        .then(|| format!("`dicta open {}` opens it", make_visible(word, false)))
+        .then(|| format!("`dicta open {}` opens it", quote_shell_word(word)))
 }
 
 /// Returns a hint for an unknown word that another tool knows.

@@ -19,7 +19,7 @@ use crate::compare::{
 };
 use crate::model::{
     Cost, LabelAgreement, Labels, Outcome, RecordedDraw, ScoreBounds, format_usd, make_visible,
-    pluralize,
+    pluralize, quote_shell_path,
 };
 use crate::record::{Correspondence, EvalEdit, EvalEditKind, History, HistoryEntry, State};
 use crate::report::{
@@ -142,7 +142,7 @@ fn set_baseline(name: &str, catalog: &StateCatalog, cx: &CommandCx) -> Result<u8
             return Err(CommandError::usage(format!(
                 "the baseline is a state of the history, and {} is a file; `dicta compare {} @` compares with it",
                 path.display(),
-                path.display()
+                quote_shell_path(&path)
             )));
         }
     };

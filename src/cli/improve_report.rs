@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::format::{Format, format_document};
 use super::variant_report::VariantReport;
 use crate::compare::VariantFigures;
-use crate::model::{make_visible, pluralize};
+use crate::model::{make_visible, pluralize, quote_shell_word};
 
 /// A proposal with its diff.
 pub(super) struct ShownProposal {
@@ -104,7 +104,8 @@ impl ImproveReport {
                 let _infallible = writeln!(
                     out,
                     "\nnothing is written; `dicta improve {} --take {}` writes that proposal into the rubric",
-                    self.eval, first.number
+                    quote_shell_word(&self.eval),
+                    first.number
                 );
             }
             None => out.push_str(

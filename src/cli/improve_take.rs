@@ -9,7 +9,7 @@ use super::CommandCx;
 use super::error::CommandError;
 use super::variants::take_variant;
 use crate::handlers::EvalTypeRegistry;
-use crate::model::{Digest, make_visible};
+use crate::model::{Digest, make_visible, quote_shell_word};
 use crate::workspace::Workspace;
 use crate::workspace::proposal_log::{proposals_file_path, read_last_call};
 use crate::workspace::variant_file::{Variant, VariantFile};
@@ -32,7 +32,8 @@ pub(super) fn take_proposal(
     })?;
     let Some(call) = call else {
         return Err(CommandError::usage(format!(
-            "no proposals are recorded for {eval}; `dicta improve {eval} --judge NAME` asks for some"
+            "no proposals are recorded for {eval}; `dicta improve {} --judge NAME` asks for some",
+            quote_shell_word(&eval)
         )));
     };
     let found = call.proposals.iter().find(|one| one.number == number);

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::CommandCx;
 use super::error::CommandError;
+use crate::model::quote_shell_path;
 use crate::workspace::{self, scaffold::CreatedWorkspace};
 
 /// Creates the workspace and prints the next step.
@@ -29,7 +30,7 @@ pub(super) fn init(dir: &Path, from: &[PathBuf], cx: &CommandCx) -> Result<u8, C
     let at = if dir == Path::new(".") {
         String::new()
     } else {
-        format!("cd {} && ", dir.display())
+        format!("cd {} && ", quote_shell_path(dir))
     };
     let _infallible = writeln!(out, "next: {at}dicta run");
     cx.streams.print(&out);

@@ -20,7 +20,7 @@ use super::states::StateCatalog;
 use super::workspace::load_workspace_without_judges;
 use crate::model::{
     Digest, DisagreementCause, Label, LabelLookup, PairPreference, UNKNOWN_RATER, make_visible,
-    name_rater, pluralize,
+    name_rater, pluralize, quote_shell_word,
 };
 use crate::record::StateDecision;
 use crate::run::collect_transcript_ids;
@@ -559,7 +559,8 @@ pub(super) fn close_disagreement(
         LabelLookup::ToConfirm(..) => {
             return Err(CommandError::usage(format!(
                 "the label of {} is to confirm; `dicta labels confirm {}` confirms it",
-                target.name, target.name
+                target.name,
+                quote_shell_word(&target.name.to_string())
             )));
         }
         LabelLookup::Sealed { .. } => {
@@ -571,7 +572,8 @@ pub(super) fn close_disagreement(
         LabelLookup::Unlabelled => {
             return Err(CommandError::usage(format!(
                 "{} has no label; `dicta label {} pass` sets one",
-                target.name, target.name
+                target.name,
+                quote_shell_word(&target.name.to_string())
             )));
         }
     };

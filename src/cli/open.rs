@@ -12,6 +12,7 @@ use super::export::export_entry;
 use super::workspace::{load_workspace as open_workspace, open_run_store_and_workspace};
 use super::workspace_args::{WorkbenchArgs, WorkspaceArgs};
 use crate::handlers::EvalTypeRegistry;
+use crate::model::quote_shell_path;
 use crate::record::{RecordedRun, RunNeed, RunStore};
 use crate::review::ReviewPlace;
 use crate::run::find_record_key;
@@ -98,7 +99,7 @@ fn suggest_alternative(folder: &Path) -> String {
     match files.first() {
         Some(file) => format!(
             "`dicta open {}` opens one of its files, and W there creates a workspace around it",
-            file.display()
+            quote_shell_path(file)
         ),
         None => "`dicta init DIR` creates a workspace".to_owned(),
     }
@@ -157,10 +158,10 @@ fn resolve_path(path: &Path, cx: &CommandCx) -> Result<OpenRequest, CommandError
         }
         // A JSON file may be both: an eval set with its conversations.
         if is_yaml(path) {
-            let path = path.display();
             return Err(CommandError::usage(format!(
-                "{path} is a rubric and holds no transcripts; `dicta init DIR --from {path} TRANSCRIPTS` makes a workspace \
-                 of both"
+                "{} is a rubric and holds no transcripts; `dicta init DIR --from {} TRANSCRIPTS` makes a workspace of both",
+                path.display(),
+                quote_shell_path(path)
             )));
         }
         return Ok(OpenRequest::File(path.to_owned()));

@@ -12,6 +12,7 @@ use super::check::is_rubric_file;
 use super::error::CommandError;
 use super::output_file::collect_input_files;
 use super::workspace::{CommandWorkspace, find_root, is_inside_workspace, load_workspace_with};
+use crate::model::quote_shell_path;
 use crate::run::DecisionFilter;
 use crate::storage::InputFiles;
 use crate::workspace::{self, CONFIG_FILE, LoadOptions, Workspace};
@@ -223,10 +224,7 @@ fn find_files_root(files: &[&PathBuf], cx: &CommandCx) -> Result<PathBuf, Comman
 
 /// Returns the error of files outside every workspace, with the command that makes one around them.
 fn suggest_workspace(files: &[&PathBuf]) -> String {
-    let names: Vec<String> = files
-        .iter()
-        .map(|file| file.display().to_string())
-        .collect();
+    let names: Vec<String> = files.iter().map(|file| quote_shell_path(file)).collect();
     let names = names.join(" ");
     let has_transcripts = files.iter().any(|file| !is_rubric_file(file.as_path()));
     match (files, has_transcripts) {

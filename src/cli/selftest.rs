@@ -16,7 +16,7 @@ use super::workspace::load_workspace_for_judge;
 use super::{CommandCx, build_runtime};
 use crate::compare::statistics::{Confidence, Interval, wilson_interval};
 use crate::handlers::EvalTypeRegistry;
-use crate::model::{JudgeConfig, RunId, pluralize};
+use crate::model::{JudgeConfig, RunId, pluralize, quote_shell_word};
 use crate::report::count_outcome;
 use crate::run::robustness::{
     FinishedStage, FlippedCell, RobustnessOptions, RobustnessReport, RobustnessRow,
@@ -212,7 +212,12 @@ fn format_scorecard(
     if worst.peek().is_some() {
         out.push_str("\nto see the flips:\n");
         for FlippedCell { run, name } in worst {
-            let _infallible = writeln!(out, "  dicta show {} '{name}'", run.letters());
+            let _infallible = writeln!(
+                out,
+                "  dicta show {} {}",
+                run.letters(),
+                quote_shell_word(name)
+            );
         }
     }
     let runs: Vec<&str> = card.runs.iter().map(RunId::letters).collect();

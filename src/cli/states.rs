@@ -19,7 +19,7 @@ use crate::compare::{
 };
 use crate::diag::{Diagnostic, Severity};
 use crate::event::{BlobSource, EventKind, RunEvent, RunHeader, RunState};
-use crate::model::{CellIx, CellResult, Digest, Labels, RecordedDraw, RunId};
+use crate::model::{CellIx, CellResult, Digest, Labels, RecordedDraw, RunId, quote_shell_word};
 use crate::record::{
     DecisionStanding, History, HistoryEntry, NoiseRecords, RecordedCell, RecordedRun, RunStore,
     State, StateDecision,
@@ -131,7 +131,8 @@ impl StateCatalog {
         if let Some(name) = names.iter().find(|name| OpenedBundle::is_bundle_name(name)) {
             return Err(CommandError::usage(format!(
                 "{name} is a bundle, and a comparison takes states and result files; \
-                 `dicta show {name} --format jsonl > run.jsonl` writes such a file"
+                 `dicta show {} --format jsonl > run.jsonl` writes such a file",
+                quote_shell_word(name)
             )));
         }
         let needs_no_workspace = path.is_none() && names.iter().all(|name| is_result_file(name));

@@ -28,6 +28,7 @@ mod result;
 mod score_bounds;
 mod secret_names;
 mod secret_values;
+mod shell_word;
 mod skipped_input;
 mod source_text;
 mod stopped_judge;
@@ -78,6 +79,7 @@ pub use result::{
 pub use score_bounds::{ScoreBounds, UNCERTAIN_MARGIN, VerdictSummary};
 pub use secret_names::{is_api_key_name, is_secret_key, is_secret_name, split_words};
 pub use secret_values::{MIN_UNNAMED_SECRET_LEN, find_body_secrets, list_header_secrets};
+pub use shell_word::{quote_shell_path, quote_shell_word};
 pub use skipped_input::{describe_skipped_file, describe_skipped_record, is_skip_note};
 pub use source_text::{
     JsonText, RawJson, SourceText, escape_pointer_step, is_json_object, pluralize,

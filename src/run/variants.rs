@@ -17,7 +17,9 @@ use super::{CachePolicy, DecisionFilter, RunError, RunOptions, outline_names};
 use crate::clock::Clock;
 use crate::event::{EventKind, RunEvent, RunHeader, RunPurpose, RunState, SettledCell};
 use crate::handlers::EvalTypeRegistry;
-use crate::model::{CellIx, CellName, LabelQuery, Millis, SplitPart, TranscriptRef};
+use crate::model::{
+    CellIx, CellName, LabelQuery, Millis, SplitPart, TranscriptRef, quote_shell_word,
+};
 use crate::record::RunStore;
 use crate::workspace::variant_file::{Variant, VariantError, VariantFile};
 use crate::workspace::{Env, Workspace};
@@ -147,7 +149,7 @@ pub fn list_part_labels(
         let next = if is_any_waiting {
             "its labels wait for a confirmation, which `dicta labels drift` lists".to_owned()
         } else {
-            let eval = &file.eval;
+            let eval = quote_shell_word(&file.eval);
             format!("`dicta label --queue random --eval {eval}` draws what to label")
         };
         return Err(unusable(format!(

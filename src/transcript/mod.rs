@@ -54,7 +54,7 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
-use crate::model::{Label, SourceVerdict, Transcript};
+use crate::model::{Label, SourceVerdict, Transcript, quote_shell_path};
 
 pub use field_mapping::{FieldMapping, FieldMappings};
 pub use file::TranscriptFile;
@@ -109,7 +109,8 @@ pub enum TranscriptError {
     },
     /// The file has records or rows, but in no format that dicta knows. A field mapping can describe them.
     #[error(
-        "{path} holds no transcripts in a known format: {why}; `dicta map {path}` prints a guess of the field mapping for dicta.yaml"
+        "{path} holds no transcripts in a known format: {why}; `dicta map {}` prints a guess of the field mapping for dicta.yaml",
+        quote_shell_path(.path)
     )]
     Unmapped {
         /// The path of the file.

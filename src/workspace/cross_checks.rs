@@ -9,7 +9,7 @@ use indexmap::IndexMap;
 
 use crate::diag::yaml::{self, DiagnosticCollector, YamlDoc};
 use crate::diag::{Diagnostic, SourceSpan, find_nearest};
-use crate::model::{JudgeConfig, PanelRule, escape_pointer_step};
+use crate::model::{JudgeConfig, PanelRule, escape_pointer_step, quote_shell_word};
 use crate::provider::{RETIREMENTS_READ, find_retirement};
 use crate::rubric::{Eval, EvalTypeCatalog, PanelSpec, Rubric};
 
@@ -164,8 +164,8 @@ pub(super) fn find_retiring_models(
             let at = format!("/judges/{}/model", escape_pointer_step(name));
             let message = format!(
                 "{} has the retirement date {}, as a copy of {} states (copy of {RETIREMENTS_READ} or before; check the page); \
-                 `dicta migrate --from {name} --to NEW` compares a new judge with this one",
-                judge.model, end.date, end.source
+                 `dicta migrate --from {} --to NEW` compares a new judge with this one",
+                judge.model, end.date, end.source, quote_shell_word(name)
             );
             doc.value.pointer(&at)?;
             Some(

@@ -4,7 +4,7 @@ use std::io::{BufRead as _, BufReader};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use crate::cli::{PASSES, POLITE, TestDir, judged_by, rows, text};
+use crate::cli::{NAMES_A_RELEASE, PASSES, POLITE, TestDir, judged_by, rows, text};
 use crate::support::wire::{Pause, Reply, WireServer};
 
 const JUDGED: &str = "  - {id: brief, type: llm_judge, params: {criteria: \"The answer has at most 1 sentence.\"}}\n";
@@ -236,4 +236,47 @@ fn result_is_printed_while_the_next_cell_is_judged() {
             run.wait().expect("it ends");
         }
     }
+}
+
+#[test]
+fn suggested_commands_quote_names_for_a_shell() {
+    let test_dir = TestDir::new();
+    test_dir.write("my chats.jsonl", "{\"id\":\"a\",\"messages\":[]}\n");
+    test_dir.write("it's.yaml", "id: r\nevals: []\n");
+    for (args, command) in [
+        (
+            &["my chats.jsonl"][..],
+            "`dicta open 'my chats.jsonl'` opens it",
+        ),
+        (
+            &["run", "my chats.jsonl"],
+            "`dicta init DIR --from 'my chats.jsonl'` makes a workspace",
+        ),
+        (
+            &["run", "it's.yaml"],
+            r"`dicta init DIR --from 'it'\''s.yaml' TRANSCRIPTS` makes a workspace",
+        ),
+    ] {
+        let output = test_dir.dicta(args);
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        let why = text(&output.stderr);
+        assert!(why.contains(command), "{args:?}: {why}");
+    }
+    let made = test_dir.dicta(&["init", "my folder"]);
+    let next = text(&made.stdout);
+    assert!(next.contains("next: cd 'my folder' && dicta run"), "{next}");
+    // A rubric and an eval with spaces, whose label has an old name.
+    test_dir.workspace("labels: labels.jsonl\n", NAMES_A_RELEASE);
+    test_dir.write(
+        "labels.jsonl",
+        "{\"transcript\":\"one\",\"rubric\":\"r\",\"eval\":\"the name\",\"passed\":true}\n",
+    );
+    let checked = test_dir.dicta(&["check"]);
+    let help = text(&checked.stderr);
+    let help: Vec<&str> = help.split_whitespace().collect();
+    assert!(
+        help.join(" ")
+            .contains("`dicta labels rename 'r/the name' r/"),
+        "{help:?}"
+    );
 }

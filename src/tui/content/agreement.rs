@@ -4,7 +4,7 @@
 
 use super::{ContentCx, empty_row, heading, styled_line};
 use crate::compare::statistics::SelfFlipRate;
-use crate::model::{make_visible, pluralize};
+use crate::model::{make_visible, pluralize, quote_shell_word};
 use crate::report::agreement_text::{
     AgreementStep, answer_whether_good, describe_debug, describe_details, describe_label_gaps,
     describe_measured, describe_people, describe_reference, find_next_step, has_labels,
@@ -134,6 +134,7 @@ fn name_measured_whole(app: &App, eval: u32) -> Option<String> {
 /// Returns the command that brings a better answer about a whole. The rows of the screen are its parts, so its labels are
 /// set in a shell.
 fn describe_whole_step(step: AgreementStep, name: &str) -> String {
+    let name = quote_shell_word(name);
     let command = match step {
         AgreementStep::Draw => format!("`dicta label --queue random --eval {name}` draws"),
         AgreementStep::LabelDrawn => "`dicta label CELL pass|fail` labels".to_owned(),

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::{LABEL_CODE, LabelPlace, LoadedLabels, MAX_LABELS_BYTES};
 use crate::diag::Diagnostic;
-use crate::model::{Label, pluralize};
+use crate::model::{Label, pluralize, quote_shell_path};
 use crate::transcript::{FieldMappings, TranscriptError, TranscriptFile};
 use crate::workspace::paths;
 
@@ -33,7 +33,7 @@ pub(in crate::workspace) fn read_mapped_labels(
             // Labels stay in memory, so these files have the limit of label files.
             .is_ok_and(|meta| meta.len() > MAX_LABELS_BYTES)
         {
-            let file = shown_path.display();
+            let file = quote_shell_path(&shown_path);
             let message = format!(
                 "its labels are not read: it is larger than {} MiB; `dicta import {file} -o FILE --labels labels.jsonl` writes them where they are",
                 MAX_LABELS_BYTES >> 20

@@ -7,7 +7,7 @@ use indexmap::{IndexMap, IndexSet};
 
 use super::{LabelPlace, UNMATCHED_LABEL_CODE};
 use crate::diag::{Diagnostic, SourceSpan, find_nearest};
-use crate::model::{Label, pluralize};
+use crate::model::{Label, pluralize, quote_shell_word};
 use crate::rubric::{Eval, Rubric, Trigger};
 
 /// The reason why no decision can match a label.
@@ -130,11 +130,11 @@ impl LabelMismatch {
             );
         }
         let new = self.find_likely_name(rubrics, evals).unwrap_or("NEW");
-        let rename = match self {
-            Self::Rubric { id } => format!("{id} {new}"),
+        let (old, new) = match self {
+            Self::Rubric { id } => (id.clone(), new.to_owned()),
             Self::Eval { rubric, id } => match rubric {
-                Some(rubric) => format!("{rubric}/{id} {rubric}/{new}"),
-                None => format!("{id} {new}"),
+                Some(rubric) => (format!("{rubric}/{id}"), format!("{rubric}/{new}")),
+                None => (id.clone(), new.to_owned()),
             },
             Self::EachMessage { .. } => {
                 return "`dicta labels prune` deletes them; until then, they count for nothing"
@@ -142,7 +142,9 @@ impl LabelMismatch {
             }
         };
         format!(
-            "`dicta labels rename {rename}` renames, `dicta labels prune` deletes them; until then, they count for nothing"
+            "`dicta labels rename {} {}` renames, `dicta labels prune` deletes them; until then, they count for nothing",
+            quote_shell_word(&old),
+            quote_shell_word(&new)
         )
     }
 }

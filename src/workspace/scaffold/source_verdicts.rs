@@ -8,7 +8,9 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 
 use super::quote_yaml;
-use crate::model::{SourceVerdict, Transcript, find_source_judge, make_visible, pluralize};
+use crate::model::{
+    SourceVerdict, Transcript, find_source_judge, make_visible, pluralize, quote_shell_word,
+};
 use crate::rubric::check_id;
 
 /// The maximum number of transcripts that `applies_to` of one eval lists by id.
@@ -183,11 +185,12 @@ impl SourceJudgeTally {
             left_out.insert_str(0, "\n  # Also recorded, and no eval here:\n");
         }
         let id = quote_yaml(&self.name);
+        let judge = quote_shell_word(&self.name);
         let about = quote_yaml(&format!(
             "What {name} decided when these transcripts were made"
         ));
         Some(format!(
-            "# This judge calls nothing: it returns the verdicts in the transcripts. `dicta run --judge {name}` returns them for
+            "# This judge calls nothing: it returns the verdicts in the transcripts. `dicta run --judge {judge}` returns them for
 # your own evals of the same names, and `dicta compare` shows where the two differ.
 id: {id}
 description: {about}

@@ -2,7 +2,7 @@
 //!
 //! Responsible for two questions. May dicta load a workspace that other users own or can write? May a run send a
 //! variable to an address that is not its provider's own? The user answers with `dicta trust` or on a terminal, and
-//! The module `store` records the answer. Does not ask: callers do.
+//! the module `store` records the answer. Does not ask: callers do.
 
 mod accounts;
 mod ownership;
@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 
 use super::Env;
 use crate::diag::Diagnostic;
+use crate::model::quote_shell_path;
 use accounts::Accounts;
 use ownership::FileOwner;
 
@@ -67,13 +68,7 @@ fn refuse(root: &Path, file: &UnsafeFile) -> Diagnostic {
 
 /// Returns the command that trusts a workspace.
 pub fn trust_command(root: &Path) -> String {
-    let text = root.to_string_lossy();
-    let plain = |c: char| c.is_alphanumeric() || "-_./".contains(c);
-    if text.chars().all(plain) {
-        format!("dicta trust {text}")
-    } else {
-        format!("dicta trust '{}'", text.replace('\'', "'\\''"))
-    }
+    format!("dicta trust {}", quote_shell_path(root))
 }
 
 /// Returns those of these secrets and addresses that the user has not allowed for the workspace.
