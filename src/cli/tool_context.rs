@@ -142,7 +142,8 @@ pub(super) async fn with_call_cx<T>(
                     fact: ToolFact::Hop(hop),
                     ..
                 } => log.hops.push(hop),
-                EventKind::Note { text, .. } => log.notes.push(text),
+                // The second attempt of a call may have the same note.
+                EventKind::Note { text, .. } if !log.notes.contains(&text) => log.notes.push(text),
                 _ => {}
             }
         }

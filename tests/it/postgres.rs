@@ -3,6 +3,8 @@
 mod asking;
 mod server;
 
+use std::io::{Read as _, Write as _};
+use std::net::TcpListener;
 use std::path::PathBuf;
 
 use dicta::model::CallIx;
@@ -10,6 +12,8 @@ use serde_json::{Value, json};
 
 use asking::{ask, cx, one, prepared, read, source, tool};
 use server::{Machine, Plan, Server, plan};
+
+use crate::cli::{NAMES_A_RELEASE, TestDir, text};
 
 #[test]
 fn postgres_tests_report_the_reason_if_no_server_starts() {
@@ -506,4 +510,41 @@ fn source_settings_are_checked_strictly() {
         );
         assert!(source.is_some() || !error_text.is_empty());
     }
+}
+
+#[test]
+fn tool_command_explains_a_failed_connection_as_check_does() {
+    // A server without TLS: it replies `N` to the request for it.
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = listener.local_addr().expect("bound").port();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let mut request = [0; 8];
+            let answered = stream
+                .read_exact(&mut request)
+                .and_then(|()| stream.write_all(b"N"));
+            drop(answered);
+        }
+    });
+    let test_dir = TestDir::new();
+    let tools = json!({
+        "sources": {"pg": {"kind": "postgres", "host": "db.test", "port": port, "database": "d", "user": "u"}},
+        "tools": {"orders": {"kind": "postgres-sql", "source": "pg", "description": "Orders.", "statement": "SELECT 1"}},
+    });
+    test_dir.write("tools.yaml", &tools.to_string());
+    test_dir.workspace("tools: [tools.yaml]\n", NAMES_A_RELEASE);
+    let resolve = format!("db.test:{port}:127.0.0.1");
+    let called = test_dir.dicta(&["tool", "orders", "{}", "--resolve", &resolve]);
+    let note = text(&called.stderr);
+    assert_eq!(called.status.code(), Some(1), "{note}");
+    assert!(
+        note.contains("note: no connection to the database: ") && note.contains("or set `sslmode`"),
+        "{note}"
+    );
+    // The judge's text has no address and no setting.
+    let response = text(&called.stdout);
+    assert!(
+        response.contains("cannot connect to the database") && !response.contains("sslmode"),
+        "{response}"
+    );
 }

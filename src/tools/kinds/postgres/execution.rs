@@ -12,7 +12,7 @@ use super::connection_pool::{PooledConnection, PostgresPool, is_transient_sql_st
 use super::decode;
 use super::encode::PostgresLiteral;
 use crate::clock::{BoxFuture, with_timeout};
-use crate::event::CallCx;
+use crate::event::{CallCx, EventKind};
 use crate::model::{Millis, ToolResponse};
 
 /// The number of rows per fetch.
@@ -58,7 +58,16 @@ pub(super) async fn query_rows(
     cx: &CallCx,
 ) -> Result<ToolResponse, SqlFailure> {
     let limit = pool.config.timeout;
-    let mut connection = pool.acquire(&cx.clock).await?;
+    let mut connection = match pool.acquire(&cx.clock).await {
+        Ok(connection) => connection,
+        Err(error) => {
+            // The model learns only that the connection failed. The reason and its fix are for the user.
+            let cell = Some(cx.cell);
+            let text = format!("no connection to the database: {}", error.user_message);
+            cx.out.send(EventKind::Note { cell, text }).await;
+            return Err(error.into());
+        }
+    };
     let execution = execute_statement(&mut connection, pool, text, query, values);
     // The server's own limit comes first; this one is for a server that does not react.
     let Some(result) = with_timeout(&*cx.clock, limit + SERVER_TIMEOUT_GRACE, execution).await
