@@ -24,6 +24,7 @@ use crate::review::ReviewPlace;
 use crate::rubric::{self, DetectedFile, NOT_CARRIED, Rubric, detect_rubric_format};
 use crate::run;
 use crate::tools::toolbox::Toolbox;
+use crate::transcript::TranscriptError;
 use crate::workspace::lint::{self, ExampleSummary, TranscriptLinter};
 use crate::workspace::{self, LabelledTranscripts};
 
@@ -204,7 +205,7 @@ fn check_workspace(
         let file = match workspace.field_maps.open(path) {
             Ok(file) => file,
             Err(error) => {
-                broken_files.push(Diagnostic::error("broken-file", path, error.to_string()));
+                broken_files.push(explain_broken_file(path, &error));
                 continue;
             }
         };
@@ -222,7 +223,7 @@ fn check_workspace(
         let mut understood = match read {
             Ok(understood) => understood,
             Err(error) => {
-                broken_files.push(Diagnostic::error("broken-file", path, error.to_string()));
+                broken_files.push(explain_broken_file(path, &error));
                 continue;
             }
         };
@@ -420,6 +421,14 @@ fn format_warning_count(warnings: usize) -> String {
         0 => "no problems\n".to_owned(),
         n => format!("no errors, {}\n", pluralize(n as u64, "warning")),
     }
+}
+
+/// Returns the error of a transcript file that cannot be read. The diagnostic names the file, so its message does not.
+fn explain_broken_file(path: &Path, error: &TranscriptError) -> Diagnostic {
+    let message = error.to_string();
+    let rest = message.strip_prefix(&path.display().to_string());
+    let rest = rest.and_then(|rest| rest.strip_prefix(": ").or_else(|| rest.strip_prefix(' ')));
+    Diagnostic::error("broken-file", path, rest.unwrap_or(&message))
 }
 
 fn duplicate_id_warning(file: &Path, id: &str) -> Diagnostic {

@@ -73,7 +73,10 @@ impl CommandError {
     pub(super) fn recording_not_started(error: &RecordError) -> Self {
         Self {
             code: EXIT_IO,
-            message: format!("dicta can't record the run: {error}; it ran nothing"),
+            message: format!(
+                "dicta can't record the run: {error}; it ran nothing (`runs:` in dicta.yaml or DICTA_DATA_DIR selects \
+                 another folder)"
+            ),
             diagnostics: Vec::new(),
         }
     }

@@ -382,7 +382,20 @@ const HINTS: &[(&str, &str)] = &[
         "list",
         "`dicta runs`, `dicta judges`, `dicta tools` and `dicta eval-types` list things",
     ),
+    (
+        "ls",
+        "`dicta runs`, `dicta judges`, `dicta tools` and `dicta eval-types` list things",
+    ),
     ("redteam", "`dicta robustness JUDGE` attacks a judge"),
+    (
+        "results",
+        "`dicta show @` prints the newest results; `dicta runs` lists the runs",
+    ),
+    (
+        "pytest",
+        "pytest's tests are evals in a rubric file here; `dicta run` judges with them",
+    ),
+    ("diff", "`dicta compare` lists the verdicts that changed"),
     (
         "--max-concurrency",
         "use `-j N` for the number of cells at the same time",
@@ -406,6 +419,23 @@ const HINTS: &[(&str, &str)] = &[
         "use `--fail-fast`: it stops after the first failure",
     ),
     ("--grep", "use `--where TEXT`"),
+    ("--junitxml", "use `-o junit.xml`"),
+    ("--junit-xml", "use `-o junit.xml`"),
+    (
+        "--tb",
+        "use `-v` for passed decisions too, or `dicta show @ CELL` for one decision in full",
+    ),
+    (
+        "-n",
+        "`dicta run` has `-j N` for the number of cells at the same time, and `--limit N` for the first transcripts",
+    ),
+    (
+        "--numprocesses",
+        "use `-j N` for the number of cells at the same time",
+    ),
+    ("--filter-first-n", "use `--limit N`"),
+    ("--filter-sample", "use `--sample N`"),
+    ("--no-progress-bar", "use `-q`"),
     ("--epochs", "use `--repeat N`"),
     (
         "--collect-only",
@@ -425,6 +455,9 @@ const HINTS: &[(&str, &str)] = &[
     ),
     ("--output", "use `-o FILE` or `-o FORMAT=FILE`"),
 ];
+
+/// The former names of commands, which still work. dicta suggests none of them.
+const FORMER_NAMES: [&str; 3] = ["selftest", "evals", "validate"];
 
 /// The parts of clap's errors that depend on its suggestion.
 const SUGGESTIONS: [ContextKind; 5] = [
@@ -496,6 +529,18 @@ pub(super) fn parse(
         if hint_for(&error).is_some() {
             for kind in SUGGESTIONS {
                 error.remove(kind);
+            }
+        } else if let Some(ContextValue::Strings(names)) =
+            error.get(ContextKind::SuggestedSubcommand)
+        {
+            let mut names = names.clone();
+            names.retain(|name| !FORMER_NAMES.contains(&name.as_str()));
+            error.remove(ContextKind::SuggestedSubcommand);
+            if !names.is_empty() {
+                error.insert(
+                    ContextKind::SuggestedSubcommand,
+                    ContextValue::Strings(names),
+                );
             }
         }
         error
@@ -612,8 +657,27 @@ mod tests {
     }
 
     #[test]
+    fn former_name_is_not_suggested() {
+        let printed = |word: &str| {
+            let error = parse(["dicta", word]).expect_err("no command");
+            error.to_string()
+        };
+        for word in ["selftests", "eval-typ", "validat", "testself"] {
+            let text = printed(word);
+            for former in FORMER_NAMES {
+                assert!(!text.contains(&format!("'{former}'")), "{text}");
+            }
+        }
+        assert!(printed("comparr").contains("'compare'"));
+    }
+
+    #[test]
     fn words_of_other_tools_get_a_hint() {
         for (line, hint) in [
+            ("dicta ls", "dicta runs"),
+            ("dicta results", "dicta show @"),
+            ("dicta run --junitxml=x.xml", "-o junit.xml"),
+            ("dicta run -n 4", "-j N"),
             ("dicta eval", "dicta run"),
             ("dicta view", "dicta open"),
             ("dicta test", "dicta run"),

@@ -1,6 +1,7 @@
 //! The files that options such as `-o` name: responsible for refusing a file that dicta reads, and for the warning about
 //! keys in a written one.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use super::error::CommandError;
@@ -32,13 +33,20 @@ impl OutputFiles {
     /// Starts the file that an option names. It replaces an existing file only when its content is published.
     ///
     /// The error names the option. Files of `inputs`, of dicta itself, of a recorded run and of another option are
-    /// refused, under any of their names. So is a terminal.
+    /// refused, under any of their names. So is a terminal. The path `-` is standard output.
     pub(super) fn open(
         &mut self,
         option: &str,
         path: &Path,
         inputs: &InputFiles,
     ) -> Result<AtomicFile, CommandError> {
+        // As in other programs, `-` is standard output; `./-` is a file of this name.
+        let is_dash = path == Path::new("-");
+        let path = if is_dash {
+            Path::new("/dev/stdout")
+        } else {
+            path
+        };
         let refuse = |why: &str| {
             let path = path.display();
             Err(CommandError::usage(format!(
@@ -55,7 +63,20 @@ impl OutputFiles {
             return refuse("this file belongs to a recorded run");
         }
         let file = AtomicFile::create(path).map_err(|error| {
-            CommandError::usage(format!("{option} {}: {error}", path.display()))
+            // The system's own error would not name what is missing.
+            let missing = path.parent().filter(|folder| {
+                error.kind() == io::ErrorKind::NotFound
+                    && !folder.as_os_str().is_empty()
+                    && !folder.exists()
+            });
+            let why = match missing {
+                Some(folder) => format!(
+                    "the folder {} does not exist; create it, or choose another output file",
+                    folder.display()
+                ),
+                None => error.to_string(),
+            };
+            CommandError::usage(format!("{option} {}: {why}", path.display()))
         })?;
         // Security: a file gets texts as they are, and a terminal obeys the control characters in them.
         if file.is_terminal() {

@@ -39,9 +39,6 @@ use crate::run::{
 use crate::workspace;
 use crate::workspace::lint::{EvalTally, lint_same_verdict};
 
-const NOTHING_SELECTED: &str =
-    "no cells selected: no eval applies to these transcripts, or the filter excludes all cells";
-
 /// Runs the evals and returns the exit code of the results.
 pub(super) fn run(args: &RunArgs, cx: &CommandCx) -> Result<u8, CommandError> {
     // A resumed run has its own judges, so it needs no default judge; `rules` exists in every workspace.
@@ -94,7 +91,7 @@ pub(super) fn run(args: &RunArgs, cx: &CommandCx) -> Result<u8, CommandError> {
         };
         cx.streams.print_format(args.format, &text);
         if preview.cells == 0 {
-            return Err(CommandError::usage(NOTHING_SELECTED));
+            return Err(explain_empty_run(args.filter.as_deref()));
         }
         return Ok(0);
     }
@@ -168,6 +165,25 @@ fn print_finished_run(
     } else {
         summary.exit_code()
     })
+}
+
+/// Returns the error of a run that selects no cell.
+fn explain_empty_run(filter: Option<&str>) -> CommandError {
+    let Some(filter) = filter else {
+        return CommandError::usage(
+            "no cells selected: no eval applies to these transcripts; look at `applies_to` and `enabled` of the evals",
+        );
+    };
+    // In `transcript:order 17`, `17` is a further text that the cell's name must contain.
+    let quotes = if filter.contains(' ') && !filter.contains('"') {
+        "; a value with spaces needs quotes, as in 'transcript:\"order 17\"'"
+    } else {
+        ""
+    };
+    CommandError::usage(format!(
+        "no cells selected: no cell matches the filter `{filter}`, or no eval applies to these transcripts{quotes}; \
+         `dicta run --dry-run` counts the cells without a filter"
+    ))
 }
 
 fn build_options(
@@ -312,7 +328,7 @@ async fn drive_run(
     }
     // A run without cells is probably a typing error in the filter, so it is not a success.
     if summary.cells == 0 {
-        return Err(CommandError::usage(NOTHING_SELECTED));
+        return Err(explain_empty_run(args.filter.as_deref()));
     }
     let code = if args.strict {
         summary.strict_exit_code()

@@ -32,8 +32,9 @@ pub(super) fn list_runs(
     cx: &CommandCx,
 ) -> Result<u8, CommandError> {
     let store = open_run_store(place.workspace.as_deref(), cx)?;
-    let read = || store.runs().into_iter().map(|run| (read_run(&run), run));
-    let rows = || read().map(|(listed, run)| to_json(&run, &listed)).collect();
+    let runs = store.runs();
+    let read = || runs.iter().map(|run| (read_run(run), run));
+    let rows = || read().map(|(listed, run)| to_json(run, &listed)).collect();
     let human = || {
         let mut out = String::new();
         for (listed, run) in read() {
@@ -55,7 +56,7 @@ pub(super) fn list_runs(
         out
     };
     cx.streams.print_list(format, rows, human);
-    if format == Format::Human {
+    if format == Format::Human && !runs.is_empty() {
         cx.streams
             .print_note("`dicta history` lists the edits, with their flips and agreement");
     }

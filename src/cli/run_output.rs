@@ -460,6 +460,7 @@ mod tests {
             ("out.html", "unknown file extension; use .json,"),
             ("out", "-o FORMAT=out with one of human, json,"),
             ("junit=", "the file is missing"),
+            ("-", "-o FORMAT=- with one of human, json,"),
         ] {
             let error = parse(text).expect_err(text);
             assert!(error.contains(part), "{text}: {error}");

@@ -141,13 +141,8 @@ pub enum RunUsageError {
     #[error(transparent)]
     DataDir(#[from] DataDirError),
     /// dicta cannot read or create the secret of this installation.
-    #[error("{}: {why}", .path.display())]
-    InstallationSecret {
-        /// The file.
-        path: PathBuf,
-        /// The error of the system.
-        why: io::Error,
-    },
+    #[error(transparent)]
+    InstallationSecret(io::Error),
     /// No run with recorded tool responses has this name.
     #[error("recorded tool responses of `{name}`: {why}")]
     UnknownEvidenceRun {

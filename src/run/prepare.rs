@@ -491,7 +491,7 @@ fn load_installation_secret(
         .map_err(RunUsageError::from)?
         .join(SECRET_FILE);
     load_or_create_installation_secret(&path)
-        .map_err(|why| RunUsageError::InstallationSecret { path, why }.into())
+        .map_err(|why| RunUsageError::InstallationSecret(why).into())
 }
 
 fn find_parent(

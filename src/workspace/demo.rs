@@ -30,7 +30,10 @@ const EMPTY_FOLDER_FILE: &str = ".gitkeep";
 #[derive(Debug, Error)]
 pub enum DemoUnpackError {
     /// dicta cannot create a file or folder of the demo.
-    #[error("the demo cannot be unpacked: {}: {source}", .path.display())]
+    #[error(
+        "the demo cannot be unpacked: {}: {source}; DICTA_DATA_DIR selects another folder",
+        .path.display()
+    )]
     Io {
         /// The file or folder.
         path: PathBuf,
@@ -331,7 +334,8 @@ mod tests {
             .expect_err("no folder")
             .to_string();
         assert!(
-            error.starts_with("the demo cannot be unpacked: "),
+            error.starts_with("the demo cannot be unpacked: ")
+                && error.ends_with("; DICTA_DATA_DIR selects another folder"),
             "{error}"
         );
     }

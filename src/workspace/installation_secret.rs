@@ -14,14 +14,15 @@ pub const SECRET_FILE: &str = "secret";
 
 /// Reads the secret at `path`, or creates it there with 32 bytes and mode 0600.
 ///
-/// If two processes create it at once, one wins and both use its secret.
+/// If two processes create it at once, one wins and both use its secret. The error names the file and the fix.
 pub fn load_or_create_installation_secret(path: &Path) -> io::Result<InstallationSecret> {
     match load_installation_secret(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         // Any error except "not found" must not lead to a new secret: it would change every delimiter.
         done => return done,
     }
-    storage::create_own_folder(path.parent().unwrap_or(Path::new(".")))?;
+    let unwritable = |error| explain_unwritable(path, error);
+    storage::create_own_folder(path.parent().unwrap_or(Path::new("."))).map_err(unwritable)?;
     let mut bytes = [0; 32];
     // The system's random source; no crate is necessary for 32 bytes.
     fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
@@ -31,14 +32,32 @@ pub fn load_or_create_installation_secret(path: &Path) -> io::Result<Installatio
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             load_installation_secret(path)
         }
-        Err(error) => Err(error),
+        Err(error) => Err(unwritable(error)),
     }
 }
 
-/// Reads the secret at `path`.
+/// Adds the file and the fix to an error of the system.
+fn explain_unwritable(path: &Path, error: io::Error) -> io::Error {
+    // dicta's own errors have both.
+    if error.raw_os_error().is_none() {
+        return error;
+    }
+    let why = format!(
+        "{}: {error}; set DICTA_DATA_DIR to a folder that you can write",
+        path.display()
+    );
+    io::Error::new(error.kind(), why)
+}
+
+/// Reads the secret at `path`. The error names the file.
 pub fn load_installation_secret(path: &Path) -> io::Result<InstallationSecret> {
     // One byte more than a secret has shows that the file is not one.
-    let bytes = storage::read_private_file(path, 33)?;
+    let bytes = storage::read_private_file(path, 33).map_err(|error| {
+        if error.raw_os_error().is_none() {
+            return error;
+        }
+        io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+    })?;
     let bytes = bytes.try_into().map_err(|_| {
         let why = format!(
             "{}: expected 32 bytes; delete the file, and dicta creates a new secret",
@@ -80,5 +99,14 @@ mod tests {
         fs::write(&path, "short").expect("written");
         let why = load_or_create_installation_secret(&path).expect_err("short");
         assert!(why.to_string().contains("expected 32 bytes"), "{why}");
+        // The kernel's own folder takes no new folder.
+        let path = Path::new("/proc/dicta-test/secret");
+        let why = load_or_create_installation_secret(path).expect_err("no folder");
+        let why = why.to_string();
+        assert!(
+            why.ends_with("; set DICTA_DATA_DIR to a folder that you can write"),
+            "{why}"
+        );
+        assert_eq!(why.matches("dicta-test/secret").count(), 1, "{why}");
     }
 }

@@ -280,3 +280,46 @@ fn suggested_commands_quote_names_for_a_shell() {
         "{help:?}"
     );
 }
+
+#[test]
+fn errors_of_outputs_and_filters_name_the_fix() {
+    let test_dir = TestDir::new();
+    test_dir.workspace("", NAMES_A_RELEASE);
+    for (args, parts) in [
+        (
+            &["run", "-q", "-o", "none/x.json"][..],
+            &["-o none/x.json: the folder none does not exist; create it"][..],
+        ),
+        (&["run", "-q", "-o", "-"], &["-o FORMAT=- with one of"]),
+        (
+            &["run", "-q", "--where", "transcript:order 17"],
+            &[
+                "no cell matches the filter `transcript:order 17`",
+                "'transcript:\"order 17\"'",
+                "`dicta run --dry-run`",
+            ],
+        ),
+    ] {
+        let output = test_dir.dicta(args);
+        let why = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {why}");
+        for part in parts {
+            assert!(why.contains(part), "{args:?}: {part}: {why}");
+        }
+    }
+    let both = test_dir.dicta(&["run", "-q", "--format", "csv", "-o", "junit=-"]);
+    assert!(text(&both.stdout).contains("<testsuites"), "{both:?}");
+    assert!(!test_dir.path().join("-").exists());
+    // The name of a file that cannot be read is in its error once.
+    test_dir.write("t.jsonl", "neither JSON nor a table\n");
+    let check = test_dir.dicta(&["check", "--format", "json"]);
+    let found: serde_json::Value = serde_json::from_slice(&check.stdout).expect("JSON");
+    assert!(found.to_string().contains("no transcripts"), "{found}");
+    assert!(!found.to_string().contains("t.jsonl holds"), "{found}");
+    // The hint about edits is about runs.
+    let runs = test_dir.dicta(&["runs"]);
+    assert!(text(&runs.stderr).contains("dicta history"));
+    let empty = TestDir::new();
+    empty.workspace("", NAMES_A_RELEASE);
+    assert_eq!(text(&empty.dicta(&["runs"]).stderr), "");
+}
