@@ -450,6 +450,10 @@ const HINTS: &[(&str, &str)] = &[
         "use `-C DIR` with the folder of a dicta.yaml; promptfoo's configuration can be a rubric file",
     ),
     (
+        "-w",
+        "`run`, `check` and `open` take the workspace as an argument, as in `dicta run DIR`; `-C DIR` works with every command",
+    ),
+    (
         "--tests",
         "promptfoo's tests are evals in a rubric file; dicta.yaml lists such files under `rubrics`",
     ),
@@ -678,6 +682,7 @@ mod tests {
             ("dicta results", "dicta show @"),
             ("dicta run --junitxml=x.xml", "-o junit.xml"),
             ("dicta run -n 4", "-j N"),
+            ("dicta run -w evals", "dicta run DIR"),
             ("dicta eval", "dicta run"),
             ("dicta view", "dicta open"),
             ("dicta test", "dicta run"),

@@ -2,6 +2,8 @@
 //!
 //! Responsible for its name, and for the note about a run of an earlier revision. Does not run it.
 
+use std::path::PathBuf;
+
 use super::CommandCx;
 use super::error::CommandError;
 use super::history::name_entry;
@@ -10,27 +12,38 @@ use crate::record::{History, RunNeed, RunStore};
 use crate::run;
 use crate::workspace::Workspace;
 
-/// Returns the name of the run that `--resume` continues. `@` is the newest run that has something to continue.
+/// Returns the name of the run that `--resume` continues. `@` is the newest run that has something to continue, without
+/// recorded samples.
 pub(super) fn find_resumed_run(
     name: &str,
     workspace: &Workspace,
     cx: &CommandCx,
 ) -> Result<String, CommandError> {
-    let store = RunStore {
+    let open = |extra_dirs: Vec<PathBuf>| RunStore {
         dir: workspace.runs.clone(),
-        extra_dirs: workspace.extra_run_folders.clone(),
+        extra_dirs,
         key: run::find_record_key(&cx.env),
     };
+    let store = open(workspace.extra_run_folders.clone());
+    // The samples of the demo were recorded elsewhere, so their files are not here.
+    let own = open(Vec::new());
     if !name.starts_with('@') {
         // The run itself reports a name that means no run.
         if let Ok(run) = store.resolve(name) {
+            if own.resolve(&run.id.0).is_err() {
+                return Err(CommandError::usage(format!(
+                    "--resume {name}: this run is a recorded sample, and its files are not here; `dicta replay {} --demo` \
+                     plays it",
+                    run.id.letters()
+                )));
+            }
             note_earlier_revision(&store, workspace, &run.id, cx);
         }
         return Ok(name.to_owned());
     }
-    let run = store.resolve_for(name, RunNeed::Resume)?;
+    let run = own.resolve_for(name, RunNeed::Resume)?;
     // Another run may be newer, so state which one this is.
-    if store.newest().is_some_and(|newest| newest.id != run.id) {
+    if own.newest().is_some_and(|newest| newest.id != run.id) {
         let started = run.read_header()?.started;
         cx.streams.print_note(&format!(
             "--resume {name}: run {} of {}",

@@ -80,8 +80,11 @@ pub async fn render_prompts(
         let near = crate::diag::find_nearest(pattern, names.iter().map(String::as_str));
         let hint = near.map_or_else(
             || {
+                let example = names.first();
+                let example =
+                    example.map_or_else(String::new, |name| format!(", such as `{name}`,"));
                 format!(
-                    "there are {} judged cells, and {checks} that no judge decides",
+                    "there are {} judged cells{example} and {checks} that no judge decides",
                     names.len()
                 )
             },

@@ -23,7 +23,10 @@ const STARTER_FILES: &[(&str, &str)] = &[
 #[derive(Debug, Error)]
 pub enum InitError {
     /// A file of the starter workspace exists already.
-    #[error("{} is there already; nothing was written", .path.display())]
+    #[error(
+        "{} is there already; nothing was written (`dicta init DIR` creates a workspace in another folder)",
+        .path.display()
+    )]
     Exists {
         /// The file.
         path: PathBuf,

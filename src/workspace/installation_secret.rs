@@ -21,8 +21,8 @@ pub fn load_or_create_installation_secret(path: &Path) -> io::Result<Installatio
         // Any error except "not found" must not lead to a new secret: it would change every delimiter.
         done => return done,
     }
-    let unwritable = |error| explain_unwritable(path, error);
-    storage::create_own_folder(path.parent().unwrap_or(Path::new("."))).map_err(unwritable)?;
+    let unusable = |error| explain_unusable(path, error);
+    storage::create_own_folder(path.parent().unwrap_or(Path::new("."))).map_err(unusable)?;
     let mut bytes = [0; 32];
     // The system's random source; no crate is necessary for 32 bytes.
     fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
@@ -32,31 +32,30 @@ pub fn load_or_create_installation_secret(path: &Path) -> io::Result<Installatio
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             load_installation_secret(path)
         }
-        Err(error) => Err(unwritable(error)),
+        Err(error) => Err(unusable(error)),
     }
 }
 
 /// Adds the file and the fix to an error of the system.
-fn explain_unwritable(path: &Path, error: io::Error) -> io::Error {
+fn explain_unusable(path: &Path, error: io::Error) -> io::Error {
     // dicta's own errors have both.
     if error.raw_os_error().is_none() {
         return error;
     }
     let why = format!(
-        "{}: {error}; set DICTA_DATA_DIR to a folder that you can write",
+        "{}: {error}; set DICTA_DATA_DIR to a folder of your own",
         path.display()
     );
     io::Error::new(error.kind(), why)
 }
 
-/// Reads the secret at `path`. The error names the file.
+/// Reads the secret at `path`. An error names the file and the fix, except for a file that does not exist.
 pub fn load_installation_secret(path: &Path) -> io::Result<InstallationSecret> {
     // One byte more than a secret has shows that the file is not one.
-    let bytes = storage::read_private_file(path, 33).map_err(|error| {
-        if error.raw_os_error().is_none() {
-            return error;
-        }
-        io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+    let bytes = storage::read_private_file(path, 33).map_err(|error| match error.kind() {
+        // No fault: a new installation has no secret yet.
+        io::ErrorKind::NotFound => error,
+        _ => explain_unusable(path, error),
     })?;
     let bytes = bytes.try_into().map_err(|_| {
         let why = format!(
@@ -104,7 +103,7 @@ mod tests {
         let why = load_or_create_installation_secret(path).expect_err("no folder");
         let why = why.to_string();
         assert!(
-            why.ends_with("; set DICTA_DATA_DIR to a folder that you can write"),
+            why.ends_with("; set DICTA_DATA_DIR to a folder of your own"),
             "{why}"
         );
         assert_eq!(why.matches("dicta-test/secret").count(), 1, "{why}");

@@ -77,7 +77,10 @@ pub enum ScaffoldError {
         file: PathBuf,
     },
     /// The folder is a workspace already.
-    #[error("{} is there already; nothing was written", .path.display())]
+    #[error(
+        "{} is there already; nothing was written (`dicta init DIR` creates a workspace in another folder)",
+        .path.display()
+    )]
     Exists {
         /// Its dicta.yaml.
         path: PathBuf,

@@ -442,7 +442,7 @@ fn the_starter_is_written_once_and_overwrites_nothing() {
     fs::write(root.join("dicta.yaml"), "mine").expect("written");
     let error = init(&root).expect_err("refused").to_string();
     assert!(
-        error.ends_with("dicta.yaml is there already; nothing was written"),
+        error.contains("dicta.yaml is there already; nothing was written (`dicta init DIR`"),
         "{error}"
     );
     assert_eq!(

@@ -341,3 +341,18 @@ fn every_command_is_tried_in_another_folder() {
         assert!(COMMANDS.iter().any(|args| args[0] == name), "{name}");
     }
 }
+
+#[test]
+fn resume_of_the_demo_takes_no_recorded_sample() {
+    let test_dir = TestDir::new();
+    let run = test_dir.dicta(&["run", "--demo", "-q"]);
+    assert_eq!(run.status.code(), Some(1), "{}", text(&run.stderr));
+    let resumed = test_dir.dicta(&["run", "--demo", "--resume", "@"]);
+    let note = text(&resumed.stderr);
+    assert_eq!(resumed.status.code(), Some(1), "{note}");
+    assert!(note.contains("nothing is left to do"), "{note}");
+    let sample = test_dir.dicta(&["run", "--demo", "--resume", "vote"]);
+    let why = text(&sample.stderr);
+    assert_eq!(sample.status.code(), Some(2), "{why}");
+    assert!(why.contains("`dicta replay vote --demo` plays it"), "{why}");
+}
