@@ -8,7 +8,7 @@ use super::flags::{append_flags, describe_edited, mark_edited};
 use super::label_agreement::format_label_lines;
 use super::stats::format_stats;
 use super::wording::describe_outcome;
-use super::{ReportRow, ReportWriter, describe_panel_decision};
+use super::{ReportRow, ReportWriter, ResultRow, describe_panel_decision};
 use crate::model::{Outcome, make_visible};
 
 /// The largest number of failures in the report; it only counts further ones.
@@ -25,6 +25,10 @@ pub struct MarkdownReportWriter<'w> {
     flagged_cells: Vec<String>,
     unlisted_flagged: usize,
     stats: Vec<String>,
+    /// The cells that did not fail, for a report without a summary.
+    others: Vec<String>,
+    unlisted_others: usize,
+    has_summary: bool,
 }
 
 impl<'w> MarkdownReportWriter<'w> {
@@ -38,8 +42,53 @@ impl<'w> MarkdownReportWriter<'w> {
             flagged_cells: Vec::new(),
             unlisted_flagged: 0,
             stats: Vec::new(),
+            others: Vec::new(),
+            unlisted_others: 0,
+            has_summary: false,
         }
     }
+
+    /// Keeps a cell that did not fail, for a report without a summary.
+    fn keep_other(&mut self, row: &ResultRow<'_>) {
+        if self.others.len() == MAX_LISTED_FAILURES {
+            self.unlisted_others += 1;
+        } else {
+            self.others.push(format_result_line(row));
+        }
+    }
+
+    /// Writes the table of the selected cells.
+    fn write_selected_cells(&mut self) -> io::Result<()> {
+        if self.failures.is_empty() && self.others.is_empty() {
+            return Ok(());
+        }
+        writeln!(self.out, "| outcome | cell | why |\n|---|---|---|")?;
+        for line in self.failures.iter().chain(&self.others) {
+            writeln!(self.out, "{line}")?;
+        }
+        let unlisted = self.unlisted_failures + self.unlisted_others;
+        if unlisted > 0 {
+            writeln!(self.out, "\n… and {unlisted} more.")?;
+        }
+        Ok(())
+    }
+}
+
+/// Formats a cell with its reason as the line of a table.
+fn format_result_line(row: &ResultRow<'_>) -> String {
+    let why = row
+        .result
+        .error
+        .as_deref()
+        .unwrap_or(&row.result.explanation);
+    let outcome = row.result.outcome;
+    format!(
+        "| {} {} | {} | {} |",
+        outcome.symbol(),
+        describe_outcome(outcome),
+        format_name(&row.name.to_string(), row.is_shot, row.result.by_human),
+        format_as_code(&append_flags(why, row.result))
+    )
 }
 
 /// Formats a text as code spans, one for each line, for a table cell or a list item.
@@ -97,23 +146,12 @@ impl ReportWriter for MarkdownReportWriter<'_> {
                     self.unlisted_failures += 1;
                     return Ok(());
                 }
-                let why = row
-                    .result
-                    .error
-                    .as_deref()
-                    .unwrap_or(&row.result.explanation);
-                let outcome = row.result.outcome;
-                self.failures.push(format!(
-                    "| {} {} | {} | {} |",
-                    outcome.symbol(),
-                    describe_outcome(outcome),
-                    format_name(&row.name.to_string(), row.is_shot, row.result.by_human),
-                    format_as_code(&append_flags(why, row.result))
-                ));
+                self.failures.push(format_result_line(row));
                 Ok(())
             }
             // A cell that passed is listed only if its verdict has flags.
             ReportRow::Result(row) => {
+                self.keep_other(row);
                 let flags = append_flags("", row.result);
                 if flags.is_empty() {
                     return Ok(());
@@ -151,6 +189,7 @@ impl ReportWriter for MarkdownReportWriter<'_> {
                 Ok(())
             }
             ReportRow::Summary(summary) => {
+                self.has_summary = true;
                 // The heading and the table of outcomes.
                 writeln!(self.out, "## dicta run {}\n", summary.run)?;
                 if let Some(branch) = &summary.branch {
@@ -246,6 +285,10 @@ impl ReportWriter for MarkdownReportWriter<'_> {
     }
 
     fn finish(&mut self) -> io::Result<()> {
+        // Only a report about selected cells has no summary, and its reader wants all of these cells.
+        if !self.has_summary {
+            self.write_selected_cells()?;
+        }
         self.out.flush()
     }
 

@@ -323,3 +323,26 @@ fn errors_of_outputs_and_filters_name_the_fix() {
     empty.workspace("", NAMES_A_RELEASE);
     assert_eq!(text(&empty.dicta(&["runs"]).stderr), "");
 }
+
+#[test]
+fn selected_cells_are_in_every_format() {
+    let test_dir = TestDir::new();
+    test_dir.workspace("", NAMES_A_RELEASE);
+    test_dir.dicta(&["run", "-q"]);
+    for format in ["human", "json", "jsonl", "markdown", "junit", "csv"] {
+        let shown = text(
+            &test_dir
+                .dicta(&["show", "@", "one", "--format", format])
+                .stdout,
+        );
+        assert!(shown.contains("one/r/names"), "{format}: {shown}");
+        assert!(!shown.contains("two/r/names"), "{format}: {shown}");
+    }
+    let table = text(
+        &test_dir
+            .dicta(&["show", "@", "*", "--format", "markdown"])
+            .stdout,
+    );
+    assert!(table.contains("| ✓ pass | `one/r/names` |"), "{table}");
+    assert!(table.contains("| ✗ fail | `two/r/names` |"), "{table}");
+}
