@@ -240,7 +240,14 @@ impl StateCatalog {
         if is_result_file(name) {
             return Ok(StateSource::File(PathBuf::from(name)));
         }
-        Ok(StateSource::Run(self.store()?.resolve(name)?))
+        let found = self.store()?.resolve(name);
+        if found.is_err() && Path::new(name).is_file() {
+            return Err(CommandError::usage(format!(
+                "{name} is a file without result lines; `dicta run -o results.jsonl` and `dicta show STATE --format jsonl` \
+                 write such lines"
+            )));
+        }
+        Ok(StateSource::Run(found?))
     }
 
     /// Returns the entry with this number.

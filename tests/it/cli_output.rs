@@ -285,12 +285,14 @@ fn suggested_commands_quote_names_for_a_shell() {
 fn errors_of_outputs_and_filters_name_the_fix() {
     let test_dir = TestDir::new();
     test_dir.workspace("", NAMES_A_RELEASE);
+    test_dir.write("results.json", "{}");
     for (args, parts) in [
         (
             &["run", "-q", "-o", "none/x.json"][..],
             &["-o none/x.json: the folder none does not exist; create it"][..],
         ),
         (&["run", "-q", "-o", "-"], &["-o FORMAT=- with one of"]),
+        (&["show", "results.json"], &["`dicta run -o results.jsonl`"]),
         (
             &["run", "-q", "--where", "transcript:order 17"],
             &[
