@@ -3,6 +3,7 @@
 //! Responsible for the JSON keys. Does not compute values. A line always has all its keys, except those marked
 //! `skip_serializing_if`; later versions may add fields and never rename one.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
@@ -158,12 +159,13 @@ struct ResultLine<'a> {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     shot: bool,
     digest: Digest,
-    digests: DigestsLine,
+    digests: DigestsLine<'a>,
 }
 
 impl<'a> ResultLine<'a> {
     fn from_row(row: &'a ResultRow<'a>) -> Self {
         let result = row.result;
+        let judge = row.digests.judge_digest();
         Self {
             r#type: "result",
             cell: DisplayAsText(row.name),
@@ -201,11 +203,13 @@ impl<'a> ResultLine<'a> {
             edited: result.by_human,
             label: row.label,
             shot: row.is_shot,
-            digest: row.digests.cell_digest(row.name.message, row.name.repeat),
+            digest: row
+                .digests
+                .cell_digest(judge.as_ref(), row.name.message, row.name.repeat),
             digests: DigestsLine {
-                transcript: row.digests.transcript.clone(),
-                eval: row.digests.eval.clone(),
-                judge: row.digests.judge_digest(),
+                transcript: Cow::Borrowed(row.digests.transcript),
+                eval: Cow::Borrowed(row.digests.eval),
+                judge,
             },
         }
     }

@@ -2,6 +2,8 @@
 //!
 //! Responsible for their JSON keys, which `jsonl` writes and `result_file` reads. Does not write lines.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 
 use crate::event::{EvalSpec, JudgeSpec, RunHeader};
@@ -24,10 +26,15 @@ impl CellDigests<'_> {
         self.judge.map(JudgeSpec::call_digest)
     }
 
-    /// Returns the digest of the cell: its question to its judge about one message, and the repeat.
-    pub fn cell_digest(self, message: Option<u32>, repeat: Option<u32>) -> Digest {
-        let judge = self.judge_digest();
-        let judge = judge.as_ref().map_or("", |digest| digest.0.as_str());
+    /// Returns the digest of the cell: its question to its judge about one message, and the repeat. `judge` is the value
+    /// of [`Self::judge_digest`], because a caller needs it, too.
+    pub(super) fn cell_digest(
+        self,
+        judge: Option<&Digest>,
+        message: Option<u32>,
+        repeat: Option<u32>,
+    ) -> Digest {
+        let judge = judge.map_or("", |digest| digest.0.as_str());
         let number = |number: Option<u32>| number.map_or_else(String::new, |n| n.to_string());
         let (message, repeat) = (number(message), number(repeat));
         Digest::hash_parts(
@@ -38,9 +45,9 @@ impl CellDigests<'_> {
 
 /// The digests of a result line, as JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct DigestsLine {
-    pub(super) transcript: Digest,
-    pub(super) eval: Digest,
+pub(super) struct DigestsLine<'a> {
+    pub(super) transcript: Cow<'a, Digest>,
+    pub(super) eval: Cow<'a, Digest>,
     pub(super) judge: Option<Digest>,
 }
 

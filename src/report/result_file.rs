@@ -112,7 +112,7 @@ struct Line {
     label: Option<bool>,
     #[serde(default)]
     shot: bool,
-    digests: Option<DigestsLine>,
+    digests: Option<DigestsLine<'static>>,
     by: Option<String>,
     /// The run, on the summary.
     run: Option<String>,
@@ -265,8 +265,10 @@ impl FileReading {
         }
         let transcript = self.transcripts.entry(name.transcript.clone()).or_default();
         if let Some(digests) = digests {
-            eval.digest.get_or_insert(digests.eval);
-            transcript.digest.get_or_insert(digests.transcript);
+            eval.digest.get_or_insert(digests.eval.into_owned());
+            transcript
+                .digest
+                .get_or_insert(digests.transcript.into_owned());
         }
         let cell_name = CellName {
             judge: line.judge.clone(),

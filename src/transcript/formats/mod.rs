@@ -15,6 +15,7 @@ mod autogen;
 mod bedrock;
 mod bfcl;
 mod braintrust;
+mod byte_search;
 #[cfg(test)]
 pub(super) mod catalog;
 mod chatgpt;

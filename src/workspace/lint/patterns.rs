@@ -40,7 +40,10 @@ pub(super) fn lint_patterns(lints: &mut RubricLints<'_>, linted: LintedEval<'_>)
             || std::iter::once(first)
                 .chain(steps)
                 .any(|step| PATTERN_PARAMS.contains(&step));
-        if is_pattern && compile_pattern(text).is_some_and(|pattern| pattern.is_match("")) {
+        if is_pattern
+            && may_match_empty_text(text)
+            && compile_pattern(text).is_some_and(|pattern| pattern.is_match(""))
+        {
             empty.push((pointer.to_owned(), text));
         }
     });
@@ -63,6 +66,12 @@ pub(super) fn lint_patterns(lints: &mut RubricLints<'_>, linted: LintedEval<'_>)
     }
 }
 
+/// Returns false if every match of a valid pattern is longer than the empty text. To parse a pattern takes a small part of
+/// the time of its compilation.
+fn may_match_empty_text(pattern: &str) -> bool {
+    regex_syntax::parse(pattern).is_ok_and(|parsed| parsed.properties().minimum_len() == Some(0))
+}
+
 fn compile_pattern(pattern: &str) -> Option<Regex> {
     RegexBuilder::new(pattern)
         .size_limit(SIZE_LIMIT)
@@ -73,6 +82,9 @@ fn compile_pattern(pattern: &str) -> Option<Regex> {
 /// Returns true if a pattern matches every text, because it matches the empty text at every position. Returns false
 /// if that is uncertain.
 pub(super) fn matches_everything(pattern: &str) -> bool {
+    if !may_match_empty_text(pattern) {
+        return false;
+    }
     // With greediness swapped, each part that may be empty is empty. The probes are letters, digits, marks and line
     // breaks, so that every assertion about the surroundings fails on one of them.
     let swapped = |swap| {
