@@ -92,6 +92,16 @@ pub(crate) const DESCRIPTIONS: &[FormatDescription] = &[
         origin: SampleOrigin::Real("66 sessions in mischa-thisness/M-Gemini"),
     },
     FormatDescription {
+        name: "a Qwen Code session",
+        known_by: "`sessionId` with a `message` of `parts`",
+        transcript: "a session; its sub-agents",
+        id: "the session's; `ID.agent-X`",
+        version: "Qwen Code 0.10 to 0.24",
+        origin: SampleOrigin::Described(
+            "the code of QwenLM/qwen-code, and lines of real sessions that readers of other tools quote",
+        ),
+    },
+    FormatDescription {
         name: "a Cursor chat",
         known_by: "`composerId` with bubbles; `tabs` with bubbles",
         transcript: "a chat",

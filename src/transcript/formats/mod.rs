@@ -62,6 +62,7 @@ mod otlp;
 mod preference;
 pub(super) mod promptfoo;
 mod promptfoo_csv;
+mod qwen_code;
 #[cfg(test)]
 mod read_back;
 mod record_readers;
@@ -188,6 +189,12 @@ pub(super) const TEXT_FORMATS: &[TranscriptFormat] = &[
         name: "a Gemini CLI session",
         matches: gemini_cli::is_session,
         create_reader: Some(|_, preview| Ok(gemini_cli::open(preview))),
+    },
+    // Before Claude Code's sessions, whose lines have the same keys.
+    TranscriptFormat {
+        name: "a Qwen Code session",
+        matches: qwen_code::is_session,
+        create_reader: Some(|_, preview| Ok(qwen_code::open(preview))),
     },
     TranscriptFormat {
         name: "a Cursor chat",

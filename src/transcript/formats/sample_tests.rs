@@ -56,6 +56,7 @@ const SAMPLES: &[&str] = &[
     "promptfoo.csv",
     "promptfoo_status.csv",
     "promptfoo_v1.json",
+    "qwen_code.jsonl",
     "sharegpt.json",
     "sharegpt_v1.jsonl",
     "spans_phoenix.jsonl",
