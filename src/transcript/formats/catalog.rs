@@ -342,6 +342,14 @@ pub(crate) const DESCRIPTIONS: &[FormatDescription] = &[
         ),
     },
     FormatDescription {
+        name: "messages of smolagents",
+        known_by: "a list of messages with the roles `tool-call` and `tool-response`",
+        transcript: "a list",
+        id: "`FILE:NUMBER`",
+        version: "smolagents 1",
+        origin: SampleOrigin::Real("messages in spans of strands-agents/evals"),
+    },
+    FormatDescription {
         name: "Vercel AI SDK messages",
         known_by: "parts `tool-…` with `toolCallId`; `parts` of UI messages",
         transcript: "a record, or the list",

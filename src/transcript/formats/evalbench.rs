@@ -13,7 +13,7 @@
 //! each row by its bytes, so memory does not grow with the file.
 
 mod agent;
-mod python_literal;
+pub(super) mod python_literal;
 mod scores;
 mod table;
 

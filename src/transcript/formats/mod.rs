@@ -71,6 +71,8 @@ mod response_items;
 mod sample_tests;
 mod sharegpt;
 mod signatures;
+mod smolagents;
+mod smolagents_roles;
 mod streamed_reply;
 mod swe_agent;
 mod tau_bench;
@@ -335,6 +337,11 @@ pub(super) const TEXT_FORMATS: &[TranscriptFormat] = &[
         name: "LangChain messages",
         matches: langchain::is_messages,
         create_reader: Some(|_, preview| Ok(langchain::open(preview))),
+    },
+    TranscriptFormat {
+        name: "messages of smolagents",
+        matches: smolagents::is_messages,
+        create_reader: Some(|_, preview| Ok(smolagents::open(preview))),
     },
     TranscriptFormat {
         name: "Vercel AI SDK messages",

@@ -59,6 +59,7 @@ const SAMPLES: &[&str] = &[
     "qwen_code.jsonl",
     "sharegpt.json",
     "sharegpt_v1.jsonl",
+    "smolagents.json",
     "spans_phoenix.jsonl",
     "spans_sdk.json",
     "swe_agent.traj",

@@ -128,6 +128,11 @@ impl TranscriptBuilder {
         if self.messages.is_empty() {
             return out.push_fault("it holds no message");
         }
+        super::smolagents_roles::convert_roles(
+            self.messages
+                .iter_mut()
+                .map(|message| (&mut message.role, &mut message.parts)),
+        );
         self.name_calls();
         for message in &mut self.messages {
             drop_repeated_calls(&mut message.parts);

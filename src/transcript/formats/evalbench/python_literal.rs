@@ -10,7 +10,7 @@ use serde_json::{Map, Number, Value};
 const MAX_DEPTH: u8 = 100;
 
 /// Parses a text that is one literal.
-pub(super) fn parse_literal(text: &str) -> Option<Value> {
+pub(in crate::transcript::formats) fn parse_literal(text: &str) -> Option<Value> {
     let mut reader = PythonLiteralParser { rest: text };
     let value = reader.parse_value(MAX_DEPTH)?;
     reader.skip_whitespace();

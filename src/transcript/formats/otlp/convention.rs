@@ -22,6 +22,7 @@ use crate::model::{MessageRole, SourceText, TranscriptMessage, TranscriptPart};
 use crate::transcript::formats::lenient_message::{
     LenientMessageReader, as_json_string, parse_tool_call,
 };
+use crate::transcript::formats::smolagents_roles::convert_roles;
 
 /// The messages of a span.
 #[derive(Debug, Default)]
@@ -73,6 +74,12 @@ impl SpanMessages {
         }
         if messages.is_empty() {
             messages.read_plain_values(attrs);
+        }
+        for side in [&mut messages.input, &mut messages.output] {
+            convert_roles(
+                side.iter_mut()
+                    .map(|message| (&mut message.role, &mut message.parts)),
+            );
         }
         messages
     }

@@ -11,6 +11,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use indexmap::IndexMap;
 
 use crate::model::{JsonText, MessageRole, TranscriptMessage, TranscriptPart};
+use crate::transcript::formats::smolagents_roles::trim_code_end;
 
 /// The messages of a thread, each once.
 #[derive(Debug, Default)]
@@ -147,7 +148,7 @@ pub(super) fn message_key(message: &TranscriptMessage<'_>) -> Option<u64> {
     }
     // Text counts only without calls, because many programs drop it next to calls.
     if calls == 0 {
-        message.text().trim().hash(&mut hash);
+        trim_code_end(&message.text()).hash(&mut hash);
     }
     Some(hash.finish())
 }
