@@ -240,9 +240,9 @@ pub(crate) const DESCRIPTIONS: &[FormatDescription] = &[
         known_by: "a trace id and a span id with `attributes` or `tags`",
         transcript: "a conversation; its branches and sub-agents",
         id: "the conversation's, else the trace's",
-        version: "SDK 1.3x, Phoenix 12, Jaeger 1",
+        version: "SDK 1.3x, Phoenix 12, Jaeger 1, AWS ADOT of 2026",
         origin: SampleOrigin::Real(
-            "spans in strands-agents/evals; Jaeger and Phoenix from documentation",
+            "spans in strands-agents/evals and Arize-ai/phoenix; Jaeger from documentation",
         ),
     },
     FormatDescription {

@@ -1,9 +1,11 @@
 //! Spans of OpenTelemetry in other shapes than OTLP: dumps of the SDKs (`to_json`, console exporters), rows and exports
-//! of Phoenix (`OpenInference`), and Jaeger's JSON.
+//! of Phoenix (`OpenInference`), Jaeger's JSON, and spans with log records of AWS CloudWatch.
 //!
 //! Responsible for the conversion of one span to OTLP JSON; `otlp` builds the conversations. Spans with one trace id are
-//! one group, wherever they are in the file. Annotations of Phoenix are verdicts of the judge `phoenix`, or labels if a
-//! person gave them.
+//! one group, wherever they are in the file. A log record with a `body` belongs to the span that it names. Annotations of
+//! Phoenix are verdicts of the judge `phoenix`, or labels if a person gave them.
+
+use std::collections::HashMap;
 
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -14,6 +16,7 @@ use super::super::fields::{RawFields, list_items, truncate_to_count};
 use super::super::native::{json_string, text_or_json};
 use super::super::reader::{RecordCx, TranscriptReader, TranscriptSink};
 use super::super::source::SourceFile;
+use super::adot::body_attributes;
 use super::io_value::add_io;
 use super::otlp::{RawOtlpEntry, build_decorated, other_kind};
 use super::record_readers::{Grouping, line_text, open_element_groups, open_elements};
@@ -26,6 +29,15 @@ const MAX_DEPTH: u8 = 12;
 
 const TRACE_KEYS: [&str; 4] = ["trace_id", "traceId", "traceID", "context.trace_id"];
 const SPAN_KEYS: [&str; 4] = ["span_id", "spanId", "spanID", "context.span_id"];
+const START_KEYS: [&str; 4] = [
+    "start_time",
+    "startTime",
+    "start_time_unix_nano",
+    "startTimeUnixNano",
+];
+
+/// The keys of events in a span.
+const EVENT_KEYS: [&str; 3] = ["events", "span_events", "logs"];
 
 /// Returns true if a value is a span.
 fn is_span(value: &Value) -> bool {
@@ -94,13 +106,37 @@ fn parse_spans(lines: &[&[u8]], cx: RecordCx<'_>, out: &mut TranscriptSink) {
         .iter()
         .filter_map(|line| line_text(line, out))
         .collect();
+    let mut spans = Vec::new();
+    // The bodies of log records by the id of their span.
+    let mut bodies: HashMap<String, Vec<&RawValue>> = HashMap::new();
     for text in texts {
         match RawFields::parse(text) {
-            Ok(span) => group.add(&span, out),
+            Ok(record) => match log_body(&record) {
+                Some(body) => bodies.entry(span_id(&record)).or_default().push(body),
+                None => spans.push(record),
+            },
             Err(_) => out.count_unknown("a record that is not a span"),
         }
     }
+    for span in spans {
+        let logged = bodies.remove(&span_id(&span)).unwrap_or_default();
+        group.add(&span, &logged, out);
+    }
+    for _ in bodies.into_values().flatten() {
+        out.count_unknown("a log record without its span");
+    }
     group.finish(cx, out);
+}
+
+/// Returns the body of a log record; `None` for a span.
+fn log_body<'a>(record: &RawFields<'a>) -> Option<&'a RawValue> {
+    let is_span = record.get_first(&START_KEYS).is_some();
+    record.get("body").filter(|_| !is_span)
+}
+
+fn span_id(record: &RawFields<'_>) -> String {
+    let id = get_any(record, &SPAN_KEYS).map(text_or_json);
+    id.unwrap_or_default().0.into_owned()
 }
 
 fn parse_jaeger(record: &str, cx: RecordCx<'_>, out: &mut TranscriptSink) -> Result<(), String> {
@@ -110,7 +146,7 @@ fn parse_jaeger(record: &str, cx: RecordCx<'_>, out: &mut TranscriptSink) -> Res
     out.count_records(spans.len() as u64);
     for raw in spans {
         match RawFields::from_raw(raw) {
-            Some(span) => group.add(&span, out),
+            Some(span) => group.add(&span, &[], out),
             None => out.count_unknown("a record that is not a span"),
         }
     }
@@ -128,8 +164,9 @@ struct SpanGroup {
 }
 
 impl SpanGroup {
-    fn add(&mut self, span: &RawFields<'_>, out: &mut TranscriptSink) {
-        let text = to_otlp(span).to_string();
+    /// Adds a span, with the bodies of its log records.
+    fn add(&mut self, span: &RawFields<'_>, bodies: &[&RawValue], out: &mut TranscriptSink) {
+        let text = to_otlp(span, bodies).to_string();
         if let Some(kind) = other_kind(&text) {
             out.count_unknown(&kind);
         }
@@ -194,8 +231,8 @@ impl SpanGroup {
     }
 }
 
-/// Returns a span as OTLP JSON.
-fn to_otlp(span: &RawFields<'_>) -> Value {
+/// Returns a span as OTLP JSON. `bodies` are those of its log records.
+fn to_otlp(span: &RawFields<'_>, bodies: &[&RawValue]) -> Value {
     let text = |keys: &[&str]| get_any(span, keys).map(|raw| text_or_json(raw).0.into_owned());
     let mut attributes = Attributes::default();
     for (key, raw) in span.iter() {
@@ -216,19 +253,21 @@ fn to_otlp(span: &RawFields<'_>) -> Value {
         attributes.push("openinference.span.kind", &kind);
     }
     attributes.convert_adk();
-    let start = [
-        "start_time",
-        "startTime",
-        "start_time_unix_nano",
-        "startTimeUnixNano",
-    ];
+    let events = list_events(span);
+    let events = events.iter().filter_map(|raw| RawFields::from_raw(raw));
+    for body in events.filter_map(|event| event.get("body")) {
+        attributes.add_body(body);
+    }
+    for body in bodies {
+        attributes.add_body(body);
+    }
     let end = [
         "end_time",
         "endTime",
         "end_time_unix_nano",
         "endTimeUnixNano",
     ];
-    let start = parse_time(span.get_first(&start));
+    let start = parse_time(span.get_first(&START_KEYS));
     let end = parse_time(span.get_first(&end)).or_else(|| {
         // Jaeger writes microseconds.
         let duration = span.number("duration")?;
@@ -282,13 +321,13 @@ fn failure(span: &RawFields<'_>) -> Option<String> {
     is_error.then(|| message.map(owned_text).unwrap_or_default())
 }
 
+fn list_events<'a>(span: &RawFields<'a>) -> Vec<&'a RawValue> {
+    let mut lists = EVENT_KEYS.iter().filter_map(|key| span.list(key));
+    lists.next().unwrap_or_default()
+}
+
 fn convert_events(span: &RawFields<'_>) -> Vec<Value> {
-    let events = ["events", "span_events", "logs"];
-    let events = events
-        .iter()
-        .find_map(|key| span.list(key))
-        .unwrap_or_default();
-    let converted = events.into_iter().filter_map(|raw| {
+    let converted = list_events(span).into_iter().filter_map(|raw| {
         let event = RawFields::from_raw(raw)?;
         let name = event.text("name").or_else(|| event.text("event_name"))?;
         let mut attributes = Attributes::default();
@@ -321,6 +360,21 @@ impl Attributes {
     fn push(&mut self, key: &str, text: &str) {
         self.pairs
             .push(json!({ "key": key, "value": { "stringValue": text } }));
+    }
+
+    /// Adds the messages of a body of ADOT. Attributes of the span itself take precedence.
+    fn add_body(&mut self, body: &RawValue) {
+        let kinds = [
+            "gen_ai.operation.name",
+            "openinference.span.kind",
+            "traceloop.span.kind",
+        ];
+        let has_kind = kinds.iter().any(|key| self.has(key));
+        for (key, text) in body_attributes(body, has_kind) {
+            if !self.has(key) {
+                self.push(key, &text);
+            }
+        }
     }
 
     /// Adds an object of attributes, or a list of `{key, value}` (OTLP, Jaeger).

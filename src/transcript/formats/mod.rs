@@ -5,6 +5,7 @@
 //! transcripts.
 
 mod adk;
+mod adot;
 mod ai_sdk;
 mod alpaca;
 mod anthropic;

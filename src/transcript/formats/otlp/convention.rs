@@ -60,6 +60,7 @@ impl SpanMessages {
         }
         if messages.is_empty() {
             messages.read_flattened(attrs);
+            messages.read_plain_prompt(attrs);
         }
         if messages.is_empty() {
             messages.read_vercel(attrs);
@@ -193,6 +194,15 @@ impl SpanMessages {
                 self.stop_reason = output.stop_reason;
                 return;
             }
+        }
+    }
+
+    /// Reads the prompt of a span with only its replies as messages, as the instrumentation of Claude's SDK writes it.
+    fn read_plain_prompt(&mut self, attrs: &OtlpAttrs<'_>) {
+        let is_text = attrs.text("input.mime_type").as_deref() == Some("text/plain");
+        let is_needed = self.input.is_empty() && !self.output.is_empty() && is_text;
+        if let Some(text) = attrs.text("input.value").filter(|_| is_needed) {
+            self.input = read_value(&text, &MessageRole::User);
         }
     }
 
