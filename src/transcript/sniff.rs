@@ -86,10 +86,12 @@ impl RecordSniff {
                 .take(6)
                 .map(|key| format!("{:?}", truncate_text(key)))
                 .collect();
-            return format!(
-                "its first record has no `messages` (it has {})",
-                keys.join(", ")
-            );
+            let problem = if self.has("messages") {
+                "the `messages` of its first record have no known shape"
+            } else {
+                "its first record has no `messages`"
+            };
+            return format!("{problem} (it has {})", keys.join(", "));
         }
         let line = record.split(|b| *b == b'\n').next().unwrap_or_default();
         let line = String::from_utf8_lossy(line);

@@ -177,6 +177,10 @@ fn unknown_content_is_described() {
             r#"its first record has no `messages` (it has "name", "version")"#,
         ),
         (
+            r#"{"messages":[{"direction":"send"}],"version":1}"#,
+            r#"the `messages` of its first record have no known shape (it has "messages", "version")"#,
+        ),
+        (
             "Hello, world",
             "it is neither JSON lines nor a JSON array of objects; it begins with \"Hello, world\"",
         ),

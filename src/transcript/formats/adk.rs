@@ -4,10 +4,12 @@
 //! |---|---|
 //! | a session (`*.session.json`, the API's `sessions/ID`) | one: its events |
 //! | an eval set (`*.evalset.json`, `*.test.json`) | one per eval case: the expected conversation |
+//! | an eval set of ADK 0 (a list of `query` and `reference`, or of `data` with them) | one per file, or per `data` |
 //! | results of an eval set (`*.evalset_result.json`) | one per case: what the agent did |
 //!
 //! Responsible for these files. Metrics are verdicts of the judge `adk`.
 
+use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::super::TranscriptError;
@@ -17,7 +19,7 @@ use super::super::metadata::SourceUsage;
 use super::super::reader::{RecordCx, TranscriptReader, TranscriptSink};
 use super::super::source::SourceFile;
 use super::foreign_message::{MessageInProgress, result_text};
-use super::record_readers::{open_elements, open_records};
+use super::record_readers::{open_elements, open_lists, open_records};
 use super::transcript_builder::{TranscriptBuilder, call_arguments, verdict_of};
 use crate::model::MessageRole;
 
@@ -45,6 +47,13 @@ pub(super) fn is_eval(preview: &FilePreview<'_>) -> bool {
     ]
     .iter()
     .any(|key| record[*key].is_array())
+        || is_old_turn(record)
+        || is_old_turn(&record["data"][0])
+}
+
+/// Returns true if a value is a turn of an eval set of ADK 0.
+fn is_old_turn(turn: &Value) -> bool {
+    turn["query"].is_string() && turn["expected_tool_use"].is_array()
 }
 
 pub(super) fn open_session(preview: &FilePreview<'_>) -> Box<dyn TranscriptReader> {
@@ -55,6 +64,13 @@ pub(super) fn open_eval(
     source: &SourceFile,
     preview: &FilePreview<'_>,
 ) -> Result<Box<dyn TranscriptReader>, TranscriptError> {
+    let record = preview.first_outline();
+    if is_old_turn(record) {
+        return Ok(open_lists(preview, parse_old_case));
+    }
+    if is_old_turn(&record["data"][0]) {
+        return Ok(open_records(preview, parse_old_case));
+    }
     let paths: [&[&str]; 4] = [
         &["eval_cases"],
         &["evalCases"],
@@ -149,7 +165,10 @@ fn add_content(content: &RawValue, is_user: bool, built: &mut TranscriptBuilder)
     } else {
         MessageRole::Assistant
     };
-    let parts = fields.list("parts").unwrap_or_default();
+    add_parts(&fields.list("parts").unwrap_or_default(), role, built);
+}
+
+fn add_parts(parts: &[&RawValue], role: MessageRole<'static>, built: &mut TranscriptBuilder) {
     let mut message = MessageInProgress::new(role, built);
     for part in parts {
         // A part without a value is an empty reply.
@@ -238,8 +257,68 @@ fn add_invocation(raw: &RawValue, built: &mut TranscriptBuilder) {
         let content = result.get("response").map(result_text).unwrap_or_default();
         built.push_result(&id, content, None);
     }
+    let texts = list("intermediate_responses", "intermediateResponses");
+    for raw in texts.unwrap_or_default() {
+        // A pair: the name of the agent and the parts.
+        match list_items(raw).as_deref() {
+            Some(&[author, parts]) if list_items(parts).is_some() => {
+                let parts = list_items(parts).unwrap_or_default();
+                add_parts(&parts, MessageRole::Assistant, built);
+                if let Some(meta) = built.last_meta(&MessageRole::Assistant) {
+                    meta.set_raw("agent", Some(author));
+                }
+            }
+            _ => built
+                .unknown
+                .push("an intermediate response of an unknown shape".to_owned()),
+        }
+    }
     if let Some(content) = get(&turn, "final_response", "finalResponse") {
         add_content(content, false, built);
+    }
+}
+
+/// Adds the transcript of an eval set of ADK 0: a list of turns, or a record with them.
+fn parse_old_case(record: &str, _: RecordCx<'_>, out: &mut TranscriptSink) -> Result<(), String> {
+    let mut fields = RawFields::default();
+    let turns: Vec<&RawValue> = if record.starts_with('[') {
+        serde_json::from_str(record).map_err(|why| format!("not a list: {why}"))?
+    } else {
+        fields = RawFields::parse(record)?;
+        fields.list("data").unwrap_or_default()
+    };
+    let mut built = TranscriptBuilder::new("adk", fields.id_text("name"));
+    built.meta.set("expected", true);
+    for raw in turns {
+        match RawFields::from_raw(raw) {
+            Some(turn) => add_old_turn(&turn, &mut built),
+            None => built
+                .unknown
+                .push("a turn that is not an object".to_owned()),
+        }
+    }
+    built.finish(out);
+    Ok(())
+}
+
+fn add_old_turn(turn: &RawFields<'_>, built: &mut TranscriptBuilder) {
+    built.push_text(MessageRole::User, &turn.text("query").unwrap_or_default());
+    for raw in turn.list("expected_tool_use").unwrap_or_default() {
+        let call = RawFields::from_raw(raw).unwrap_or_default();
+        let name = call.text("tool_name").unwrap_or_default();
+        built.push_call("", &name, call_arguments(call.get("tool_input")));
+    }
+    let texts = turn.list("expected_intermediate_agent_responses");
+    for raw in texts.unwrap_or_default() {
+        let response = RawFields::from_raw(raw).unwrap_or_default();
+        let text = response.text("text").unwrap_or_default();
+        built.push_text(MessageRole::Assistant, &text);
+        if let Some(meta) = built.last_meta(&MessageRole::Assistant) {
+            meta.set_raw("agent", response.get("author"));
+        }
+    }
+    if let Some(text) = turn.text("reference").filter(|text| !text.is_empty()) {
+        built.push_text(MessageRole::Assistant, &text);
     }
 }
 
@@ -259,4 +338,50 @@ fn add_metric(raw: &RawValue, built: &mut TranscriptBuilder) {
         _ => None,
     };
     built.push_verdict(verdict);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::read_back::{message_lines, read};
+
+    #[test]
+    fn intermediate_responses_of_a_case_are_read() {
+        let file = r#"{"eval_set_id":"s","eval_cases":[{"eval_id":"e","conversation":[{"user_content":{"role":"user","parts":[{"text":"Check it."}]},
+"intermediate_data":{"tool_uses":[{"id":null,"name":"look","args":{}}],"intermediate_responses":[["monitor",[{"thought":null,"text":"It is closed."}]]]},
+"final_response":{"role":"model","parts":[{"text":"Go elsewhere."}]}}]}]}
+"#;
+        let (all, tally) = read(file.as_bytes());
+        let one = all[0].as_ref().expect("a transcript");
+        assert_eq!(
+            message_lines(one),
+            [
+                "user Check it.",
+                "assistant look({})",
+                "assistant It is closed.",
+                "assistant Go elsewhere.",
+            ]
+        );
+        assert_eq!(one["messages"][2]["metadata"]["agent"], "monitor");
+        assert_eq!(tally.unknown_count(), 0, "{tally:?}");
+    }
+
+    #[test]
+    fn eval_set_of_the_first_version_is_read() {
+        let turns = r#"[{"query":"What is in my cart?","expected_tool_use":[{"tool_name":"cart","tool_input":{"id":"1"}}],
+"expected_intermediate_agent_responses":[{"author":"shop","text":"I look."}],"reference":"Soil."}]"#;
+        let lines = [
+            "user What is in my cart?",
+            r#"assistant cart({"id":"1"})"#,
+            "assistant I look.",
+            "assistant Soil.",
+        ];
+        let set = format!(r#"[{{"name":"set","data":{turns},"initial_state":{{}}}}]"#);
+        for (file, id) in [(turns, None), (&*set, Some("set"))] {
+            let (all, _) = read(file.as_bytes());
+            assert_eq!(all.len(), 1, "{file}");
+            let one = all[0].as_ref().expect("a transcript");
+            assert_eq!(message_lines(one), lines, "{file}");
+            assert_eq!(one["id"].as_str(), id, "{file}");
+        }
+    }
 }

@@ -2,7 +2,8 @@
 //!
 //! Responsible for one entry per line. A result has the calls of the model, and of several turns the log of the
 //! conversation. A score has the question and the reasons of a failure, which is the verdict `valid` of the judge
-//! `bfcl`; entries that passed are only in the results.
+//! `bfcl`; entries that passed are only in the results. A model that wrote nothing has an empty reply, which is the right
+//! one if no function fits. An entry whose model call failed is a fault.
 
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -53,6 +54,12 @@ fn parse_entry(record: &str, _: RecordCx<'_>, out: &mut TranscriptSink) -> Resul
     let questions = prompt.list("question").unwrap_or_default();
     let log = fields.list("inference_log").unwrap_or_default();
     let result = fields.get_first(&["result", "model_result_raw", "model_result"]);
+    // BFCL writes the error of a call where the answer would be, with its traceback.
+    if fields.has("traceback")
+        && let Some(error) = result.and_then(json_string)
+    {
+        return Err(format!("its model call failed: {}", &*error));
+    }
     let turns = log
         .iter()
         .filter_map(|raw| RawFields::from_raw(raw))
@@ -77,11 +84,9 @@ fn parse_entry(record: &str, _: RecordCx<'_>, out: &mut TranscriptSink) -> Resul
             add_turn(turn, &mut built);
         }
     }
-    if !built
-        .messages
-        .iter()
-        .any(|message| message.role == MessageRole::User)
-    {
+    let mut messages = built.messages.iter();
+    let has_question = messages.any(|message| message.role == MessageRole::User);
+    if built.has_messages() && !has_question {
         out.count_missing("the question is missing (it is in BFCL's data, not in its results)");
     }
     if let Some(valid) = fields.get("valid") {
@@ -139,6 +144,9 @@ fn add_result(raw: &RawValue, built: &mut TranscriptBuilder) {
         return built.push(MessageRole::Assistant, vec![text_part(&text)]);
     }
     let items = list_items(raw).unwrap_or_else(|| vec![raw]);
+    if items.is_empty() {
+        return built.push(MessageRole::Assistant, Vec::new());
+    }
     let nested = items.iter().any(|item| item.get().starts_with('['));
     if nested {
         // The results of several turns or steps.
@@ -190,5 +198,35 @@ fn write_metadata(fields: &RawFields<'_>, built: &mut TranscriptBuilder) {
     built.meta.set_raw("model", fields.get("model_name"));
     for key in ["test_category", "possible_answer", "model_result_decoded"] {
         built.meta.set_readable(key, fields.get(key));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::read_back::{message_lines, read};
+
+    #[test]
+    fn model_that_wrote_nothing_has_an_empty_reply() {
+        let file = r#"{"id":"live_irrelevance_1-0-1","result":[],"input_token_count":777,"output_token_count":3056,"latency":37.5}
+{"id":"multi_turn_0","result":[[[]]],"input_token_count":[[5]],"output_token_count":[[1]],"latency":[[1.0]],"inference_log":[{"begin_of_turn_query":[{"role":"user","content":"Move it"}],"step_0":[{"role":"assistant","content":[]},{"role":"handler_log","content":"Empty response from the model."}]}]}
+"#;
+        let (all, tally) = read(file.as_bytes());
+        let lines = |at: usize| message_lines(all[at].as_ref().expect("a transcript"));
+        assert_eq!(lines(0), ["assistant "]);
+        assert_eq!(lines(1), ["user Move it", "assistant "]);
+        assert_eq!(tally.missing.values().sum::<u64>(), 1, "{tally:?}");
+    }
+
+    #[test]
+    fn error_of_a_call_is_no_answer() {
+        let file = r#"{"id":"a","result":[{"f":"{}"}],"input_token_count":7,"output_token_count":3,"latency":1.0}
+{"id":"multi_turn_miss_func_101","result":"Error during inference: no user message.","traceback":"Traceback"}
+"#;
+        let (all, _) = read(file.as_bytes());
+        let why = all[1].as_ref().expect_err("a fault");
+        assert!(
+            why.contains("model call failed: Error during inference"),
+            "{why}"
+        );
     }
 }

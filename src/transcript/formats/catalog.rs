@@ -38,8 +38,10 @@ pub(crate) const DESCRIPTIONS: &[FormatDescription] = &[
         known_by: "a zip file",
         transcript: "a sample",
         id: "the sample's; `ID_epoch_N` in a log of several epochs",
-        version: "inspect_ai 0.3 (2024-08 to 2025-12)",
-        origin: SampleOrigin::Real("logs in inspect_ai, METR/vivaria and inspect_scout"),
+        version: "inspect_ai 0.3 (2024-08 to 2026-08)",
+        origin: SampleOrigin::Real(
+            "logs in inspect_ai, METR/vivaria, inspect_scout and carlosrymer/inspect-ai-owasp-agentic-top10",
+        ),
     },
     FormatDescription {
         name: "an SQLite database",
@@ -177,11 +179,13 @@ pub(crate) const DESCRIPTIONS: &[FormatDescription] = &[
     },
     FormatDescription {
         name: "an ADK eval set",
-        known_by: "`eval_cases`, `eval_case_results`",
+        known_by: "`eval_cases`, `eval_case_results`; `query` with `expected_tool_use`",
         transcript: "an eval case",
         id: "`eval_id`",
-        version: "ADK 1",
-        origin: SampleOrigin::Real("eval sets in google/adk-python; results from its code"),
+        version: "ADK 0 and 1",
+        origin: SampleOrigin::Real(
+            "eval sets in google/adk-python and google/adk-samples; results from its code",
+        ),
     },
     FormatDescription {
         name: "AutoGen messages",
@@ -230,9 +234,9 @@ pub(crate) const DESCRIPTIONS: &[FormatDescription] = &[
         known_by: "`id`, `result` and `latency`; `valid` and `test_category`",
         transcript: "a line",
         id: "the entry's",
-        version: "score files of 2024-08",
+        version: "score files of 2024-08 to 2025-11 (v4)",
         origin: SampleOrigin::Real(
-            "results in HuanzhiMao/BFCL-Result; several turns from its code",
+            "results in HuanzhiMao/BFCL-Result and bbrowning/bfcl-vllm-results",
         ),
     },
     FormatDescription {
@@ -252,7 +256,7 @@ pub(crate) const DESCRIPTIONS: &[FormatDescription] = &[
         id: "`answer_id`",
         version: "FastChat 0.2.36",
         origin: SampleOrigin::Real(
-            "questions and reference answers in lm-sys/FastChat; judgments from its code",
+            "questions and reference answers in lm-sys/FastChat; answers and judgments in Stability-AI/FastChat",
         ),
     },
     FormatDescription {
@@ -261,16 +265,18 @@ pub(crate) const DESCRIPTIONS: &[FormatDescription] = &[
         transcript: "a sample and filter",
         id: "`FILE:DOC:FILTER`",
         version: "lm_eval 0.4",
-        origin: SampleOrigin::Memory,
+        origin: SampleOrigin::Real(
+            "a file of 2026-01 in the history of EleutherAI/lm-evaluation-harness; choices and likelihoods from memory",
+        ),
     },
     FormatDescription {
         name: "a SWE-agent trajectory",
         known_by: "`trajectory` or `history` of an agent; `trajectory_format`",
         transcript: "the file",
         id: "`instance_id`, else the file's name",
-        version: "SWE-agent 0.7 to 1.1",
+        version: "SWE-agent 0.7 to 1.1, mini-swe-agent 2",
         origin: SampleOrigin::Real(
-            "18 trajectories in SWE-agent/SWE-agent; mini-swe-agent from its code",
+            "18 trajectories in SWE-agent/SWE-agent and 15 of mini-swe-agent in RussellRyanH/CSCI-635-LiveSWE-Agent",
         ),
     },
     FormatDescription {
@@ -295,7 +301,9 @@ pub(crate) const DESCRIPTIONS: &[FormatDescription] = &[
         transcript: "a simulation",
         id: "the simulation's",
         version: "tau2-bench 1",
-        origin: SampleOrigin::Described("its code"),
+        origin: SampleOrigin::Real(
+            "80 simulations in jitrc/tau2-enhanced and 3 in yoheinakajima/activegraph-tau2-bench",
+        ),
     },
     FormatDescription {
         name: "answers that were compared or rated",

@@ -65,11 +65,23 @@ struct AnswerParser {
     judgments: HashMap<(String, String), Vec<SourceVerdict>>,
 }
 
+impl AnswerParser {
+    /// Returns the judgments of an answer. FastChat names the model of a judgment by the file of the answers.
+    fn find_judgments(&self, question: &str, file: &str, model: &str) -> &[SourceVerdict] {
+        let mut models = [file, model].into_iter();
+        let found = models.find_map(|model| {
+            let key = (question.to_owned(), model.to_owned());
+            self.judgments.get(&key)
+        });
+        found.map(Vec::as_slice).unwrap_or_default()
+    }
+}
+
 impl RecordParser for AnswerParser {
     fn parse_record(
         &self,
         record: &str,
-        _: RecordCx<'_>,
+        cx: RecordCx<'_>,
         out: &mut TranscriptSink,
     ) -> Result<(), String> {
         let fields = RawFields::parse(record)?;
@@ -117,8 +129,7 @@ impl RecordParser for AnswerParser {
             built.meta.set_raw("question_id", fields.get("question_id"));
             built.meta.set_raw("category", fields.get("category"));
             built.meta.set_raw("timestamp", fields.get("tstamp"));
-            let key = (question.to_string(), model.to_string());
-            for verdict in self.judgments.get(&key).into_iter().flatten() {
+            for verdict in self.find_judgments(&question, cx.source.stem(), &model) {
                 built.push_verdict(verdict.clone());
             }
             built.finish(out);
@@ -225,4 +236,29 @@ fn read_judgments(answers: &Path) -> HashMap<(String, String), Vec<SourceVerdict
         });
     }
     judgments
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::transcript::TranscriptFile;
+
+    #[test]
+    fn judgments_name_the_file_of_the_answers() {
+        let bench = tempfile::tempdir().expect("a folder");
+        for folder in ["model_answer", "model_judgment"] {
+            std::fs::create_dir(bench.path().join(folder)).expect("made");
+        }
+        let answers = bench.path().join("model_answer/my-model.jsonl");
+        let answer = r#"{"question_id":"11","answer_id":"a1","model_id":"org/my-model","choices":[{"index":0,"turns":["Yes."]}]}"#;
+        std::fs::write(&answers, format!("{answer}\n")).expect("written");
+        let judgment = r#"{"question_id":"11","model":"my-model","judge":["gpt-4","single-v1"],"judgment":"[[7]]","score":7,"turn":1}"#;
+        let judgments = bench.path().join("model_judgment/gpt-4_single.jsonl");
+        std::fs::write(judgments, format!("{judgment}\n")).expect("written");
+        let mut file = TranscriptFile::open(&answers).expect("answers");
+        let block = file.next_block().expect("a block").expect("a record");
+        let (record, bytes) = block.records().next().expect("a record");
+        let transcript = record.parse(bytes, "").expect("a transcript");
+        assert_eq!(transcript.verdicts.len(), 1);
+        assert_eq!(transcript.verdicts[0].judge, "gpt-4");
+    }
 }

@@ -1,8 +1,10 @@
 //! SWE-agent's trajectories (`*.traj`) and those of mini-swe-agent.
 //!
 //! Responsible for one trajectory per file. The messages are those of `history`, as the model got them; a file without
-//! a history has the steps of `trajectory`. The exit status and the statistics of the model are metadata. A trajectory
-//! records neither which commands failed nor a verdict: that is in the results of SWE-bench.
+//! a history has the steps of `trajectory`. The exit status and the statistics of the model are metadata. Only
+//! mini-swe-agent records the exit codes of commands. A trajectory has no verdict: that is in the results of SWE-bench.
+
+use serde_json::value::RawValue;
 
 use super::super::detect::FilePreview;
 use super::super::fields::{RawFields, list_items};
@@ -12,7 +14,7 @@ use super::super::reader::{RecordCx, TranscriptReader, TranscriptSink};
 use super::foreign_message::{add_messages, result_text};
 use super::record_readers::open_records;
 use super::transcript_builder::{TranscriptBuilder, reasoning_part, text_part};
-use crate::model::MessageRole;
+use crate::model::{MessageRole, SourceText, TranscriptPart};
 
 /// Returns true if the first record is a trajectory.
 pub(super) fn is_trajectory(preview: &FilePreview<'_>) -> bool {
@@ -56,8 +58,16 @@ fn parse_trajectory(
     match history {
         Some(history) => {
             out.count_records(history.len() as u64);
+            let info = fields.object("info").unwrap_or_default();
+            let submission = info.text("submission").unwrap_or_default();
             for raw in history {
-                add_entry(raw, &mut built);
+                match exit_message(raw) {
+                    Some(text) if text.trim() == submission.trim() => {}
+                    Some(text) => {
+                        built.meta.set("exit_message", &*text);
+                    }
+                    None => add_entry(raw, &mut built),
+                }
             }
         }
         None => add_steps(&fields, out, &mut built),
@@ -67,7 +77,14 @@ fn parse_trajectory(
     Ok(())
 }
 
-fn add_entry(raw: &serde_json::value::RawValue, built: &mut TranscriptBuilder) {
+/// Returns the last message of mini-swe-agent's program: the submission, or the reason for the end.
+fn exit_message(raw: &RawValue) -> Option<SourceText<'_>> {
+    let fields = RawFields::from_raw(raw)?;
+    let is_exit = fields.text("role").as_deref() == Some("exit");
+    is_exit.then(|| fields.text("content").unwrap_or_default())
+}
+
+fn add_entry(raw: &RawValue, built: &mut TranscriptBuilder) {
     let Some(fields) = RawFields::from_raw(raw) else {
         built
             .unknown
@@ -96,6 +113,12 @@ fn add_entry(raw: &serde_json::value::RawValue, built: &mut TranscriptBuilder) {
         let extra = fields.object("extra");
         let time = extra.as_ref().and_then(|extra| extra.get("timestamp"));
         message.meta.set_raw("timestamp", time);
+        let code = extra.as_ref().and_then(|extra| extra.get("returncode"));
+        if let (Some(code), Some(TranscriptPart::ToolResult(result))) =
+            (code, message.parts.first_mut())
+        {
+            result.is_error = result.is_error.or(Some(code.get() != "0"));
+        }
     }
 }
 
@@ -156,5 +179,34 @@ fn write_metadata(fields: &RawFields<'_>, built: &mut TranscriptBuilder) {
     let status = info.text("exit_status").unwrap_or_default();
     if status.starts_with("exit_") || status.contains("Error") {
         meta.set("error", &*status);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::read_back::{message_lines, read};
+
+    #[test]
+    fn end_and_exit_codes_of_mini_swe_agent_are_read() {
+        let file = r#"{"info":{"exit_status":"Submitted","submission":"diff --git a b\n"},"trajectory_format":"mini-swe-agent-1.1","instance_id":"i-1","messages":[
+{"role":"user","content":"Fix it."},
+{"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"bash","arguments":"{\"command\":\"ls\"}"}}]},
+{"role":"tool","tool_call_id":"c1","content":"<returncode>127</returncode>","extra":{"returncode":127,"timestamp":1773065377.5}},
+{"role":"exit","content":"diff --git a b","extra":{"exit_status":"Submitted","submission":"diff --git a b"}}]}
+"#;
+        let (all, tally) = read(file.as_bytes());
+        let one = all[0].as_ref().expect("a transcript");
+        assert_eq!(
+            message_lines(one),
+            [
+                "user Fix it.",
+                r#"assistant bash({"command":"ls"})"#,
+                "tool <returncode>127</returncode>",
+            ]
+        );
+        assert_eq!(one["messages"][2]["metadata"]["is_error"], true);
+        assert_eq!(one["metadata"]["submission"], "diff --git a b\n");
+        assert!(one["metadata"]["exit_message"].is_null());
+        assert_eq!(tally.unknown_count(), 0, "{tally:?}");
     }
 }

@@ -95,6 +95,7 @@ fn parse_tau2(record: &str, _: RecordCx<'_>, out: &mut TranscriptSink) -> Result
         let reasoning = check.text("justification");
         built.push_verdict(verdict_of("tau2-bench", &name, check.get("met"), reasoning));
     }
+    add_checks(&reward, &mut built);
     built.meta.set_raw("timestamp", fields.get("start_time"));
     if let Some(seconds) = fields.number("duration") {
         built.meta.set("latency_ms", seconds * 1000.0);
@@ -122,6 +123,27 @@ fn parse_tau2(record: &str, _: RecordCx<'_>, out: &mut TranscriptSink) -> Result
     Ok(())
 }
 
+/// Adds the verdicts of the checks with words of their own: what the agent said, which actions it took, and the state of
+/// the environment.
+fn add_checks(reward: &RawFields<'_>, built: &mut TranscriptBuilder) {
+    for (list, kind, described, name, met) in [
+        ("communicate_checks", "communicate", "", "info", "met"),
+        ("action_checks", "action", "action", "name", "action_match"),
+        ("env_assertions", "env", "env_assertion", "func_name", "met"),
+    ] {
+        for raw in reward.list(list).unwrap_or_default() {
+            let Some(check) = RawFields::from_raw(raw) else {
+                continue;
+            };
+            let inner = check.object(described);
+            let name = inner.as_ref().unwrap_or(&check).text_or_json(name);
+            let eval = format!("{kind}: {}", &*name.unwrap_or_default());
+            let reasoning = check.text("justification");
+            built.push_verdict(verdict_of("tau2-bench", &eval, check.get(met), reasoning));
+        }
+    }
+}
+
 fn add_tau2_message(raw: &serde_json::value::RawValue, built: &mut TranscriptBuilder) {
     let before = built.messages.len();
     let fields = RawFields::from_raw(raw).unwrap_or_default();
@@ -140,5 +162,40 @@ fn add_tau2_message(raw: &serde_json::value::RawValue, built: &mut TranscriptBui
     }
     if let Some(message) = built.messages.get_mut(before) {
         message.meta.set_raw("cost_usd", fields.get("cost"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::read_back::read;
+
+    #[test]
+    fn checks_of_tau2_are_verdicts() {
+        let file = r#"{"info":{},"tasks":[],"simulations":[{"id":"s","task_id":"1","messages":[{"role":"assistant","content":"Hi"}],"reward_info":{"reward":0.0,
+"action_checks":[{"action":{"action_id":"1_0","name":"get_user","arguments":{}},"action_match":true,"action_reward":1.0}],
+"communicate_checks":[{"info":"4","met":false,"justification":"Not said."}],
+"env_assertions":[{"env_assertion":{"env_type":"user","func_name":"is_on","arguments":{}},"met":true,"reward":1.0}]}}]}
+"#;
+        let (all, _) = read(file.as_bytes());
+        let one = all[0].as_ref().expect("a transcript");
+        let verdicts = one["verdicts"].as_array().expect("verdicts");
+        let verdicts: Vec<_> = verdicts
+            .iter()
+            .map(|one| {
+                (
+                    one["eval"].as_str().unwrap_or_default(),
+                    one["passed"].as_bool(),
+                )
+            })
+            .collect();
+        assert_eq!(
+            verdicts,
+            [
+                ("reward", None),
+                ("communicate: 4", Some(false)),
+                ("action: get_user", Some(true)),
+                ("env: is_on", Some(true)),
+            ]
+        );
     }
 }
