@@ -179,13 +179,23 @@ fn apply_columns(
 }
 
 fn add_rating(reader: &mut LabelFileReader<'_>, rating: Rating, span: &SourceSpan) {
-    let is_blank = match &rating.value {
+    let value = match rating.value {
+        // A list of choices with one choice.
+        Value::Array(mut choices) if choices.len() == 1 => choices.remove(0),
+        value => value,
+    };
+    let is_blank = match &value {
         Value::Null => true,
         Value::String(text) => text.trim().is_empty(),
+        Value::Array(choices) => choices.is_empty(),
         _ => false,
     };
     if is_blank {
         return reader.blank(span.clone());
+    }
+    if value.is_array() {
+        let message = "this record has several values for one eval, and a label has one";
+        return reader.error(span.clone(), message);
     }
     let Some(transcript) = rating.transcript else {
         let message = "this record names no transcript; name its place in dicta.yaml: `map: { transcript: … }`";
@@ -196,7 +206,7 @@ fn add_rating(reader: &mut LabelFileReader<'_>, rating: Rating, span: &SourceSpa
         return reader.error(span.clone(), message);
     };
     let rule = reader.defaults.pass.clone().unwrap_or_default();
-    match rule.rate(&rating.value) {
+    match rule.rate(&value) {
         Ok(found) => {
             let score = rating.score.map(|score| rule.convert_score(score));
             let label = Label {
@@ -298,7 +308,7 @@ fn add_label_studio(record: &Value, ratings: &mut Vec<Rating>) -> Result<(), &'s
         for result in results {
             let value = &result["value"];
             let value = [
-                &value["choices"][0],
+                &value["choices"],
                 &value["rating"],
                 &value["number"],
                 &value["selected"],
@@ -597,6 +607,19 @@ mod tests {
             found,
             ["a tone Some(true) None u1", "b tone Some(false) None u3"]
         );
+    }
+
+    #[test]
+    fn several_choices_of_one_person_are_no_label() {
+        let studio = r#"[{"id": 5, "data": {}, "annotations": [{"completed_by": 1, "result": [
+{"from_name": "tone", "value": {"choices": ["good", "long"]}}, {"from_name": "style", "value": {"choices": ["good"]}}]}]}]"#;
+        let (found, problems) = labels(", pass: { values: [good] }", studio);
+        assert_eq!(found, ["5 style Some(true) None 1"]);
+        assert!(problems[0].contains("several values"), "{problems:?}");
+        let argilla = r#"{"id": "a", "fields": {}, "responses": {"tone": [{"value": ["good", "long"], "user_id": "u1"}]}}"#;
+        let (found, problems) = labels(", pass: { values: [good] }", argilla);
+        assert!(found.is_empty(), "{found:?}");
+        assert!(problems[0].contains("several values"), "{problems:?}");
     }
 
     #[test]
