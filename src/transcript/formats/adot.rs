@@ -1,5 +1,5 @@
 //! The bodies in which AWS's distribution of OpenTelemetry (ADOT) keeps the messages of a span: `{input: {messages},
-//! output: {messages}}`, in a log record of CloudWatch or in an event of the span.
+//! output: {messages}}`, in a log record of `CloudWatch` or in an event of the span.
 //!
 //! The content of a message is a text, often with JSON, or an object with such a text (`content`, `message`). The
 //! sources are the spans in strands-agents/evals and the serializer in aws/bedrock-agentcore-sdk-python. Responsible for

@@ -1,5 +1,5 @@
 //! Spans of OpenTelemetry in other shapes than OTLP: dumps of the SDKs (`to_json`, console exporters), rows and exports
-//! of Phoenix (`OpenInference`), Jaeger's JSON, and spans with log records of AWS CloudWatch.
+//! of Phoenix (`OpenInference`), Jaeger's JSON, and spans with log records of AWS `CloudWatch`.
 //!
 //! Responsible for the conversion of one span to OTLP JSON; `otlp` builds the conversations. Spans with one trace id are
 //! one group, wherever they are in the file. A log record with a `body` belongs to the span that it names. Annotations of

@@ -10,7 +10,7 @@
 //! | telemetry, titles, commands of the screen, snapshots … | nothing |
 //! | other system lines, unknown types | counted by kind |
 //!
-//! The line format is that of `ChatRecord` in QwenLM/qwen-code. Responsible for one session, or one sub-agent, per
+//! The line format is that of `ChatRecord` in `QwenLM/qwen-code`. Responsible for one session, or one sub-agent, per
 //! transcript. Does not read telemetry, which repeats the tokens of replies.
 
 use std::collections::HashMap;

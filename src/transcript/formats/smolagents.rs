@@ -41,7 +41,7 @@ mod tests {
 
     use super::super::read_back::{message_lines, read};
 
-    /// Returns the attributes of messages as OpenInference flattens them.
+    /// Returns the attributes of messages as `OpenInference` flattens them.
     fn flatten(
         side: &str,
         messages: &[(&str, &str)],
