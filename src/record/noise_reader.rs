@@ -42,10 +42,10 @@ impl NoiseReader {
                 ..Self::default()
             };
         }
-        let listed = lister.list(store);
+        let runs = lister.list(store);
         let mut all = NoiseRecords::default();
         // Oldest first, so that the newest run decides the name.
-        for found in listed.iter().rev() {
+        for found in runs.iter().rev() {
             let id = &found.run.id;
             let known = self.known.get(id);
             if let Some(known) = known.filter(|known| known.found.has_same_log(found)) {
@@ -67,8 +67,8 @@ impl NoiseReader {
             self.known.insert(id.clone(), known);
         }
         // Deleted runs must not stay in memory.
-        if self.known.len() > listed.len() {
-            let there: HashSet<&RunId> = listed.iter().map(|found| &found.run.id).collect();
+        if self.known.len() > runs.len() {
+            let there: HashSet<&RunId> = runs.iter().map(|found| &found.run.id).collect();
             self.known.retain(|id, _| there.contains(id));
         }
         all

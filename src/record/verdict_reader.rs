@@ -44,7 +44,7 @@ impl NewestVerdictsReader {
     ) -> (NewestVerdicts, Vec<String>) {
         let belongs =
             |header: &RunHeader| header.workspace == workspace && header.purpose.is_about_cells();
-        let listed = lister.list(store);
+        let runs = lister.list(store);
         let folders = std::iter::once(workspace).chain(store.folders());
         let folders: Vec<PathBuf> = folders.map(Path::to_owned).collect();
         let is_same_store = folders == self.folders && store.key == self.key;
@@ -52,15 +52,14 @@ impl NewestVerdictsReader {
             let run = std::slice::from_ref(&failed.run);
             !NewestVerdicts::read_runs(run, belongs).1.is_empty()
         };
-        if !is_same_store || !self.is_oldest_part_of(listed) || !self.failed.iter().all(still_fails)
-        {
+        if !is_same_store || !self.is_oldest_part_of(runs) || !self.failed.iter().all(still_fails) {
             *self = Self {
                 folders,
                 key: store.key.clone(),
                 ..Self::default()
             };
         }
-        let new = &listed[..listed.len() - self.ended.len()];
+        let new = &runs[..runs.len() - self.ended.len()];
         // Step: keep what can't change any more.
         let (open, ended) = new.split_at(count_open_runs(new));
         let (mut verdicts, mut failed) = read_runs(ended, &belongs);

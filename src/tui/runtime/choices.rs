@@ -26,7 +26,7 @@ impl Runtime {
         let working = out.tasks.start_task();
         self.run_tasks.spawn_blocking(move || {
             // Held during the write, so that an older choice never replaces a newer one.
-            let writing = writer.lock().unwrap_or_else(PoisonError::into_inner);
+            let turn = writer.lock().unwrap_or_else(PoisonError::into_inner);
             let all =
                 std::mem::take(&mut *unwritten.lock().unwrap_or_else(PoisonError::into_inner));
             if all != ScreenChoices::default()
@@ -35,7 +35,7 @@ impl Runtime {
                 let why = format!("your choice is not remembered for the next start: {error}");
                 out.send_answer(Msg::Refused(why));
             }
-            drop(writing);
+            drop(turn);
             drop(working);
         });
     }
