@@ -90,8 +90,10 @@ pub(crate) const DESCRIPTIONS: &[FormatDescription] = &[
         known_by: "`sessionId` and `projectHash`",
         transcript: "a session",
         id: "the session's",
-        version: "Gemini CLI 0.16 to 0.22",
-        origin: SampleOrigin::Real("66 sessions in mischa-thisness/M-Gemini"),
+        version: "Gemini CLI 0.16 to 0.22, and lines of 2026-04",
+        origin: SampleOrigin::Real(
+            "66 sessions in mischa-thisness/M-Gemini, and one of lines in Mai0313/VibeCodingTracker",
+        ),
     },
     FormatDescription {
         name: "a Qwen Code session",

@@ -3,6 +3,18 @@
 //! Responsible for one session per file, or per line that begins one. A message of the model has its thoughts, text and
 //! calls; the calls have their results with them. Messages of the program (`info`, `error`, `warning`) are counted, not
 //! read. Does not read `logs.json`, which has only the prompts, and checkpoints, which are Gemini contents.
+//!
+//! The lines of a `.jsonl` are a log of changes, as `chatRecordingService.ts` of Gemini CLI reads them:
+//!
+//! | line | meaning |
+//! |---|---|
+//! | a message with the `id` of an earlier one | replaces it: the program writes a message again once its calls have results |
+//! | `{"$rewindTo": ID}` | the message and all after it leave the session; an unknown id removes all |
+//! | `{"$set": {"messages": […]}}` | replaces all messages; other keys are those of the session |
+
+use std::collections::HashMap;
+
+use serde_json::value::RawValue;
 
 use super::super::detect::FilePreview;
 use super::super::fields::{RawFields, list_items};
@@ -28,17 +40,70 @@ pub(super) fn open(preview: &FilePreview<'_>) -> Box<dyn TranscriptReader> {
     }
 }
 
+/// The messages of a session, as the latest lines have them.
+#[derive(Debug, Default)]
+struct SessionMessages<'a> {
+    messages: Vec<RawFields<'a>>,
+    /// The positions of the messages by their ids.
+    positions: HashMap<String, usize>,
+    /// The number of messages that the user took back.
+    rewound: usize,
+}
+
+impl<'a> SessionMessages<'a> {
+    /// Adds a message, or replaces the one with its id.
+    fn add(&mut self, message: RawFields<'a>) {
+        let next = self.messages.len();
+        let position = match message.id_text("id") {
+            Some(id) => *self.positions.entry(id.0.into_owned()).or_insert(next),
+            None => next,
+        };
+        match self.messages.get_mut(position) {
+            Some(earlier) => *earlier = message,
+            None => self.messages.push(message),
+        }
+    }
+
+    /// Adds all messages of a list. Counts the others.
+    fn add_all(&mut self, list: Vec<&'a RawValue>, built: &mut TranscriptBuilder) {
+        for raw in list {
+            match RawFields::from_raw(raw) {
+                Some(message) => self.add(message),
+                None => built.count_unknown_message(),
+            }
+        }
+    }
+
+    /// Removes a message and all after it. Without such a message, all leave the session.
+    fn rewind_to(&mut self, id: &str) {
+        let from = self.positions.get(id).copied().unwrap_or_default();
+        self.rewound += self.messages.len().saturating_sub(from);
+        for message in self.messages.drain(from.min(self.messages.len())..) {
+            if let Some(id) = message.id_text("id") {
+                self.positions.remove(&*id);
+            }
+        }
+    }
+
+    /// Adds the messages to the transcript.
+    fn finish(self, built: &mut TranscriptBuilder) {
+        for message in &self.messages {
+            add_message(message, built);
+        }
+        if self.rewound > 0 {
+            built.meta.set("messages_rewound", self.rewound);
+        }
+    }
+}
+
 fn parse_session(record: &str, _: RecordCx<'_>, out: &mut TranscriptSink) -> Result<(), String> {
     let fields = RawFields::parse(record)?;
     let mut built = begin_session(&fields);
-    let messages = fields.list("messages").unwrap_or_default();
-    out.count_records(messages.len() as u64);
-    for raw in messages {
-        match RawFields::from_raw(raw) {
-            Some(message) => add_message(&message, &mut built),
-            None => built.count_unknown_message(),
-        }
-    }
+    let list = fields.list("messages").unwrap_or_default();
+    out.count_records(list.len() as u64);
+    let mut messages = SessionMessages::default();
+    messages.add_all(list, &mut built);
+    messages.finish(&mut built);
     built.finish(out);
     Ok(())
 }
@@ -51,18 +116,33 @@ fn starts_session(line: &[u8]) -> bool {
 
 fn parse_lines(lines: &[&[u8]], _: RecordCx<'_>, out: &mut TranscriptSink) {
     let mut built = TranscriptBuilder::new("gemini-cli", None);
+    let mut messages = SessionMessages::default();
     for (at, line) in lines.iter().enumerate() {
         let Some(text) = line_text(line, out) else {
             continue;
         };
-        match RawFields::parse(text) {
-            Ok(fields) if at == 0 && fields.has("sessionId") => built = begin_session(&fields),
-            // An update of the session's own fields.
-            Ok(fields) if fields.has("$set") => {}
-            Ok(message) => add_message(&message, &mut built),
-            Err(_) => built.unknown.push("a line that is not JSON".to_owned()),
+        let Ok(fields) = RawFields::parse(text) else {
+            built.unknown.push("a line that is not JSON".to_owned());
+            continue;
+        };
+        if at == 0 && fields.has("sessionId") {
+            built = begin_session(&fields);
+        } else if let Some(change) = fields.object("$set") {
+            built.meta.set_raw("summary", change.get("summary"));
+            if let Some(list) = change.list("messages") {
+                messages = SessionMessages {
+                    rewound: messages.rewound,
+                    ..SessionMessages::default()
+                };
+                messages.add_all(list, &mut built);
+            }
+        } else if let Some(id) = fields.id_text("$rewindTo") {
+            messages.rewind_to(&id);
+        } else {
+            messages.add(fields);
         }
     }
+    messages.finish(&mut built);
     built.finish(out);
 }
 
@@ -174,5 +254,64 @@ fn add_result(call: &RawFields<'_>, built: &mut TranscriptBuilder) {
     built.push_result(&id, content, is_error);
     if let Some(last) = built.messages.last_mut() {
         last.meta.set_raw("timestamp", call.get("timestamp"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::read_back::{message_lines, read};
+
+    const HEADER: &str = r#"{"sessionId":"s-1","projectHash":"9da8","startTime":"2026-04-23T12:52:52.759Z","kind":"main"}"#;
+
+    /// Returns the messages of a session with these lines after its first one.
+    fn lines_of(lines: &[&str]) -> Vec<String> {
+        let text = format!("{HEADER}\n{}\n", lines.join("\n"));
+        let (all, tally) = read(text.as_bytes());
+        assert_eq!(tally.unknown_count(), 0, "{tally:?}");
+        assert_eq!(all.len(), 1);
+        message_lines(all[0].as_ref().expect("a session"))
+    }
+
+    #[test]
+    fn message_that_is_written_again_replaces_the_earlier_one() {
+        let lines = [
+            r#"{"id":"u1","type":"user","content":[{"text":"Read a."}]}"#,
+            r#"{"id":"g1","type":"gemini","content":"","model":"gemini-3"}"#,
+            r#"{"$set":{"lastUpdated":"2026-04-23T12:53:11.257Z"}}"#,
+            r#"{"id":"g1","type":"gemini","content":"","model":"gemini-3","toolCalls":[{"id":"c1","name":"read_file","args":{"path":"a"},"status":"success","result":[{"functionResponse":{"id":"c1","name":"read_file","response":{"output":"text"}}}]}]}"#,
+            r#"{"id":"g2","type":"gemini","content":"Done.","model":"gemini-3"}"#,
+        ];
+        assert_eq!(
+            lines_of(&lines),
+            [
+                "user Read a.",
+                r#"assistant read_file({"path":"a"})"#,
+                "tool text",
+                "assistant Done.",
+            ]
+        );
+    }
+
+    #[test]
+    fn messages_that_were_taken_back_leave_the_session() {
+        let lines = [
+            r#"{"id":"u1","type":"user","content":"One"}"#,
+            r#"{"id":"g1","type":"gemini","content":"Wrong"}"#,
+            r#"{"$rewindTo":"g1"}"#,
+            r#"{"id":"g1","type":"gemini","content":"Right"}"#,
+        ];
+        assert_eq!(lines_of(&lines), ["user One", "assistant Right"]);
+        let all = [lines[0], r#"{"$rewindTo":"x"}"#, lines[3]];
+        assert_eq!(lines_of(&all), ["assistant Right"]);
+    }
+
+    #[test]
+    fn set_messages_replace_all_earlier_ones() {
+        let lines = [
+            r#"{"id":"u1","type":"user","content":"Long"}"#,
+            r#"{"$set":{"messages":[{"id":"u2","type":"user","content":"Short"}]}}"#,
+            r#"{"id":"g2","type":"gemini","content":"Yes"}"#,
+        ];
+        assert_eq!(lines_of(&lines), ["user Short", "assistant Yes"]);
     }
 }
