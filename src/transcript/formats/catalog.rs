@@ -132,10 +132,12 @@ pub(crate) const DESCRIPTIONS: &[FormatDescription] = &[
     FormatDescription {
         name: "a Copilot CLI session",
         known_by: "an event `session.start` with `data`",
-        transcript: "a session",
-        id: "the session's",
-        version: "Copilot CLI 0.0.400",
-        origin: SampleOrigin::Real("sanitized sessions in jazzyalex/agent-sessions"),
+        transcript: "a session; its sub-agents",
+        id: "the session's; `ID.agent-X`",
+        version: "Copilot CLI 0.0.400 to 1.0.55",
+        origin: SampleOrigin::Real(
+            "sanitized sessions in jazzyalex/agent-sessions, and sessions in Mai0313/VibeCodingTracker and qiaolei81/copilot-session-viewer",
+        ),
     },
     FormatDescription {
         name: "an OpenCode session",

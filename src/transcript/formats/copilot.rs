@@ -1,8 +1,9 @@
-//! GitHub Copilot's chats: VS Code's export (`Chat: Export Chat…`) and stored sessions, and sessions of Copilot CLI.
+//! GitHub Copilot's chats in VS Code: the export (`Chat: Export Chat…`) and the stored sessions (`chatSessions`).
 //!
 //! Responsible for these files. A request is a user message and the reply to it. The reply is read from
 //! `toolCallRounds`, which has the texts and calls as the model wrote them, else from the displayed parts. A vote of the
-//! user is a label of the eval `vote`. Does not read VS Code's databases.
+//! user is a label of the eval `vote`. Does not read VS Code's databases, and sessions of Copilot CLI: that is
+//! `copilot_cli.rs`.
 
 use serde_json::value::RawValue;
 
@@ -11,7 +12,7 @@ use super::super::fields::RawFields;
 use super::super::native::text_or_json;
 use super::super::reader::{RecordCx, TranscriptReader, TranscriptSink};
 use super::foreign_message::result_text;
-use super::record_readers::{line_text, open_records, open_sessions};
+use super::record_readers::open_records;
 use super::transcript_builder::{
     TranscriptBuilder, call_arguments, call_part, owned_text, reasoning_part, text_part,
 };
@@ -33,17 +34,8 @@ pub(super) fn is_chat(preview: &FilePreview<'_>) -> bool {
     preview.first_matches(own) && preview.first_outline()["requests"].is_array()
 }
 
-/// Returns true if the first line begins a session of Copilot CLI.
-pub(super) fn is_cli_session(preview: &FilePreview<'_>) -> bool {
-    preview.first_matches(|s| s.type_starts_with(&["session.start"]) && s.has("data"))
-}
-
 pub(super) fn open(preview: &FilePreview<'_>) -> Box<dyn TranscriptReader> {
     open_records(preview, parse_chat)
-}
-
-pub(super) fn open_cli(preview: &FilePreview<'_>) -> Box<dyn TranscriptReader> {
-    open_sessions(preview, starts_session, parse_session)
 }
 
 fn parse_chat(record: &str, _: RecordCx<'_>, out: &mut TranscriptSink) -> Result<(), String> {
@@ -326,90 +318,5 @@ fn add_displayed_call(part: &RawFields<'_>, built: &mut TranscriptBuilder, befor
             .or_else(|| message.map(text_or_json))
             .unwrap_or_default();
         built.push_result(&id, text.0.into_owned(), None);
-    }
-}
-
-fn starts_session(line: &[u8]) -> bool {
-    let text = std::str::from_utf8(line).ok();
-    let fields = text.and_then(|text| RawFields::parse(text).ok());
-    fields.is_some_and(|fields| fields.text("type").as_deref() == Some("session.start"))
-}
-
-fn parse_session(lines: &[&[u8]], _: RecordCx<'_>, out: &mut TranscriptSink) {
-    let mut built = TranscriptBuilder::new("copilot-cli", None);
-    for line in lines {
-        let Some(text) = line_text(line, out) else {
-            continue;
-        };
-        let Ok(event) = RawFields::parse(text) else {
-            built.unknown.push("a line that is not JSON".to_owned());
-            continue;
-        };
-        add_event(&event, &mut built);
-    }
-    built.finish(out);
-}
-
-fn add_event(event: &RawFields<'_>, built: &mut TranscriptBuilder) {
-    let kind = event.text("type").unwrap_or_default();
-    let data = event.object("data").unwrap_or_default();
-    match &*kind {
-        "session.start" => {
-            built.id = data.id_text("sessionId").unwrap_or_default().0.into_owned();
-            built.meta.set_raw("timestamp", event.get("timestamp"));
-            built.meta.set_raw("version", data.get("copilotVersion"));
-            built.meta.set_raw("model", data.get("selectedModel"));
-        }
-        "user.message" => {
-            let text = data.text("content").unwrap_or_default();
-            built.push_text(MessageRole::User, &text);
-        }
-        "assistant.message" => {
-            let mut parts = Vec::new();
-            if let Some(text) = data.text("reasoningText").filter(|text| !text.is_empty()) {
-                parts.push(reasoning_part(&text));
-            }
-            if let Some(text) = data.text("content").filter(|text| !text.is_empty()) {
-                parts.push(text_part(&text));
-            }
-            for raw in data.list("toolRequests").unwrap_or_default() {
-                let Some(call) = RawFields::from_raw(raw) else {
-                    continue;
-                };
-                let id = call.id_text("toolCallId").unwrap_or_default();
-                let name = call.text("name").unwrap_or_default();
-                parts.push(call_part(&id, &name, call_arguments(call.get("arguments"))));
-            }
-            built.push(MessageRole::Assistant, parts);
-        }
-        "tool.execution_complete" => {
-            let id = data.id_text("toolCallId").unwrap_or_default();
-            let result = data.object("result");
-            let result = result.as_ref().and_then(|result| result.get("content"));
-            let result = result.or_else(|| data.get_first(&["result", "error"]));
-            let is_error = data.flag("success").map(|success| !success);
-            built.push_result(&id, result.map(result_text).unwrap_or_default(), is_error);
-        }
-        "session.error" => {
-            built.meta.set_raw("error", data.get("message"));
-            return;
-        }
-        // The state of the session, and the start of what another event reports.
-        "session.info"
-        | "session.model_change"
-        | "session.idle"
-        | "assistant.turn_start"
-        | "assistant.turn_end"
-        | "tool.execution_start"
-        | "session.truncation"
-        | "session.resume"
-        | "session.shutdown" => return,
-        _ => {
-            built.unknown.push(format!("an event of the type `{kind}`"));
-            return;
-        }
-    }
-    if let Some(last) = built.messages.last_mut() {
-        last.meta.set_raw("timestamp", event.get("timestamp"));
     }
 }

@@ -26,6 +26,7 @@ mod codex_exec;
 mod completion_log;
 mod content_blocks;
 mod copilot;
+mod copilot_cli;
 pub(super) mod csv;
 mod cursor;
 #[cfg(feature = "sqlite")]
@@ -216,8 +217,8 @@ pub(super) const TEXT_FORMATS: &[TranscriptFormat] = &[
     },
     TranscriptFormat {
         name: "a Copilot CLI session",
-        matches: copilot::is_cli_session,
-        create_reader: Some(|_, preview| Ok(copilot::open_cli(preview))),
+        matches: copilot_cli::is_session,
+        create_reader: Some(|_, preview| Ok(copilot_cli::open(preview))),
     },
     TranscriptFormat {
         name: "an OpenCode session",
