@@ -123,11 +123,13 @@ pub(crate) const DESCRIPTIONS: &[FormatDescription] = &[
     },
     FormatDescription {
         name: "a Copilot chat",
-        known_by: "`requests` with `responderUsername`, `sessionId` …",
+        known_by: "`requests` with `responderUsername`, `sessionId` …; lines of changes, the first one with such a chat",
         transcript: "the file",
         id: "`sessionId`",
-        version: "Copilot Chat 0.31",
-        origin: SampleOrigin::Real("exports in dealenx/copilot-chat-analyzer"),
+        version: "Copilot Chat 0.31 to 0.49",
+        origin: SampleOrigin::Real(
+            "exports in dealenx/copilot-chat-analyzer, a stored session in qiaolei81/copilot-session-viewer; changes from the code of microsoft/vscode",
+        ),
     },
     FormatDescription {
         name: "a Copilot CLI session",

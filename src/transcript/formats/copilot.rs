@@ -2,8 +2,8 @@
 //!
 //! Responsible for these files. A request is a user message and the reply to it. The reply is read from
 //! `toolCallRounds`, which has the texts and calls as the model wrote them, else from the displayed parts. A vote of the
-//! user is a label of the eval `vote`. Does not read VS Code's databases, and sessions of Copilot CLI: that is
-//! `copilot_cli.rs`.
+//! user is a label of the eval `vote`. `copilot_log.rs` makes a stored log of changes such a chat. Does not read VS Code's
+//! databases, and sessions of Copilot CLI: that is `copilot_cli.rs`.
 
 use serde_json::value::RawValue;
 
@@ -11,8 +11,9 @@ use super::super::detect::FilePreview;
 use super::super::fields::RawFields;
 use super::super::native::text_or_json;
 use super::super::reader::{RecordCx, TranscriptReader, TranscriptSink};
+use super::copilot_log;
 use super::foreign_message::result_text;
-use super::record_readers::open_records;
+use super::record_readers::{open_records, open_sessions};
 use super::transcript_builder::{
     TranscriptBuilder, call_arguments, call_part, owned_text, reasoning_part, text_part,
 };
@@ -31,11 +32,26 @@ pub(super) fn is_chat(preview: &FilePreview<'_>) -> bool {
             .iter()
             .any(|key| s.has(key))
     };
-    preview.first_matches(own) && preview.first_outline()["requests"].is_array()
+    (preview.first_matches(own) && preview.first_outline()["requests"].is_array())
+        || copilot_log::is_log(preview)
 }
 
 pub(super) fn open(preview: &FilePreview<'_>) -> Box<dyn TranscriptReader> {
+    if copilot_log::is_log(preview) {
+        return open_sessions(preview, copilot_log::starts_chat, parse_log);
+    }
     open_records(preview, parse_chat)
+}
+
+/// Reads a chat from the log of its changes.
+fn parse_log(lines: &[&[u8]], cx: RecordCx<'_>, out: &mut TranscriptSink) {
+    let read = match copilot_log::replay(lines, out) {
+        Some(chat) => parse_chat(&chat, cx, out),
+        None => Err("it has no first state of a chat".to_owned()),
+    };
+    if let Err(why) = read {
+        out.push_fault(why);
+    }
 }
 
 fn parse_chat(record: &str, _: RecordCx<'_>, out: &mut TranscriptSink) -> Result<(), String> {

@@ -27,6 +27,7 @@ mod completion_log;
 mod content_blocks;
 mod copilot;
 mod copilot_cli;
+mod copilot_log;
 pub(super) mod csv;
 mod cursor;
 #[cfg(feature = "sqlite")]
