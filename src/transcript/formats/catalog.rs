@@ -449,12 +449,12 @@ pub(crate) const DESCRIPTIONS: &[FormatDescription] = &[
     },
     FormatDescription {
         name: "a Claude Code session",
-        known_by: "`sessionId`",
+        known_by: "`sessionId`; lines of `user` and `assistant` with a `message` and an id or a time",
         transcript: "a session; its branches and sub-agents",
         id: "the session's; `ID.branch-2`, `ID.agent-X`",
-        version: "Claude Code 1.0.98 to 2.1.37, iFlow CLI",
+        version: "Claude Code 1.0.95 to 2.1.285, iFlow CLI",
         origin: SampleOrigin::Real(
-            "sessions in vscode-copilot-chat, claude-code-log and eight more; iFlow CLI from a session in kenn-io/agentsview",
+            "sessions in vscode-copilot-chat, claude-code-log and eight more; a stream in mattarge04-gif/signedbymattia; iFlow CLI from a session in kenn-io/agentsview",
         ),
     },
     FormatDescription {

@@ -24,6 +24,11 @@
 //! the line that it answers to its last line. Lines copied from an older session all have one time, so they have no
 //! duration. A result without `is_error` is a success, because Claude Code marks every error.
 //!
+//! **Streams.** `claude -p --output-format stream-json`, the Agent SDK and `claude-code-action` write such lines
+//! without parents, in the order of the conversation, and without the prompt. `session_id` is the session, and
+//! `parent_tool_use_id` the call that started the sub-agent of a line. The last line (`result`) has the cost, the usage
+//! and the duration of the run.
+//!
 //! iFlow CLI writes such lines, too, with another meaning: see `iflow`.
 
 mod agents;
@@ -34,6 +39,8 @@ mod line;
 mod line_message;
 
 use std::collections::{HashMap, HashSet};
+
+use serde_json::Value;
 
 use super::super::MAX_RECORD;
 use super::super::content::ObjectOnly;
@@ -68,7 +75,22 @@ pub(super) fn is_session(preview: &FilePreview<'_>) -> bool {
                 "queue-operation",
                 "permission-mode",
             ])
-    })
+    }) || preview
+        .records
+        .iter()
+        .any(|seen| is_message_line(seen.sniff.outline(seen.bytes)))
+}
+
+/// Returns true for a line of a stream, and for a message of a session without the session's id.
+fn is_message_line(line: &Value) -> bool {
+    let kind = line["type"].as_str().unwrap_or_default();
+    if kind == "system" {
+        return line["subtype"] == "init" && line["session_id"].is_string();
+    }
+    let ids = ["session_id", "uuid", "parentUuid", "timestamp"];
+    matches!(kind, "user" | "assistant")
+        && line["message"]["role"] == kind
+        && ids.iter().any(|id| line[*id].is_string())
 }
 
 /// The parser of session files, with the ids of the current session.
@@ -85,6 +107,17 @@ impl SessionParser for ClaudeCodeParser {
         else {
             return false;
         };
+        if line.session.is_none()
+            && let Some(session) = line.stream_session.and_then(json_string)
+        {
+            // Every line of a stream has the id, so a new one begins a session.
+            let begins = !self.sessions.is_empty() && !self.sessions.contains(&*session);
+            if begins {
+                *self = Self::default();
+            }
+            self.sessions.insert(session.0.into_owned());
+            return begins;
+        }
         let uuid = line.uuid.and_then(json_string);
         let session = line.session.and_then(json_string);
         let begins = match (&session, &uuid) {
@@ -281,6 +314,7 @@ impl<'s, 'a> ClaudeCodeSession<'s, 'a> {
         let message = self.messages[at].as_ref();
         let parent = match (&line.parent_uuid, line.kind) {
             (Some(_), _) if self.is_iflow => NodeParent::Before,
+            (None, _) if line.is_streamed => NodeParent::Before,
             (Some(uuid), _) => NodeParent::Named(uuid),
             // Without a parent, these lines continue the conversation; any other line begins one.
             (None, ClaudeCodeLineKind::Compaction) => NodeParent::Before,

@@ -107,6 +107,15 @@ impl<'a> SubAgents<'a> {
             }
             let Some(message) = message else { continue };
             let caller_agent = line.agent.as_deref().filter(|_| line.sidechain);
+            // A line of a stream names the call itself.
+            if let Some(call) = &line.parent_call {
+                let spawn = calls.get(&**call).cloned();
+                let spawn = spawn.unwrap_or_else(|| AgentSpawn {
+                    call_id: Some(call.to_string()),
+                    ..AgentSpawn::default()
+                });
+                all.by_agent.entry(call.clone()).or_insert(spawn);
+            }
             for call in message.tool_calls() {
                 let Some(spawn) = all.add_agent_call(call, caller_agent, line) else {
                     continue;

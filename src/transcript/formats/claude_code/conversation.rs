@@ -344,6 +344,9 @@ impl<'s, 'a> ClaudeCodeConversationBuilder<'s, 'a> {
         if *totals > 0 && self.totals.with_cost == *totals {
             meta.set("cost_usd", self.totals.cost);
         }
+        if spawn.is_none() && branch_index == 0 {
+            write_run_result(self.lines, &mut meta);
+        }
         let session = session.unwrap_or_default();
         match spawn {
             // A branch belongs to the transcript it left, which may itself be a sub-agent.
@@ -375,6 +378,29 @@ impl<'s, 'a> ClaudeCodeConversationBuilder<'s, 'a> {
             meta.set("agent", agent_meta);
         }
         meta.finish()
+    }
+}
+
+/// Sets what the last line of a stream reports about the run.
+fn write_run_result(lines: &[ClaudeCodeLine<'_>], meta: &mut MetadataBuilder) {
+    let mut results = lines.iter().filter(|line| &*line.type_text == "result");
+    let Some(first) = results.next() else {
+        return;
+    };
+    let last = results.next_back();
+    let run = &last.unwrap_or(first).raw;
+    // The cost is that of the session so far. The usage and the duration are those of one of several runs.
+    meta.set_raw("cost_usd", run.total_cost_usd);
+    if last.is_none() {
+        // Each message of a stream has the usage at its start, so their sum is not that of the run.
+        if let Some(usage) = run.usage {
+            meta.set("usage", parse_usage(usage).to_json());
+        }
+        meta.set_raw("latency_ms", run.run_duration_ms);
+    }
+    let kind = run.subtype.and_then(json_string).unwrap_or_default();
+    if parse_or_none(run.is_error) == Some(true) || kind.starts_with("error") {
+        meta.set_raw("error", run.result.or(run.subtype));
     }
 }
 

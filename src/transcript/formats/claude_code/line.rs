@@ -19,8 +19,13 @@ pub(super) struct ClaudeCodeLine<'a> {
     /// The uuid of the previous line: `parentUuid`, else (after a compaction) `logicalParentUuid`.
     pub(super) parent_uuid: Option<SourceText<'a>>,
     pub(super) session: Option<SourceText<'a>>,
+    /// The sub-agent of the line: its id, or in a stream the call that started it.
     pub(super) agent: Option<SourceText<'a>>,
+    /// In a stream, the call that started the sub-agent of the line.
+    pub(super) parent_call: Option<SourceText<'a>>,
     pub(super) sidechain: bool,
+    /// True for a line of a stream.
+    pub(super) is_streamed: bool,
     pub(super) timestamp: Option<SourceText<'a>>,
     pub(super) raw: RawClaudeCodeLine<'a>,
 }
@@ -99,6 +104,24 @@ pub(super) struct RawClaudeCodeLine<'a> {
     pub(super) ai_title: Option<&'a RawValue>,
     #[serde(borrow, default, rename = "customTitle")]
     pub(super) custom_title: Option<&'a RawValue>,
+    // The fields below are those of a stream (`--output-format stream-json`).
+    #[serde(borrow, default, rename = "session_id")]
+    stream_session: Option<&'a RawValue>,
+    #[serde(borrow, default, rename = "parent_tool_use_id")]
+    parent_call: Option<&'a RawValue>,
+    #[serde(borrow, default, rename = "tool_use_result")]
+    stream_tool_use_result: Option<&'a RawValue>,
+    /// The answer of the run, in its last line.
+    #[serde(borrow, default)]
+    pub(super) result: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub(super) is_error: Option<&'a RawValue>,
+    #[serde(borrow, default, rename = "duration_ms")]
+    pub(super) run_duration_ms: Option<&'a RawValue>,
+    #[serde(borrow, default, rename = "total_cost_usd")]
+    pub(super) total_cost_usd: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub(super) usage: Option<&'a RawValue>,
 }
 
 /// The ids of a line, for the split into sessions.
@@ -112,6 +135,8 @@ pub(super) struct ClaudeCodeEnvelope<'a> {
     pub(super) logical_parent: Option<&'a RawValue>,
     #[serde(borrow, default, rename = "sessionId")]
     pub(super) session: Option<&'a RawValue>,
+    #[serde(borrow, default, rename = "session_id")]
+    pub(super) stream_session: Option<&'a RawValue>,
 }
 
 /// The fields of an attachment that dicta reads.
@@ -127,18 +152,24 @@ impl<'a> ClaudeCodeLine<'a> {
     /// Parses a line. The error is the kind under which dicta counts it.
     pub(super) fn parse(bytes: &'a [u8]) -> Result<Self, &'static str> {
         let text = std::str::from_utf8(bytes).map_err(|_| "a line that is not UTF-8")?;
-        let ObjectOnly(raw) = serde_json::from_str::<ObjectOnly<RawClaudeCodeLine<'a>>>(text)
+        let ObjectOnly(mut raw) = serde_json::from_str::<ObjectOnly<RawClaudeCodeLine<'a>>>(text)
             .map_err(|_| "a line that is not a JSON object")?;
+        raw.tool_use_result = raw.tool_use_result.or(raw.stream_tool_use_result);
         let kind_text = raw.kind.and_then(json_string).unwrap_or_default();
+        let named =
+            |raw: Option<&'a RawValue>| raw.and_then(json_string).filter(|id| !id.is_empty());
+        let parent_call = named(raw.parent_call);
         Ok(Self {
             // The kind depends on other keys too, because `type` alone does not show a compaction.
             kind: ClaudeCodeLineKind::classify(&kind_text, &raw),
             type_text: kind_text,
             uuid: raw.uuid.and_then(json_string),
             parent_uuid: parent_uuid_of(raw.parent, raw.logical_parent),
-            session: raw.session.and_then(json_string),
-            agent: raw.agent.and_then(json_string).filter(|id| !id.is_empty()),
-            sidechain: parse_or_none(raw.sidechain) == Some(true),
+            session: raw.session.or(raw.stream_session).and_then(json_string),
+            agent: named(raw.agent).or_else(|| parent_call.clone()),
+            sidechain: parse_or_none(raw.sidechain) == Some(true) || parent_call.is_some(),
+            parent_call,
+            is_streamed: raw.session.is_none() && raw.stream_session.is_some(),
             timestamp: raw.timestamp.and_then(json_string),
             raw,
         })
@@ -201,6 +232,14 @@ impl ClaudeCodeLineKind {
             {
                 Self::Compaction
             }
+            // A stream begins with the state of the program, and reports hooks and waits between messages.
+            "system"
+                if raw.subtype.and_then(json_string).is_some_and(|kind| {
+                    matches!(&*kind, "init" | "status") || kind.starts_with("hook_")
+                }) =>
+            {
+                Self::Housekeeping
+            }
             "attachment" => {
                 // Of all attachments, only a queued prompt is a message of the conversation.
                 let read = parse_or_none::<ObjectOnly<ClaudeCodeAttachment<'_>>>(raw.attachment);
@@ -227,7 +266,13 @@ impl ClaudeCodeLineKind {
             | "worktree-state"
             | "content-replacement"
             | "speculation-accept"
-            | "attribution-snapshot" => Self::Housekeeping,
+            | "attribution-snapshot"
+            | "file-history-delta"
+            // In a stream: the end of the run, which repeats the last answer, and pieces of messages that follow.
+            | "result"
+            | "stream_event"
+            | "rate_limit_event"
+            | "tool_progress" => Self::Housekeeping,
             _ => Self::Unknown,
         }
     }

@@ -499,3 +499,69 @@ fn states_of_a_reply_of_iflow_are_one_reply_and_no_branches() {
     );
     assert_eq!(meta.get("usage"), None, "0 tokens are unknown ones");
 }
+
+/// The stream of a run with a sub-agent, as `claude -p --output-format stream-json` writes it.
+const STREAM: [&str; 9] = [
+    r#"{"type":"system","subtype":"init","cwd":"/w","session_id":"s1","tools":["Task"],"model":"claude-opus-5-5","uuid":"u0"}"#,
+    r#"{"type":"assistant","message":{"id":"m1","type":"message","role":"assistant","model":"claude-opus-5-5","content":[{"type":"text","text":"I ask."}],"usage":{"input_tokens":2,"output_tokens":1}},"parent_tool_use_id":null,"session_id":"s1","uuid":"u1"}"#,
+    r#"{"type":"assistant","message":{"id":"m1","type":"message","role":"assistant","model":"claude-opus-5-5","content":[{"type":"tool_use","id":"t1","name":"Task","input":{"prompt":"Look.","subagent_type":"Explore"}}],"usage":{"input_tokens":2,"output_tokens":1}},"parent_tool_use_id":null,"session_id":"s1","uuid":"u2"}"#,
+    r#"{"type":"user","message":{"role":"user","content":[{"type":"text","text":"Look."}]},"parent_tool_use_id":"t1","session_id":"s1","uuid":"u3"}"#,
+    r#"{"type":"assistant","message":{"id":"m2","type":"message","role":"assistant","model":"claude-haiku-4-5","content":[{"type":"text","text":"Nothing."}]},"parent_tool_use_id":"t1","session_id":"s1","uuid":"u4"}"#,
+    r#"{"type":"system","subtype":"compact_boundary","session_id":"s1","uuid":"u5"}"#,
+    r#"{"type":"user","message":{"role":"user","content":[{"tool_use_id":"t1","type":"tool_result","content":"Nothing."}]},"parent_tool_use_id":null,"session_id":"s1","uuid":"u6"}"#,
+    r#"{"type":"assistant","message":{"id":"m3","type":"message","role":"assistant","model":"claude-opus-5-5","content":[{"type":"text","text":"There is nothing."}],"usage":{"input_tokens":3,"output_tokens":1}},"parent_tool_use_id":null,"session_id":"s1","uuid":"u7"}"#,
+    r#"{"type":"result","subtype":"success","is_error":false,"duration_ms":4569,"num_turns":2,"result":"There is nothing.","session_id":"s1","total_cost_usd":0.25,"usage":{"input_tokens":5,"output_tokens":57},"uuid":"u8"}"#,
+];
+
+#[test]
+fn a_stream_is_one_session_with_its_sub_agent() {
+    let lines = format!("{}\n", STREAM.join("\n"));
+    let list = format!("[{}]", STREAM.join(",\n"));
+    for text in [lines, list] {
+        let (_folder, path) = written(&text);
+        let (read, tally) = all(&path);
+        assert_eq!(tally.unknown_count(), 0, "{tally:?}");
+        let sessions: Vec<Transcript<'_>> =
+            read.into_iter().map(|one| one.expect("good")).collect();
+        assert_eq!(ids(&sessions), ["s1", "s1.agent-t1"]);
+        let roles: Vec<&str> = sessions[0]
+            .messages
+            .iter()
+            .map(|m| m.role.as_str())
+            .collect();
+        assert_eq!(roles, ["assistant", "system", "tool", "assistant"]);
+        let metadata = meta(sessions[0].metadata.as_ref());
+        assert_eq!(metadata["cost_usd"], json!(0.25));
+        assert_eq!(metadata["latency_ms"], json!(4569));
+        assert_eq!(metadata["usage"]["output"], json!(57));
+        assert_eq!(metadata["error"], Value::Null);
+        let metadata = meta(sessions[1].metadata.as_ref());
+        let parent = json!({"transcript": "s1", "tool_call_id": "t1"});
+        assert_eq!(metadata["parent"], parent);
+        assert_eq!(metadata["agent"], json!({"id": "t1", "type": "Explore"}));
+        assert_eq!(sessions[1].messages.len(), 2);
+    }
+}
+
+#[test]
+fn a_new_session_of_a_stream_begins_a_transcript_and_an_error_is_the_end_of_its_run() {
+    let second = STREAM[1].replace("\"s1\"", "\"s2\"");
+    let end = r#"{"type":"result","subtype":"error_max_turns","is_error":false,"session_id":"s2"}"#;
+    let (_folder, path) = written(format!("{}\n{second}\n{end}\n", STREAM[1]));
+    let sessions = good(&path);
+    assert_eq!(ids(&sessions), ["s1", "s2"]);
+    let metadata = meta(sessions[1].metadata.as_ref());
+    assert_eq!(metadata["error"], json!("error_max_turns"));
+}
+
+#[test]
+fn messages_without_the_id_of_the_session_are_read() {
+    let lines = [
+        r#"{"type":"user","timestamp":"2026-01-01T00:00:00Z","message":{"role":"user","content":"Hi"}}"#,
+        r#"{"type":"assistant","timestamp":"2026-01-01T00:00:01Z","message":{"id":"m1","role":"assistant","content":[{"type":"text","text":"Hello"}]}}"#,
+    ];
+    let (_folder, path) = written(lines.join("\n"));
+    let sessions = good(&path);
+    assert_eq!(sessions.len(), 1);
+    assert_eq!(describe(&sessions[0]), "user: Hi\nassistant: Hello\n");
+}
