@@ -47,9 +47,18 @@ pub(super) fn open(preview: &FilePreview<'_>) -> Box<dyn TranscriptReader> {
     Box::new(PerRecordReader::new(preview.record_walker(), ApiLogParser))
 }
 
-/// Returns a reader of Gemini's contents: a list of contents is one record.
+/// Returns a reader of Gemini's contents. A list of contents is one record; in a list of replies or requests, each is one.
 pub(super) fn open_contents(preview: &FilePreview<'_>) -> Box<dyn TranscriptReader> {
-    Box::new(PerRecordReader::new(preview.list_walker(), ApiLogParser))
+    let first = preview.first_outline();
+    let is_exchange = ["candidates", "contents"]
+        .iter()
+        .any(|key| !first[*key].is_null());
+    let walk = if is_exchange {
+        preview.record_walker()
+    } else {
+        preview.list_walker()
+    };
+    Box::new(PerRecordReader::new(walk, ApiLogParser))
 }
 
 /// Returns a reader of lists of messages or items. A list is a conversation, and so are consecutive lines, unless the

@@ -331,7 +331,8 @@ impl<'a> CodexRollout<'a> {
             "exec_command_end" | "patch_apply_end" | "mcp_tool_call_end" => {
                 self.add_tool_end(event.id_text("call_id"), event);
             }
-            kind if IGNORED_EVENTS.contains(&kind) => {}
+            // Events about sub-agents repeat the calls that start, ask and close them.
+            kind if IGNORED_EVENTS.contains(&kind) || kind.starts_with("collab_") => {}
             kind => out.count_unknown(&format!("event {kind}")),
         }
     }
@@ -468,7 +469,7 @@ impl<'a> CodexRollout<'a> {
 }
 
 /// The events that repeat items or concern only the screen.
-const IGNORED_EVENTS: [&str; 32] = [
+const IGNORED_EVENTS: [&str; 29] = [
     "user_message",
     "agent_message",
     "agent_reasoning",
@@ -497,9 +498,6 @@ const IGNORED_EVENTS: [&str; 32] = [
     "turn_diff",
     "background_event",
     "session_configured",
-    "collab_agent_spawn_begin",
-    "collab_agent_spawn_end",
-    "collab_waiting_end",
     "dynamic_tool_call_response",
 ];
 

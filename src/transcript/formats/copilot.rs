@@ -32,7 +32,12 @@ pub(super) fn is_chat(preview: &FilePreview<'_>) -> bool {
             .iter()
             .any(|key| s.has(key))
     };
-    (preview.first_matches(own) && preview.first_outline()["requests"].is_array())
+    let first = preview.first_outline();
+    // A shortened chat has the requests alone.
+    let request = &first["requests"][0];
+    let is_request = request["message"]["text"].is_string() && request["response"].is_array();
+    is_request
+        || (preview.first_matches(own) && first["requests"].is_array())
         || copilot_log::is_log(preview)
 }
 
@@ -334,5 +339,18 @@ fn add_displayed_call(part: &RawFields<'_>, built: &mut TranscriptBuilder, befor
             .or_else(|| message.map(text_or_json))
             .unwrap_or_default();
         built.push_result(&id, text.0.into_owned(), None);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::read_back::{message_lines, read};
+
+    #[test]
+    fn chat_with_the_requests_alone_is_read() {
+        let text = r#"{"requests":[{"message":{"text":"Hi"},"response":[{"kind":"markdownContent","content":{"value":"Hello"}}]}]}"#;
+        let (all, _) = read(text.as_bytes());
+        let chat = all[0].as_ref().expect("a chat");
+        assert_eq!(message_lines(chat), ["user Hi", "assistant Hello"]);
     }
 }

@@ -27,9 +27,15 @@ use super::transcript_builder::{
 };
 use crate::model::MessageRole;
 
-/// Returns true if the first record is a session.
+/// Returns true if the first record is a session. One with messages of the model may lack the hash of its project.
 pub(super) fn is_session(preview: &FilePreview<'_>) -> bool {
-    preview.first_matches(|s| s.has("sessionId") && s.has("projectHash"))
+    preview.first_matches(|s| s.has("sessionId") && (s.has("projectHash") || s.has("messages")))
+        && {
+            let first = preview.first_outline();
+            let messages = first["messages"].as_array().into_iter().flatten();
+            let mut kinds = messages.map(|message| &message["type"]);
+            !first["projectHash"].is_null() || kinds.any(|kind| *kind == "gemini")
+        }
 }
 
 pub(super) fn open(preview: &FilePreview<'_>) -> Box<dyn TranscriptReader> {
@@ -313,5 +319,13 @@ mod tests {
             r#"{"id":"g2","type":"gemini","content":"Yes"}"#,
         ];
         assert_eq!(lines_of(&lines), ["user Short", "assistant Yes"]);
+    }
+
+    #[test]
+    fn session_without_the_hash_of_its_project_is_read() {
+        let text = r#"{"sessionId":"s-1","messages":[{"type":"user","content":"Hi"},{"type":"gemini","content":"Hello"}]}"#;
+        let (all, _) = read(text.as_bytes());
+        let session = all[0].as_ref().expect("a session");
+        assert_eq!(message_lines(session), ["user Hi", "assistant Hello"]);
     }
 }

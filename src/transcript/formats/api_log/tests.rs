@@ -310,3 +310,13 @@ fn messages_of_several_conversations_are_not_one() {
     assert_eq!(all.len(), 1);
     assert_eq!(&*all[0].as_ref().expect("read").id, "t:1");
 }
+
+#[test]
+fn list_of_replies_of_gemini_has_one_transcript_per_reply() {
+    let reply = r#"{"candidates":[{"content":{"role":"model","parts":[{"text":"A blue square."}]},"finishReason":"STOP"}]}"#;
+    for count in [1, 2] {
+        let all = of(format!("[{}]", vec![reply; count].join(",")));
+        assert_eq!(all.len(), count);
+        assert!(all.iter().all(Result::is_ok), "{all:?}");
+    }
+}

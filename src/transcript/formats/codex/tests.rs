@@ -122,3 +122,19 @@ proptest! {
         assert_survives_damage(FILES[ix], cut, at, byte);
     }
 }
+
+#[test]
+fn events_about_sub_agents_add_nothing() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let path = dir.path().join("rollout.jsonl");
+    let lines = [
+        r#"{"timestamp":"2026-04-23T20:23:50.000Z","type":"session_meta","payload":{"id":"s-1","timestamp":"2026-04-23T20:23:50.000Z","cli_version":"0.123.0"}}"#,
+        r#"{"timestamp":"2026-04-23T20:24:11.000Z","type":"response_item","payload":{"type":"function_call","name":"close_agent","arguments":"{}","call_id":"c1"}}"#,
+        r#"{"timestamp":"2026-04-23T20:24:11.500Z","type":"event_msg","payload":{"type":"collab_close_end","call_id":"c1","status":{"completed":"Done"}}}"#,
+        r#"{"timestamp":"2026-04-23T20:24:11.600Z","type":"response_item","payload":{"type":"function_call_output","call_id":"c1","output":"{}"}}"#,
+    ];
+    std::fs::write(&path, lines.join("\n")).expect("written");
+    let (_, all, unknown) = read(&path);
+    assert_eq!(all[0].as_ref().expect("a session").messages.len(), 2);
+    assert!(unknown.is_empty(), "{unknown:?}");
+}
