@@ -2,7 +2,7 @@
 //!
 //! Responsible for records `{messages, system?, output?, usage?, stopReason?}`, for pairs of the Converse API, for bare
 //! lists of its messages, and for Bedrock's invocation logs (`{input: {inputBodyJson}, output: {outputBodyJson}}`). A
-//! reply may be the list of the events of `ConverseStream`. Does not read Anthropic's messages through `InvokeModel`:
+//! reply may be the list of the events of `ConverseStream`, which may also be the records of a file. Does not read Anthropic's messages through `InvokeModel`:
 //! those are in `anthropic.rs`.
 
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ use super::super::fields::RawFields;
 use super::super::metadata::SourceUsage;
 use super::super::reader::{RecordCx, TranscriptReader, TranscriptSink};
 use super::foreign_message::add_messages;
-use super::record_readers::{open_lists, open_records};
+use super::record_readers::{line_text, open_lists, open_records, open_sessions};
 use super::transcript_builder::TranscriptBuilder;
 use crate::model::MessageRole;
 
@@ -31,10 +31,26 @@ pub(super) fn is_converse(preview: &FilePreview<'_>) -> bool {
         || messages(&record["input"]["inputBodyJson"])
         || messages(&record["request"])
         || is_message(&record["output"]["message"])
+        || is_reply(record)
+        || is_event(record)
         || (!record["role"].is_null() && is_message(record))
         || record
             .as_array()
             .is_some_and(|all| all.iter().any(is_message))
+}
+
+/// Returns true if a value is a reply. Its content may be empty, and some tools add types to its parts.
+fn is_reply(record: &Value) -> bool {
+    let message = &record["output"]["message"];
+    record["stopReason"].is_string() && message["role"].is_string() && message["content"].is_array()
+}
+
+/// Returns true if a value is an event of `ConverseStream` at the start of a reply.
+fn is_event(record: &Value) -> bool {
+    record["messageStart"]["role"].is_string()
+        || ["contentBlockStart", "contentBlockDelta"]
+            .iter()
+            .any(|key| record[*key]["contentBlockIndex"].is_u64())
 }
 
 /// Returns true if a value is a message whose content has parts without a type.
@@ -61,10 +77,34 @@ fn is_message(message: &Value) -> bool {
 }
 
 pub(super) fn open(preview: &FilePreview<'_>) -> Box<dyn TranscriptReader> {
-    if preview.first_outline()["role"].is_null() && preview.first_outline().is_object() {
+    if is_event(preview.first_outline()) {
+        open_sessions(preview, starts_reply, parse_events)
+    } else if preview.first_outline()["role"].is_null() && preview.first_outline().is_object() {
         open_records(preview, parse_record)
     } else {
         open_lists(preview, parse_record)
+    }
+}
+
+fn starts_reply(line: &[u8]) -> bool {
+    let text = std::str::from_utf8(line).ok();
+    let event = text.and_then(|text| RawFields::parse(text).ok());
+    event.is_some_and(|event| event.has("messageStart"))
+}
+
+/// Reads the events of one reply.
+fn parse_events(lines: &[&[u8]], cx: RecordCx<'_>, out: &mut TranscriptSink) {
+    let mut events = Vec::new();
+    for line in lines {
+        match line_text(line, out) {
+            Some(text) if RawFields::parse(text).is_ok() => events.push(text),
+            Some(_) => out.count_unknown("a line that is not JSON"),
+            None => {}
+        }
+    }
+    let record = format!("{{\"response\":[{}]}}", events.join(","));
+    if let Err(why) = parse_record(&record, cx, out) {
+        out.push_fault(why);
     }
 }
 
@@ -310,6 +350,49 @@ mod tests {
             );
             assert_eq!(one["metadata"]["usage"]["output"], 5);
             assert_eq!(tally.unknown_count(), 0);
+        }
+    }
+
+    #[test]
+    fn file_of_events_has_one_transcript_per_reply() {
+        let reply = concat!(
+            "{\"messageStart\":{\"role\":\"assistant\"}}\n",
+            "{\"contentBlockDelta\":{\"contentBlockIndex\":0,\"delta\":{\"text\":\"Let me \"}}}\n",
+            "{\"contentBlockDelta\":{\"contentBlockIndex\":0,\"delta\":{\"text\":\"look.\"}}}\n",
+            "{\"contentBlockStop\":{\"contentBlockIndex\":0}}\n",
+        );
+        // Some tools leave out the first event.
+        let call = concat!(
+            "{\"contentBlockStart\":{\"contentBlockIndex\":0,\"start\":{\"toolUse\":{\"toolUseId\":\"t1\",\"name\":\"json\"}}}}\n",
+            "{\"contentBlockDelta\":{\"contentBlockIndex\":0,\"delta\":{\"toolUse\":{\"input\":\"{\\\"a\\\":1}\"}}}}\n",
+            "{\"messageStop\":{\"stopReason\":\"tool_use\"}}\n",
+        );
+        let (all, tally) = read([call, reply].concat().as_bytes());
+        let texts: Vec<_> = all
+            .iter()
+            .map(|one| message_lines(one.as_ref().expect("a transcript")))
+            .collect();
+        assert_eq!(
+            texts,
+            [["assistant json({\"a\":1})"], ["assistant Let me look."]]
+        );
+        assert_eq!(tally.unknown_count(), 0, "{tally:?}");
+    }
+
+    #[test]
+    fn reply_with_types_or_without_content_is_read() {
+        let call = json!({"toolUse": {"toolUseId": "t1", "name": "json", "input": {"a": 1}}});
+        let typed = json!([{"type": "text", "text": "Look."}, call]);
+        for (content, expected) in [
+            (typed, "assistant Look. | json({\"a\":1})"),
+            (json!([]), "assistant "),
+        ] {
+            let message = json!({"role": "assistant", "content": content});
+            let record = json!({"output": {"message": message}, "stopReason": "end_turn"});
+            let (all, tally) = read(record.to_string().as_bytes());
+            let reply = all[0].as_ref().expect("a transcript");
+            assert_eq!(message_lines(reply), [expected]);
+            assert_eq!(tally.unknown_count(), 0, "{tally:?}");
         }
     }
 

@@ -339,11 +339,11 @@ pub(crate) const DESCRIPTIONS: &[FormatDescription] = &[
     },
     FormatDescription {
         name: "Bedrock Converse messages",
-        known_by: "parts without a type: `text`, `toolUse`, `toolResult`",
+        known_by: "parts without a type: `text`, `toolUse`, `toolResult`; events of `ConverseStream`",
         transcript: "a record, or the list",
         id: "`id`, `requestId`",
         version: "Converse API of 2025",
-        origin: SampleOrigin::Real("replies in vercel/ai"),
+        origin: SampleOrigin::Real("replies and streams in vercel/ai"),
     },
     FormatDescription {
         name: "LangChain messages",

@@ -128,7 +128,9 @@ impl SessionParser for StreamParser {
         }
         let ends = ["message_stop", "response.completed", "response.failed"];
         self.has_ended = ends.contains(&kind) || event["done"] == true;
-        let id = event["id"].as_str().filter(|_| event["choices"].is_array());
+        // The first chunk of Azure, with the results of its filter, has an empty id.
+        let id = event["id"].as_str().filter(|id| !id.is_empty());
+        let id = id.filter(|_| event["choices"].is_array());
         let is_other = matches!((&self.id, id), (Some(before), Some(id)) if before != id);
         if let Some(id) = id {
             self.id = Some(id.to_owned());
@@ -235,6 +237,52 @@ mod tests {
                 "{file}"
             );
             assert_eq!(tally.unknown_count(), 0, "{file}");
+        }
+    }
+
+    #[test]
+    fn calls_of_gemini_whose_arguments_arrive_in_pieces_are_one_call_each() {
+        let parts = [
+            r#"{"functionCall":{"name":"weather","willContinue":true},"thoughtSignature":"CiMB"}"#,
+            r#"{"functionCall":{"partialArgs":[{"jsonPath":"$.city","stringValue":"Bos","willContinue":true}],"willContinue":true}}"#,
+            r#"{"functionCall":{"partialArgs":[{"jsonPath":"$.city","stringValue":"ton"}],"willContinue":true}}"#,
+            r#"{"functionCall":{}}"#,
+            r#"{"functionCall":{"name":"theme"}}"#,
+            r#"{"functionCall":{"name":"weather","willContinue":true}}"#,
+            r#"{"functionCall":{"partialArgs":[{"jsonPath":"$.days","numberValue":2}],"willContinue":true}}"#,
+        ];
+        let chunks = parts.map(|part| {
+            format!("{{\"candidates\":[{{\"content\":{{\"role\":\"model\",\"parts\":[{part}]}}}}],\"responseId\":\"r\"}}")
+        });
+        for file in [
+            chunks.join("\n"),
+            format!("data: {}\n\n", chunks.join("\n\ndata: ")),
+        ] {
+            let (all, tally) = read(file.as_bytes());
+            assert_eq!(all.len(), 1);
+            assert_eq!(
+                message_lines(all[0].as_ref().expect("a transcript")),
+                [r#"assistant weather({"city":"Boston"}) | theme({}) | weather({"days":2})"#]
+            );
+            assert_eq!(tally.unknown_count(), 0, "{tally:?}");
+        }
+    }
+
+    #[test]
+    fn first_chunk_of_azure_belongs_to_the_reply() {
+        let chunks = [
+            r#"{"choices":[],"created":0,"id":"","model":"","object":"","prompt_filter_results":[{"prompt_index":0,"content_filter_results":{}}]}"#,
+            r#"{"choices":[{"delta":{"content":"","role":"assistant"},"finish_reason":null,"index":0}],"created":1762317021,"id":"chatcmpl-1","model":"gpt-5-nano","object":"chat.completion.chunk"}"#,
+            r#"{"choices":[{"delta":{"content":"Hi"},"finish_reason":null,"index":0}],"created":1762317021,"id":"chatcmpl-1","model":"gpt-5-nano","object":"chat.completion.chunk"}"#,
+        ];
+        for file in [
+            chunks.join("\n"),
+            format!("data: {}\n\n", chunks.join("\n\ndata: ")),
+        ] {
+            let (all, _) = read(file.as_bytes());
+            assert_eq!(all.len(), 1);
+            let reply = all[0].as_ref().expect("a transcript");
+            assert_eq!(message_lines(reply), ["assistant Hi"]);
         }
     }
 

@@ -4,10 +4,13 @@
 //! the first call of its name without a result, and calls get ids `<name>-<number among all calls>`. Code that the
 //! service runs is a call of `code_execution`. Does not read log records: that is `api_log.rs`.
 
+mod partial_args;
+
 use std::collections::{HashMap, VecDeque};
 
 use serde_json::value::RawValue;
 
+use self::partial_args::PartialArguments;
 use super::super::fields::{RawFields, list_items};
 use super::super::metadata::{MetadataBuilder, SourceUsage, borrow_json};
 use super::super::native::{json_string, unknown_part};
@@ -237,6 +240,8 @@ struct GeminiLogConversation<'a> {
     /// The indexes of the calls that may be unanswered, by id and by name, in order.
     open_by_id: HashMap<SourceText<'a>, VecDeque<usize>>,
     open_by_name: HashMap<SourceText<'a>, VecDeque<usize>>,
+    /// The arguments of the last call, if they arrive in pieces and more may follow.
+    partial_call: Option<PartialArguments>,
 }
 
 #[derive(Debug, Clone)]
@@ -315,6 +320,8 @@ impl<'a> GeminiLogConversation<'a> {
 
     /// Moves the parts so far into a message.
     fn flush(&mut self, role: &MessageRole<'a>, pending_parts: &mut Vec<TranscriptPart<'a>>) {
+        // A reply that is cut off ends in the middle of a call.
+        self.end_partial_call(pending_parts);
         if !pending_parts.is_empty() {
             self.builder
                 .push_message(role.clone(), std::mem::take(pending_parts));
@@ -337,6 +344,24 @@ impl<'a> GeminiLogConversation<'a> {
             };
         }
         if let Some(call) = object_either_case(part, "functionCall", "function_call") {
+            let continues = get_either_case(&call, "willContinue", "will_continue");
+            let continues = continues.is_some_and(|raw| raw.get() == "true");
+            // A part without a name has a piece of the call before it.
+            if !call.has("name")
+                && let Some(partial) = &mut self.partial_call
+            {
+                partial.add_pieces(&call);
+                if !continues {
+                    self.end_partial_call(pending_parts);
+                }
+                return None;
+            }
+            self.end_partial_call(pending_parts);
+            if continues {
+                let mut partial = PartialArguments::new();
+                partial.add_pieces(&call);
+                self.partial_call = Some(partial);
+            }
             let name = call.text("name").unwrap_or_default();
             let written = call
                 .get("args")
@@ -406,6 +431,21 @@ impl<'a> GeminiLogConversation<'a> {
             return None;
         }
         Some(unknown_part(raw))
+    }
+
+    /// Sets the arguments of the call that arrived in pieces.
+    fn end_partial_call(&mut self, pending_parts: &mut [TranscriptPart<'a>]) {
+        let Some(partial) = self.partial_call.take() else {
+            return;
+        };
+        let mut parts = pending_parts.iter_mut().rev();
+        let call = parts.find_map(|part| match part {
+            TranscriptPart::ToolCall(call) => Some(call),
+            _ => None,
+        });
+        if let Some(call) = call {
+            call.arguments = SourceText::from(partial.to_json());
+        }
     }
 
     fn add_call(

@@ -150,7 +150,10 @@ impl Dialect {
             choices[0].get("delta").is_some()
                 || (object == "text_completion" && choices[0].get("text").is_some())
         };
-        if object == "chat.completion.chunk" || has_delta(&event["choices"]) {
+        // Azure's first chunk has the results of its filter, and no choices.
+        let is_filter = event["prompt_filter_results"].is_array()
+            && event["choices"].as_array().is_some_and(Vec::is_empty);
+        if object == "chat.completion.chunk" || has_delta(&event["choices"]) || is_filter {
             return Some(Self::Chat);
         }
         if kind.starts_with("response.") {

@@ -1,0 +1,173 @@
+//! Arguments of Gemini's calls that arrive in pieces (`streamFunctionCallArguments` of Vertex AI).
+//!
+//! Responsible for the arguments of one call. A piece sets the value at a JSON path, such as `$.items[0].name`. A text
+//! with `willContinue` goes on in the next piece of the same path. Does not know where a call begins and ends: that is
+//! `gemini.rs`.
+
+use serde_json::{Value, json};
+
+use super::super::super::fields::RawFields;
+
+/// The number of steps of a path that is followed.
+const MAX_STEPS: usize = 32;
+
+/// The arguments of a call so far.
+#[derive(Debug, Clone)]
+pub(super) struct PartialArguments {
+    args: Value,
+    /// The path of the text that goes on.
+    open_text: Option<String>,
+}
+
+impl PartialArguments {
+    pub(super) fn new() -> Self {
+        Self {
+            args: json!({}),
+            open_text: None,
+        }
+    }
+
+    /// Adds the pieces of a call.
+    pub(super) fn add_pieces(&mut self, call: &RawFields<'_>) {
+        let pieces = call.get_first(&["partialArgs", "partial_args"]);
+        let pieces = pieces.and_then(|raw| serde_json::from_str::<Vec<Value>>(raw.get()).ok());
+        for piece in pieces.unwrap_or_default() {
+            self.add_piece(&piece);
+        }
+    }
+
+    fn add_piece(&mut self, piece: &Value) {
+        let either = |camel: &str, snake: &str| piece.get(camel).or_else(|| piece.get(snake));
+        let path = either("jsonPath", "json_path");
+        let path = path.and_then(Value::as_str).unwrap_or_default();
+        let is_continued = self.open_text.take().is_some_and(|open| open == path);
+        // A null is the name of the enum, so only its key matters.
+        let value = either("stringValue", "string_value")
+            .or_else(|| either("numberValue", "number_value"))
+            .or_else(|| either("boolValue", "bool_value"))
+            .unwrap_or(&Value::Null);
+        // A path that is not understood is a key, so its value stays visible.
+        let steps = parse_path(path).unwrap_or_else(|| vec![PathStep::Key(path)]);
+        match (value_at(&mut self.args, &steps), value) {
+            (Some(Value::String(so_far)), Value::String(more)) if is_continued => {
+                so_far.push_str(more);
+            }
+            (Some(place), value) => *place = value.clone(),
+            (None, value) => {
+                if let Some(place) = value_at(&mut self.args, &[PathStep::Key(path)]) {
+                    *place = value.clone();
+                }
+            }
+        }
+        if either("willContinue", "will_continue") == Some(&Value::Bool(true)) {
+            self.open_text = Some(path.to_owned());
+        }
+    }
+
+    /// Returns the arguments as JSON.
+    pub(super) fn to_json(&self) -> String {
+        self.args.to_string()
+    }
+}
+
+/// A step of a path.
+#[derive(Debug, Clone, Copy)]
+enum PathStep<'p> {
+    Key(&'p str),
+    Index(usize),
+}
+
+/// Returns the steps of a path such as `$.items[0].name`.
+fn parse_path(path: &str) -> Option<Vec<PathStep<'_>>> {
+    let mut rest = path.strip_prefix('$')?;
+    let mut steps = Vec::new();
+    while !rest.is_empty() {
+        if steps.len() == MAX_STEPS {
+            return None;
+        }
+        let (step, after) = if let Some(inner) = rest.strip_prefix('[') {
+            let (inside, after) = inner.split_once(']')?;
+            let step = match inside.parse() {
+                Ok(index) => PathStep::Index(index),
+                Err(_) => PathStep::Key(inside.trim_matches(['\'', '"'])),
+            };
+            (step, after)
+        } else {
+            let name = rest.strip_prefix('.')?;
+            let end = name.find(['.', '[']).unwrap_or(name.len());
+            let (name, after) = name.split_at(end);
+            (PathStep::Key(name), after)
+        };
+        steps.push(step);
+        rest = after;
+    }
+    Some(steps)
+}
+
+/// Returns the value at a path, which it creates if necessary. `None` if a list would have a gap.
+fn value_at<'v>(root: &'v mut Value, steps: &[PathStep<'_>]) -> Option<&'v mut Value> {
+    let mut place = root;
+    for step in steps {
+        place = match *step {
+            PathStep::Key(key) => {
+                if !place.is_object() {
+                    *place = json!({});
+                }
+                place.as_object_mut()?.entry(key).or_insert(Value::Null)
+            }
+            PathStep::Index(at) => {
+                if !place.is_array() {
+                    *place = json!([]);
+                }
+                let items = place.as_array_mut()?;
+                // The list grows by one place at most, so that an index cannot fill the memory.
+                if at == items.len() {
+                    items.push(Value::Null);
+                }
+                items.get_mut(at)?
+            }
+        };
+    }
+    Some(place)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::value::RawValue;
+    use serde_json::{Value, json};
+
+    use super::{PartialArguments, RawFields};
+
+    fn arguments_of(pieces: &Value) -> Value {
+        let call = json!({"partialArgs": pieces}).to_string();
+        let raw: &RawValue = serde_json::from_str(&call).expect("JSON");
+        let mut partial = PartialArguments::new();
+        partial.add_pieces(&RawFields::from_raw(raw).expect("an object"));
+        serde_json::from_str(&partial.to_json()).expect("JSON")
+    }
+
+    #[test]
+    fn pieces_become_nested_arguments() {
+        let pieces = json!([
+            {"jsonPath": "$.items[0].name", "stringValue": "16 ", "willContinue": true},
+            {"jsonPath": "$.items[0].name", "stringValue": "oz", "willContinue": true},
+            {"jsonPath": "$.items[0].name", "stringValue": ""},
+            {"jsonPath": "$.items[1]['of it']", "numberValue": 0.5},
+            {"jsonPath": "$.done", "boolValue": true},
+            {"jsonPath": "$.note", "nullValue": "NULL_VALUE"},
+        ]);
+        let expected =
+            json!({"items": [{"name": "16 oz"}, {"of it": 0.5}], "done": true, "note": null});
+        assert_eq!(arguments_of(&pieces), expected);
+    }
+
+    #[test]
+    fn value_without_a_place_stays_visible() {
+        let pieces = json!([
+            {"jsonPath": "$.items[4000000000]", "stringValue": "x"},
+            {"jsonPath": "items", "stringValue": "y"},
+        ]);
+        let expected = json!({"items": "y", "$.items[4000000000]": "x"});
+        assert_eq!(arguments_of(&pieces), expected);
+    }
+}
