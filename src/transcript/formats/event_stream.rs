@@ -86,6 +86,8 @@ pub(super) fn open(preview: &FilePreview<'_>) -> Box<dyn TranscriptReader> {
 struct StreamParser {
     /// True if the line before ended a reply.
     has_ended: bool,
+    /// True between the first and the last event of a message of Anthropic.
+    is_in_message: bool,
     /// The id of the chunks of the current reply.
     id: Option<String>,
 }
@@ -128,6 +130,10 @@ impl SessionParser for StreamParser {
         }
         let ends = ["message_stop", "response.completed", "response.failed"];
         self.has_ended = ends.contains(&kind) || event["done"] == true;
+        // A gateway that tries again sends a second start without the end of the first message.
+        let is_start = kind == "message_start";
+        let is_retry = is_start && self.is_in_message;
+        self.is_in_message = is_start || (self.is_in_message && !self.has_ended);
         // The first chunk of Azure, with the results of its filter, has an empty id.
         let id = event["id"].as_str().filter(|id| !id.is_empty());
         let id = id.filter(|_| event["choices"].is_array());
@@ -135,7 +141,7 @@ impl SessionParser for StreamParser {
         if let Some(id) = id {
             self.id = Some(id.to_owned());
         }
-        ended || is_other
+        ended || is_other || is_retry
     }
 
     fn parse_session(&self, lines: &[&[u8]], cx: RecordCx<'_>, out: &mut TranscriptSink) {
@@ -284,6 +290,27 @@ mod tests {
             let reply = all[0].as_ref().expect("a transcript");
             assert_eq!(message_lines(reply), ["assistant Hi"]);
         }
+    }
+
+    #[test]
+    fn second_start_of_a_message_begins_another_reply() {
+        let start =
+            r#"{"type":"message_start","message":{"id":"m","role":"assistant","content":[]}}"#;
+        let delta = |index: u64, text: &str| {
+            format!(
+                "{{\"type\":\"content_block_delta\",\"index\":{index},\"delta\":{{\"type\":\"text_delta\",\"text\":\"{text}\"}}}}"
+            )
+        };
+        let (before, cut, again) = (delta(0, "One. "), delta(1, "Tw"), delta(0, "Two."));
+        let stop = r#"{"type":"message_stop"}"#;
+        let file = [start, &before, &cut, start, &again, stop].join("\n");
+        let (all, _) = read(file.as_bytes());
+        let texts: Vec<_> = all
+            .iter()
+            .map(|one| message_lines(one.as_ref().expect("a transcript")))
+            .collect();
+        assert_eq!(texts.len(), 2);
+        assert_eq!(texts[1], ["assistant Two."]);
     }
 
     #[test]

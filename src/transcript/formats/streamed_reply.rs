@@ -332,6 +332,8 @@ impl ReplyAssembler {
         let index = event["index"].as_u64().unwrap_or(0);
         match event["type"].as_str().unwrap_or_default() {
             "message_start" => {
+                // A gateway that tries again sends a second start. The blocks before it are of another message.
+                self.pieces.clear();
                 if let Value::Object(mut message) = event["message"].take() {
                     // After the calls of a program, the message begins with its blocks.
                     let blocks = message.remove("content");
