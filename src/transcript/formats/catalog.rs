@@ -373,12 +373,12 @@ pub(crate) const DESCRIPTIONS: &[FormatDescription] = &[
     },
     FormatDescription {
         name: "logs of model calls (messages and response)",
-        known_by: "`messages` with `response`, `completion`, `choices` or `output`",
+        known_by: "`messages` with `response`, `completion`, `choices` or `output`; `request_id`, `call_type` and `spend`",
         transcript: "a record; each further choice, `ID#2` …",
         id: "`id`, else the reply's",
         version: "LiteLLM 1.7x, OpenHands SDK 1",
         origin: SampleOrigin::Real(
-            "10 logs in OpenHands/software-agent-sdk; LiteLLM from its documentation",
+            "10 logs in OpenHands/software-agent-sdk; LiteLLM from its documentation, code and tests",
         ),
     },
     FormatDescription {

@@ -76,6 +76,7 @@ mod sharegpt;
 mod signatures;
 mod smolagents;
 mod smolagents_roles;
+mod spend_log;
 mod streamed_reply;
 mod swe_agent;
 mod tau_bench;
@@ -354,7 +355,7 @@ pub(super) const TEXT_FORMATS: &[TranscriptFormat] = &[
     TranscriptFormat {
         name: "logs of model calls (messages and response)",
         matches: completion_log::is_log,
-        create_reader: Some(|_, preview| Ok(completion_log::open(preview))),
+        create_reader: Some(completion_log::open),
     },
     TranscriptFormat {
         name: "Anthropic messages (content blocks)",
