@@ -8,7 +8,7 @@ use super::CommandCx;
 use super::error::CommandError;
 use super::history::name_entry;
 use crate::model::RunId;
-use crate::record::{History, RunNeed, RunStore};
+use crate::record::{History, RecordedRun, RunNeed, RunStore};
 use crate::run;
 use crate::workspace::Workspace;
 
@@ -30,7 +30,7 @@ pub(super) fn find_resumed_run(
     if !name.starts_with('@') {
         // The run itself reports a name that means no run.
         if let Ok(run) = store.resolve(name) {
-            if own.resolve(&run.id.0).is_err() {
+            if is_sample(&run, workspace) {
                 return Err(CommandError::usage(format!(
                     "--resume {name}: this run is a recorded sample, and its files are not here; `dicta replay {} --demo` \
                      plays it",
@@ -53,6 +53,16 @@ pub(super) fn find_resumed_run(
     }
     note_earlier_revision(&store, workspace, &run.id, cx);
     Ok(run.id.0)
+}
+
+/// Returns true if a run is in a folder of recorded samples. A path can also name a run outside all folders of the
+/// workspace.
+fn is_sample(run: &RecordedRun, workspace: &Workspace) -> bool {
+    let Some(folder) = run.dir.parent().and_then(|dir| dir.canonicalize().ok()) else {
+        return false;
+    };
+    let mut sample_folders = workspace.extra_run_folders.iter();
+    sample_folders.any(|samples| samples.canonicalize().is_ok_and(|dir| dir == folder))
 }
 
 /// Prints a note if a run judged an earlier revision than the newest one, because its results then leave `@` unchanged.

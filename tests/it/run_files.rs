@@ -356,3 +356,22 @@ fn resume_of_the_demo_takes_no_recorded_sample() {
     assert_eq!(sample.status.code(), Some(2), "{why}");
     assert!(why.contains("`dicta replay vote --demo` plays it"), "{why}");
 }
+
+#[test]
+fn run_in_another_folder_is_resumed() {
+    let test_dir = TestDir::new();
+    test_dir.workspace("", NAMES_A_RELEASE);
+    let run = test_dir.dicta(&["run", "-q"]);
+    assert_eq!(run.status.code(), Some(1), "{}", text(&run.stderr));
+    std::fs::rename(test_dir.path().join("runs"), test_dir.path().join("moved")).expect("moved");
+    let mut moved = std::fs::read_dir(test_dir.path().join("moved")).expect("a folder");
+    let run = moved.find_map(|entry| {
+        let path = entry.expect("an entry").path();
+        path.join("events.jsonl").is_file().then_some(path)
+    });
+    let run = run.expect("a run");
+    let resumed = test_dir.dicta(&["run", "--resume", run.to_str().expect("UTF-8")]);
+    let note = text(&resumed.stderr);
+    assert_eq!(resumed.status.code(), Some(1), "{note}");
+    assert!(note.contains("nothing is left to do"), "{note}");
+}
