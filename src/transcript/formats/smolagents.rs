@@ -105,6 +105,7 @@ mod tests {
             {"role": "tool-call", "content": [{"type": "text", "text": "Calling tools:\n[{'id': 'c9', 'type': 'function', 'function': {'name': 'find', 'arguments': {'q': None}}}]"}]},
             {"role": "tool-response", "content": [{"type": "text", "text": "Call id: c9\nError:\nNo such thing"}]},
             {"role": "tool-call", "content": "Calling tools: [{"},
+            {"role": "tool-response", "content": "Observation:\nNothing"},
         ]);
         let (all, _) = read(file.to_string().as_bytes());
         let one = all[0].as_ref().expect("a transcript");
@@ -115,9 +116,12 @@ mod tests {
                 r#"assistant find({"q":null})"#,
                 "tool Error:\nNo such thing",
                 "tool-call Calling tools: [{",
+                "tool Observation:\nNothing",
             ]
         );
         assert_eq!(one["messages"][2]["tool_call_id"], "c9");
         assert_eq!(one["messages"][2]["metadata"]["is_error"], true);
+        let of_unread_call = &one["messages"][4]["tool_call_id"];
+        assert!(of_unread_call.as_str().is_none_or(str::is_empty), "{one}");
     }
 }

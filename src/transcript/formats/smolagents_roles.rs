@@ -34,15 +34,19 @@ pub(super) fn convert_roles<'m>(
             |wanted: &str| matches!(&*role, MessageRole::Other(word) if &**word == wanted);
         let (is_call, is_result) = (has_role(CALL_ROLE), has_role(RESULT_ROLE));
         if is_call {
-            let Some(calls) = parse_calls(&join_texts(parts)) else {
+            let calls = parse_calls(&join_texts(parts));
+            let first = calls.as_deref().and_then(<[_]>::first);
+            // Without readable calls, the next result has no call, and not the one of an earlier step.
+            last_call = first.map(|call| call.id.clone()).unwrap_or_default();
+            let Some(calls) = calls else {
                 continue;
             };
-            last_call = calls
-                .first()
-                .map(|call| call.id.clone())
-                .unwrap_or_default();
             *role = MessageRole::Assistant;
-            *parts = calls.into_iter().map(TranscriptPart::ToolCall).collect();
+            // The text repeats calls that a reader found. Other parts, such as images, stay.
+            parts.retain(|part| {
+                !matches!(part, TranscriptPart::Text(_) | TranscriptPart::ToolCall(_))
+            });
+            parts.extend(calls.into_iter().map(TranscriptPart::ToolCall));
         } else if is_result {
             let result = parse_result(&join_texts(parts), &last_call);
             *role = MessageRole::Tool;
