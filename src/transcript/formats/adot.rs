@@ -18,6 +18,15 @@ use crate::model::MessageRole;
 /// An attribute with its text.
 pub(super) type TextAttribute = (&'static str, String);
 
+/// Returns true if a body is one of ADOT. Other programs write other bodies, such as lines of text.
+pub(super) fn has_messages(body: &RawValue) -> bool {
+    let body = RawFields::from_raw(body).unwrap_or_default();
+    let mut sides = ["input", "output"]
+        .into_iter()
+        .filter_map(|side| body.object(side));
+    sides.any(|side| side.has("messages"))
+}
+
 /// Returns the attributes for a body. A span without a kind is a model call or a tool only if the output shows it.
 pub(super) fn body_attributes(body: &RawValue, has_kind: bool) -> Vec<TextAttribute> {
     let body = RawFields::from_raw(body).unwrap_or_default();
@@ -149,6 +158,8 @@ mod tests {
             log("a", body(&question, &reply)),
             span("a", "chat"),
             log("gone", json!({"input": {}})),
+            log("a", json!({"content": "Weather?", "role": "user"})),
+            log("a", json!("a line of text")),
         ];
         let file = file.map(|record| record.to_string()).join("\n");
         let (all, tally) = read(format!("{file}\n").as_bytes());
@@ -163,6 +174,7 @@ mod tests {
         );
         assert_eq!(one["messages"][1]["metadata"]["stop_reason"], "tool_use");
         assert_eq!(tally.unknown["a log record without its span"], 1);
+        assert_eq!(tally.unknown["a log record without a list of messages"], 2);
     }
 
     #[test]

@@ -16,7 +16,7 @@ use super::super::fields::{RawFields, list_items, truncate_to_count};
 use super::super::native::{json_string, text_or_json};
 use super::super::reader::{RecordCx, TranscriptReader, TranscriptSink};
 use super::super::source::SourceFile;
-use super::adot::body_attributes;
+use super::adot::{body_attributes, has_messages};
 use super::io_value::add_io;
 use super::otlp::{RawOtlpEntry, build_decorated, other_kind};
 use super::record_readers::{Grouping, line_text, open_element_groups, open_elements};
@@ -120,6 +120,9 @@ fn parse_spans(lines: &[&[u8]], cx: RecordCx<'_>, out: &mut TranscriptSink) {
     }
     for span in spans {
         let logged = bodies.remove(&span_id(&span)).unwrap_or_default();
+        for _ in logged.iter().filter(|body| !has_messages(body)) {
+            out.count_unknown("a log record without a list of messages");
+        }
         group.add(&span, &logged, out);
     }
     for _ in bodies.into_values().flatten() {
