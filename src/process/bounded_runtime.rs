@@ -80,9 +80,8 @@ impl Drop for BoundedRuntime {
 #[cfg(test)]
 mod tests {
     use std::panic::{AssertUnwindSafe, catch_unwind};
-    use std::sync::Arc;
-    use std::sync::atomic::{AtomicUsize, Ordering};
     use std::sync::mpsc::channel;
+    use std::sync::{Arc, Mutex};
 
     use super::*;
 
@@ -106,21 +105,25 @@ mod tests {
     #[test]
     fn more_calls_than_threads_wait_for_a_free_thread() {
         let runtime = BoundedRuntime::start(Millis(1000)).expect("a runtime");
-        let (done, finished) = channel();
-        let (running, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
-        for _ in 0..4 * MAX_BLOCKING_THREADS {
-            let (running, most, done) = (Arc::clone(&running), Arc::clone(&most), done.clone());
+        let (started, starts) = channel();
+        let (release, blocked) = channel::<()>();
+        let blocked = Arc::new(Mutex::new(blocked));
+        for _ in 0..=MAX_BLOCKING_THREADS {
+            let (started, blocked) = (started.clone(), Arc::clone(&blocked));
             runtime.spawn_blocking(move || {
-                most.fetch_max(running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
-                std::thread::yield_now();
-                running.fetch_sub(1, Ordering::SeqCst);
-                done.send(()).expect("the test listens");
+                started.send(()).expect("the test listens");
+                // One call waits for the release, and the others wait for the lock.
+                let _released = blocked.lock().expect("no panic").recv();
             });
         }
-        for _ in 0..4 * MAX_BLOCKING_THREADS {
-            assert_eq!(finished.recv_timeout(PATIENCE), Ok(()));
+        for _ in 0..MAX_BLOCKING_THREADS {
+            assert_eq!(starts.recv_timeout(PATIENCE), Ok(()));
         }
-        assert!(most.load(Ordering::SeqCst) <= MAX_BLOCKING_THREADS);
+        // Without the limit, the last call starts at once.
+        let last = starts.recv_timeout(Duration::from_millis(100));
+        assert!(last.is_err(), "every thread is in use");
+        drop(release);
+        assert_eq!(starts.recv_timeout(PATIENCE), Ok(()));
     }
 
     #[test]
