@@ -35,9 +35,13 @@ pub fn quote_shell_word(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Returns a path as one word of a shell command.
+/// Returns a path as one word of a shell command, which no command reads as an option.
 pub fn quote_shell_path(path: &Path) -> String {
-    quote_shell_word(&path.to_string_lossy()).into_owned()
+    let text = path.to_string_lossy();
+    if text.starts_with('-') {
+        return quote_shell_word(&format!("./{text}")).into_owned();
+    }
+    quote_shell_word(&text).into_owned()
 }
 
 #[cfg(test)]
@@ -62,6 +66,17 @@ mod tests {
             ("a\u{1b}[201~\n'", r"$'a\U0000001B[201~\U0000000A\''"),
         ] {
             assert_eq!(quote_shell_word(text), expected);
+        }
+    }
+
+    #[test]
+    fn path_is_no_option() {
+        for (path, expected) in [
+            ("-C", "./-C"),
+            ("-my chats.jsonl", "'./-my chats.jsonl'"),
+            ("chats/-C", "chats/-C"),
+        ] {
+            assert_eq!(quote_shell_path(Path::new(path)), expected);
         }
     }
 
