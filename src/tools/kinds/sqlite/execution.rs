@@ -10,6 +10,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::limits::Limit;
 use rusqlite::types::{Null, ValueRef};
 use rusqlite::{Connection, ErrorCode, OpenFlags, Statement};
+use tokio::sync::oneshot;
 
 use super::super::sql::{JsonRows, SqlCell, SqlFailure, SqlValues};
 use super::authorizer::{LastRefusal, build_authorizer};
@@ -52,18 +53,27 @@ pub(super) async fn run_with_connection<T: Send + 'static>(
     // The job runs on another thread, so it owns copies.
     let (path, written) = (source.path.clone(), source.path_as_written.clone());
     let (writable, flag) = (source.writable, Arc::clone(&stop.0));
+    let (start, started) = oneshot::channel();
     let mut job = tokio::task::spawn_blocking(move || {
+        let _gone = start.send(());
         let db = open_database(path.as_deref(), &written, writable, flag)?;
         work(&db)
     });
+    let limit = async {
+        // A statement that waits for a free thread uses none of its time.
+        let _started = started.await;
+        cx.clock.sleep(source.timeout).await;
+    };
     let failure = tokio::select! {
         biased;
         done = &mut job => return flatten_job_result(done),
         () = cx.cancel.cancelled() => SqlFailure::cancelled(),
-        () = cx.clock.sleep(source.timeout) => SqlFailure::timeout(source.timeout),
+        () = limit => SqlFailure::timeout(source.timeout),
     };
     // Sets the flag that SQLite's progress handler checks, which interrupts the statement.
     drop(stop);
+    // A job that still waits for a thread never starts. This has no effect on one that runs.
+    job.abort();
     tokio::select! {
         biased;
         done = &mut job => match flatten_job_result(done) {

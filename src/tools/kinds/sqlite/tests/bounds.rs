@@ -188,6 +188,30 @@ async fn endless_statement_is_interrupted_at_timeout() {
     assert!(answer.is_error && answer.transient);
 }
 
+#[test]
+fn wait_for_a_free_thread_is_no_part_of_the_timeout() {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .max_blocking_threads(1)
+        .build()
+        .unwrap();
+    let (release, blocked) = std::sync::mpsc::channel::<()>();
+    runtime.spawn_blocking(move || blocked.recv());
+    runtime.block_on(async {
+        let world = world();
+        let none = json!({});
+        let call = world.call("timeout: 2s\n", "SELECT 1 AS one", &none);
+        let later = async {
+            for _ in 0..100 {
+                tokio::task::yield_now().await;
+            }
+            assert_eq!(world.clock.next_wake(), None, "no limit runs yet");
+            drop(release);
+        };
+        let (answer, ()) = tokio::join!(call, later);
+        assert!(!answer.is_error, "{}", answer.text);
+    });
+}
+
 #[tokio::test]
 async fn cancelled_and_dropped_calls_are_interrupted() {
     let world = world();
