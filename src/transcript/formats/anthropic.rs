@@ -18,9 +18,6 @@
 //!
 //! A file may also contain records in OpenAI's shapes; dicta reads each record in its own format.
 
-use std::sync::LazyLock;
-
-use aho_corasick::AhoCorasick;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
@@ -35,7 +32,6 @@ use super::super::reader::{
 };
 use super::super::sniff::RecordSniff;
 use super::super::write::write_native;
-use super::byte_search::build_byte_search;
 use super::content_blocks::ContentBlocks;
 use super::streamed_reply;
 use crate::model::{MessageRole, SourceText, SourceVerdict, Transcript, TranscriptMessage};
@@ -71,13 +67,14 @@ pub(super) fn convert_to_native(record: &[u8]) -> Option<Vec<u8>> {
 /// Returns true if the bytes may contain a record in Anthropic's format. The check is fast, because it runs on every
 /// native block.
 pub(super) fn may_need_conversion(bytes: &[u8]) -> bool {
-    // Every converted record has at least one of these. One search for both reads the bytes once.
-    static BLOCK_OR_KEY: LazyLock<AhoCorasick> =
-        LazyLock::new(|| build_byte_search(["tool_use", "\"system\""]));
-    BLOCK_OR_KEY.find_iter(bytes).any(|hit| {
-        let is_block = hit.pattern().as_usize() == 0;
-        is_block || bytes[hit.end()..].trim_ascii_start().first() == Some(&b':')
-    })
+    // Every converted record has at least one of these.
+    memchr::memmem::find(bytes, b"tool_use").is_some() || contains_key(bytes, b"\"system\"")
+}
+
+/// Returns true if the quoted `key` occurs as a key at any depth.
+fn contains_key(bytes: &[u8], key: &[u8]) -> bool {
+    memchr::memmem::find_iter(bytes, key)
+        .any(|at| bytes[at + key.len()..].trim_ascii_start().first() == Some(&b':'))
 }
 
 /// Returns true if the record is in Anthropic's format.

@@ -18,9 +18,6 @@
 //! (`latency_ms`, `cost_usd` …), unless the reply has a value for them. The record's `metadata` is merged in the same
 //! way.
 
-use std::sync::LazyLock;
-
-use aho_corasick::AhoCorasick;
 use indexmap::IndexMap;
 use serde_json::value::RawValue;
 
@@ -33,7 +30,6 @@ use super::super::reader::{
     TranscriptSink, record_text,
 };
 use super::super::walk::RecordLayout;
-use super::byte_search::build_byte_search;
 use super::exchange::{ApiExchange, ExchangeBody, UnpackedText, add_items, api_error};
 use super::record_readers::{Grouping, open_groups};
 use super::response_items::ConversationBuilder;
@@ -176,10 +172,11 @@ pub(super) fn convert_to_native(record: &[u8]) -> Option<Vec<u8>> {
 
 /// Returns true if the bytes may contain a record with an answer next to its `messages`.
 pub(super) fn may_have_answer(bytes: &[u8]) -> bool {
-    static QUOTED_KEYS: LazyLock<AhoCorasick> =
-        LazyLock::new(|| build_byte_search(ANSWER_KEYS.map(|key| format!("\"{key}\""))));
-    let mut hits = QUOTED_KEYS.find_iter(bytes);
-    hits.any(|hit| bytes[hit.end()..].trim_ascii_start().first() == Some(&b':'))
+    ANSWER_KEYS.iter().any(|key| {
+        let quoted = format!("\"{key}\"");
+        memchr::memmem::find_iter(bytes, quoted.as_bytes())
+            .any(|at| bytes[at + quoted.len()..].trim_ascii_start().first() == Some(&b':'))
+    })
 }
 
 /// Adds the transcripts of a record with `messages` and the answer next to them.

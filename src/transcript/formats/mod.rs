@@ -16,7 +16,6 @@ mod autogen;
 mod bedrock;
 mod bfcl;
 mod braintrust;
-mod byte_search;
 #[cfg(test)]
 pub(super) mod catalog;
 mod chatgpt;
