@@ -120,6 +120,11 @@ impl TranscriptFile {
         self.format
     }
 
+    /// Returns true if the reader reads other files of the same tool, so that the file alone does not decide the reading.
+    pub(crate) fn reads_other_files(&self) -> bool {
+        formats::reads_other_files(self.format)
+    }
+
     /// Returns the confidence of the detection; `None` if the caller named the format or gave a field mapping.
     pub fn confidence(&self) -> Option<DetectionConfidence> {
         self.confidence

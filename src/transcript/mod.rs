@@ -24,6 +24,7 @@ mod detect;
 mod field_mapping;
 mod fields;
 mod file;
+mod file_version;
 mod formats;
 mod guess;
 mod json_path;
@@ -58,6 +59,7 @@ use crate::model::{Label, SourceVerdict, Transcript, quote_shell_path};
 
 pub use field_mapping::{FieldMapping, FieldMappings};
 pub use file::TranscriptFile;
+pub(crate) use file_version::FileVersion;
 #[cfg(test)]
 pub(crate) use formats::catalog::{DESCRIPTIONS, SampleOrigin};
 pub use formats::promptfoo::promptfoo_id;

@@ -4,7 +4,7 @@
 
 use std::fs::{File, Metadata};
 use std::io;
-use std::os::unix::fs::{FileExt, FileTypeExt};
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt as _};
 
 /// Returns the file type with its article, unless it is a regular file.
 pub(super) fn describe_special_file(meta: &Metadata) -> Option<&'static str> {
@@ -28,27 +28,25 @@ pub(super) fn is_link_loop(why: &io::Error) -> bool {
 }
 
 /// The state of a file. It differs for another file and after a change.
-#[cfg(feature = "parquet")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct FileState {
     device: u64,
     inode: u64,
     size: u64,
-    seconds: i64,
-    nanoseconds: i64,
+    /// The time of the last write, in seconds and nanoseconds.
+    modified: (i64, i64),
+    /// The time of the last change of the inode. Programs can set the other time, but not this one.
+    changed: (i64, i64),
 }
 
-#[cfg(feature = "parquet")]
 impl From<&Metadata> for FileState {
     fn from(meta: &Metadata) -> Self {
-        use std::os::unix::fs::MetadataExt as _;
-
         Self {
             device: meta.dev(),
             inode: meta.ino(),
             size: meta.len(),
-            seconds: meta.mtime(),
-            nanoseconds: meta.mtime_nsec(),
+            modified: (meta.mtime(), meta.mtime_nsec()),
+            changed: (meta.ctime(), meta.ctime_nsec()),
         }
     }
 }

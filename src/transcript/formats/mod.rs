@@ -540,9 +540,26 @@ const GENERIC_FORMATS: [&str; 11] = [
     "an evalbench evalset",
 ];
 
+/// The formats whose readers read other files of the same tool. The files of Claude Code are not among them: see
+/// [`super::file_version`].
+const FORMATS_OF_SEVERAL_FILES: &[&str] = &[
+    "an OpenCode session",
+    "a HELM scenario state",
+    "answers of MT-Bench",
+    "an evalbench evalset",
+    "an evalbench result table (CSV)",
+    // SQLite reads its log of changes, too.
+    "an SQLite database",
+];
+
 /// Returns true if files of other tools may have the signature of the format.
 pub(super) fn is_generic(name: &str) -> bool {
     GENERIC_FORMATS.contains(&name)
+}
+
+/// Returns true if the reader of a format reads other files of the same tool, next to its file.
+pub(super) fn reads_other_files(name: &str) -> bool {
+    FORMATS_OF_SEVERAL_FILES.contains(&name)
 }
 
 /// Returns the name of a format for the middle of a sentence.

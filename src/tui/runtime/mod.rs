@@ -17,6 +17,7 @@ mod review;
 mod review_suggestions;
 mod runs;
 mod tasks;
+mod transcript_findings;
 mod variants;
 mod warnings;
 mod workspaces;
@@ -142,6 +143,8 @@ pub(crate) struct Runtime {
     count_turn: Arc<AsyncMutex<()>>,
     last_history: progress::LastHistory,
     past_verdicts: past_verdicts::PastVerdicts,
+    /// The findings of the last search for warnings. Locked while a search runs.
+    transcript_findings: Arc<Mutex<transcript_findings::TranscriptFindings>>,
     run_tasks: TaskTracker,
     made: Arc<Mutex<Vec<CreatedRun>>>,
     /// The choices on the screen that are not written yet.
@@ -190,6 +193,7 @@ impl Runtime {
             count_turn: Arc::default(),
             last_history: progress::LastHistory::default(),
             past_verdicts: past_verdicts::PastVerdicts::default(),
+            transcript_findings: Arc::default(),
             run_tasks: TaskTracker::new(),
             made: Arc::default(),
             unwritten_choices: Arc::default(),

@@ -32,7 +32,7 @@ pub use examples::{
     ExampleResult, ExampleStatus, ExampleSummary, count_by_status, describe_outcome, report_misses,
     run_code_examples,
 };
-pub use observer::TranscriptLinter;
+pub use observer::{ObservedTranscripts, SelectorPair, TranscriptLinter};
 pub use verdicts::{EvalTally, MIN_DECISIONS_TO_LINT, lint_same_verdict};
 
 /// Returns the lints of rubrics that need no transcript. `judges` may be empty if the judges are not known.
