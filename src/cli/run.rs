@@ -104,6 +104,16 @@ pub(super) fn run(args: &RunArgs, cx: &CommandCx) -> Result<u8, CommandError> {
             return print_finished_run(&finished, args, &files, cx);
         }
     }
+    // Step: a filter that selects nothing is probably a typing error, so no run is recorded.
+    if args.filter.is_some() && args.resume.is_none() {
+        let workspace = Arc::clone(&opened.workspace);
+        let selects_any =
+            run::selects_any_cell(workspace, &registry, &cx.env, &cx.clock, options.clone())
+                .map_err(|error| CommandError::usage(error.to_string()))?;
+        if !selects_any {
+            return Err(explain_empty_run(args.filter.as_deref()));
+        }
+    }
     // Step: ask before the outputs are opened, because a refused run must not replace a file.
     confirm_run(&opened.workspace, &registry, &options, cx)?;
     let runtime = build_runtime()?;
@@ -326,7 +336,7 @@ async fn drive_run(
     if let Some(code) = signalled {
         return Ok(code);
     }
-    // A run without cells is probably a typing error in the filter, so it is not a success.
+    // A run without cells judged nothing, so it is not a success. A filter without cells was refused before.
     if summary.cells == 0 {
         return Err(explain_empty_run(args.filter.as_deref()));
     }

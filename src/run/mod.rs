@@ -73,7 +73,7 @@ pub use inputs::catalog::{TranscriptWalk, visit_transcripts, visit_transcripts_u
 pub use inputs::sample::SampleSpec;
 pub(crate) use inputs::snapshot::judge_digest;
 pub use judges::collect_secrets;
-pub use outline::{OutlineBatch, TranscriptTags, outline_names, outline_run};
+pub use outline::{OutlineBatch, TranscriptTags, outline_names, outline_run, selects_any_cell};
 pub use paid_calls::{CostEstimate, PaidCalls, estimate_paid_calls};
 pub use past::branch::{BranchOrder, parse_branch_change};
 pub use past::rescore::{collect_decision_settings, collect_panel_rules};

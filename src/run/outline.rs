@@ -69,6 +69,33 @@ pub fn outline_names(
     outline(workspace, registry, env, clock, options, take)
 }
 
+/// Returns true if a run with these options has a cell. Reads the transcripts up to the first one with a cell. Records,
+/// sends and decides nothing.
+pub fn selects_any_cell(
+    workspace: Arc<Workspace>,
+    registry: &EvalTypeRegistry,
+    env: &Env,
+    clock: &Arc<dyn Clock>,
+    options: RunOptions,
+) -> Result<bool, RunError> {
+    let options = RunOptions {
+        // A sample reads all transcripts. It selects nothing if the whole has no cell.
+        sample: None,
+        // Recorded tool responses take time to read and decide no cell.
+        evidence_run: None,
+        ..options
+    };
+    let mut has_cell = false;
+    outline(workspace, registry, env, clock, options, &mut |batch| {
+        has_cell |= batch
+            .facts
+            .iter()
+            .any(|fact| matches!(fact, EventKind::CellsPlanned { .. }));
+        !has_cell
+    })?;
+    Ok(has_cell)
+}
+
 fn outline(
     workspace: Arc<Workspace>,
     registry: &EvalTypeRegistry,

@@ -327,6 +327,30 @@ fn errors_of_outputs_and_filters_name_the_fix() {
 }
 
 #[test]
+fn filter_that_selects_nothing_records_no_run() {
+    let test_dir = TestDir::new();
+    test_dir.workspace("", NAMES_A_RELEASE);
+    for filter in ["transcript:none", "tag:none", "nowhere"] {
+        for format in ["human", "jsonl"] {
+            let run = test_dir.dicta(&["run", "--where", filter, "--format", format]);
+            let why = text(&run.stderr);
+            assert_eq!(run.status.code(), Some(2), "{filter}: {why}");
+            assert!(why.contains(&format!("filter `{filter}`")), "{why}");
+            assert!(!why.contains("started"), "{why}");
+            assert_eq!(text(&run.stdout), "", "{filter}");
+        }
+    }
+    assert!(
+        !test_dir.path().join("runs").exists(),
+        "nothing is recorded"
+    );
+    let run = test_dir.dicta(&["run", "-q", "--where", "transcript:two"]);
+    assert_eq!(run.status.code(), Some(1), "{}", text(&run.stderr));
+    let listed = test_dir.dicta(&["runs", "--format", "jsonl"]);
+    assert_eq!(rows(&listed).len(), 1, "{}", text(&listed.stdout));
+}
+
+#[test]
 fn selected_cells_are_in_every_format() {
     let test_dir = TestDir::new();
     test_dir.workspace("", NAMES_A_RELEASE);
