@@ -10,6 +10,7 @@ use super::detect::{self, DetectError};
 use super::field_mapping::FieldMapping;
 use super::formats::{self, mapped};
 use super::line_counter::LineCounter;
+use super::own_file::OwnFile;
 use super::pairs::{PAIR_PART, PairJoiner};
 use super::reader::TranscriptReader;
 use super::source::SourceFile;
@@ -72,7 +73,17 @@ impl TranscriptFile {
                 pairs: None,
             });
         }
-        let candidates = detect::find_candidates(&head).map_err(refused)?;
+        let candidates = detect::find_candidates(&head).map_err(|refusal| {
+            // Only a file without a known format, because other tools use some of the same keys.
+            match OwnFile::find(path, &head) {
+                Some(own) => TranscriptError::OwnFile {
+                    path: path.to_owned(),
+                    content: own.content(),
+                    advice: own.advice(path),
+                },
+                None => refused(refusal),
+            }
+        })?;
         let chosen = choose_format(&source, &candidates).map_err(|error| match error {
             ChoiceError::Refused(refusal) => refused(refusal),
             ChoiceError::Failed(error) => error,

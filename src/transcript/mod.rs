@@ -33,6 +33,7 @@ mod line_counter;
 mod metadata;
 mod native;
 mod outline;
+mod own_file;
 mod pairs;
 #[cfg(feature = "parquet")]
 mod parquet_limits;
@@ -119,6 +120,16 @@ pub enum TranscriptError {
         path: PathBuf,
         /// A sentence fragment that describes the first record.
         why: String,
+    },
+    /// The file is one of dicta's own, such as a file of labels.
+    #[error("{path} holds {content}, not transcripts: {advice}")]
+    OwnFile {
+        /// The path of the file.
+        path: PathBuf,
+        /// A sentence fragment that names the content.
+        content: &'static str,
+        /// A sentence fragment with the commands that read the file.
+        advice: String,
     },
     /// The file has no records that dicta can recognise.
     #[error("{path} holds no transcripts: {why}")]

@@ -286,6 +286,8 @@ fn errors_of_outputs_and_filters_name_the_fix() {
     let test_dir = TestDir::new();
     test_dir.workspace("", NAMES_A_RELEASE);
     test_dir.write("results.json", "{}");
+    let label = r#"{"transcript":"one","eval":"names","passed":true}"#;
+    test_dir.write("people.jsonl", label);
     for (args, parts) in [
         (
             &["run", "-q", "-o", "none/x.json"][..],
@@ -293,6 +295,10 @@ fn errors_of_outputs_and_filters_name_the_fix() {
         ),
         (&["run", "-q", "-o", "-"], &["-o FORMAT=- with one of"]),
         (&["show", "results.json"], &["`dicta run -o results.jsonl`"]),
+        (
+            &["check", "people.jsonl"],
+            &["holds labels, not transcripts", "`dicta agree`"],
+        ),
         (
             &["run", "-q", "--where", "transcript:order 17"],
             &[

@@ -498,12 +498,6 @@ pub(super) const TEXT_FORMATS: &[TranscriptFormat] = &[
         },
         create_reader: Some(atif::open),
     },
-    // dicta has no reader for this format; the entry makes the error name it.
-    TranscriptFormat {
-        name: "a dicta run's event log",
-        matches: |preview| preview.first_matches(|s| s.has("seq") && s.has("kind")),
-        create_reader: None,
-    },
     TranscriptFormat {
         name: "an evalbench evalset",
         matches: evalbench::is_evalset,
