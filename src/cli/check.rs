@@ -182,7 +182,7 @@ fn check_workspace(
     check_labels(&opened.workspace)?;
     let workspace = &opened.workspace;
     if report.is_human() {
-        opened.announce_briefly(cx);
+        opened.announce_in_full(cx);
     } else {
         report.diagnose(&workspace.warnings);
     }

@@ -14,7 +14,7 @@ use crate::record::RunStore;
 use crate::rubric::NOT_CARRIED;
 use crate::run::{collect_secrets, find_record_key};
 use crate::workspace::trust::UNTRUSTED_CODE;
-use crate::workspace::{self, LoadOptions, Workspace, demo};
+use crate::workspace::{self, LoadOptions, NEW_LABELS_FILE, Workspace, demo};
 
 /// The options of a command that judges nothing.
 const JUDGES_NOTHING: LoadOptions<'static> = LoadOptions {
@@ -49,20 +49,44 @@ impl CommandWorkspace {
 
     /// Prints the same as `announce`, without the keys that did not carry over.
     pub(super) fn announce_briefly(&self, cx: &CommandCx) {
-        let root = self.workspace.root.display();
+        self.announce_demo(cx);
+        for warning in self.list_warnings() {
+            // The first label creates the file, so only `dicta check` reports that it is absent.
+            if warning.code != NEW_LABELS_FILE {
+                cx.streams.print_stderr(&format_warning(warning));
+            }
+        }
+    }
+
+    /// Prints the same as `announce_briefly`, for `dicta check`: with the lines of the files.
+    pub(super) fn announce_in_full(&self, cx: &CommandCx) {
+        self.announce_demo(cx);
+        let warnings: Vec<Diagnostic> = self.list_warnings().cloned().collect();
+        if !warnings.is_empty() {
+            cx.streams.print_diagnostics(&warnings);
+        }
+    }
+
+    fn announce_demo(&self, cx: &CommandCx) {
         if self.workspace.is_demo {
+            let root = self.workspace.root.display();
             cx.streams
                 .print_note(&format!("this is the demo in {root}"));
         }
+    }
+
+    /// Returns the warnings, except the keys that did not carry over: `announce` prints their number.
+    fn list_warnings(&self) -> impl Iterator<Item = &Diagnostic> {
         let warnings = self.workspace.warnings.iter();
-        // `announce` prints the number of these warnings instead.
-        let others: Vec<Diagnostic> = warnings
-            .filter(|w| w.code != NOT_CARRIED)
-            .cloned()
-            .collect();
-        if !others.is_empty() {
-            cx.streams.print_diagnostics(&others);
-        }
+        warnings.filter(|warning| warning.code != NOT_CARRIED)
+    }
+}
+
+/// Formats a warning as one line. Every command prints it, and `dicta check` prints its place in the file.
+fn format_warning(warning: &Diagnostic) -> String {
+    match &warning.help {
+        Some(help) => format!("warning: {warning}; {help}"),
+        None => format!("warning: {warning}"),
     }
 }
 

@@ -163,13 +163,17 @@ pub(super) fn find_retiring_models(
             // A judge of another file has no place in dicta.yaml.
             let at = format!("/judges/{}/model", escape_pointer_step(name));
             let message = format!(
-                "{} has the retirement date {}, as a copy of {} states (copy of {RETIREMENTS_READ} or before; check the page); \
-                 `dicta migrate --from {} --to NEW` compares a new judge with this one",
-                judge.model, end.date, end.source, quote_shell_word(name)
+                "{} has the retirement date {} (as of {RETIREMENTS_READ}; check {})",
+                judge.model, end.date, end.source
+            );
+            let help = format!(
+                "`dicta migrate --from {} --to NEW` compares a new judge with this one",
+                quote_shell_word(name)
             );
             doc.value.pointer(&at)?;
             Some(
                 Diagnostic::warning(RETIRING_MODEL, &doc.path, message)
+                    .help(help)
                     .with_span(doc.span(&at), &doc.source),
             )
         })
@@ -206,13 +210,15 @@ pub(super) fn find_retiring_eval_models(
             // The judges of a panel would repeat the warning.
             for end in ends.take(1) {
                 let message = format!(
-                    "eval {}: {model} has the retirement date {}, as a copy of {} states (copy of {RETIREMENTS_READ} or before; \
-                     check the page); `dicta variants` compares another `model` with it",
+                    "eval {}: {model} has the retirement date {} (as of {RETIREMENTS_READ}; check {})",
                     eval.id, end.date, end.source
                 );
                 // The parts of an eval repeat its params.
                 if problems.iter().all(|problem| problem.message != message) {
-                    problems.push(Diagnostic::warning(RETIRING_MODEL, &rubric.path, message));
+                    let warning = Diagnostic::warning(RETIRING_MODEL, &rubric.path, message);
+                    problems.push(
+                        warning.help("`dicta variants` compares another `model` with this one"),
+                    );
                 }
             }
         }

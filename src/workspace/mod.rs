@@ -80,7 +80,7 @@ pub use label_author::find_label_author;
 pub(crate) use label_parts::read_transcript_group;
 pub use labels::{LabelPlace, SealedLabels};
 pub(crate) use labels::{
-    LabelledTranscripts, UNMATCHED_LABEL_CODE, find_stray_labels, matches_an_eval,
+    LabelledTranscripts, NEW_LABELS_FILE, UNMATCHED_LABEL_CODE, find_stray_labels, matches_an_eval,
 };
 pub use load::{LoadOptions, LoadedForTrust, load, load_for_trust, load_with};
 pub use model_config::{ModelConfigJudge, list_model_configs};

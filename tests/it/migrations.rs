@@ -82,8 +82,19 @@ fn migration_judges_with_both_judges_and_prints_the_report() {
 fn configured_model_with_a_known_end_is_a_warning_with_its_source() {
     let test_dir = TestDir::new();
     test_dir.workspace(
-        "judge: m\njudges:\n  m: { provider: openai, model: gpt-4o-mini }\n",
+        "judge: m\njudges:\n  m: { provider: openai, model: gpt-4o-mini }\nlabels: people.jsonl\n",
         "  - { id: polite, type: llm_judge, params: { criteria: Polite. } }\n",
+    );
+    // A command that judges prints one line. Only `check` shows the place, and the file that the first label creates.
+    let dry = test_dir.dicta(&["run", "--dry-run"]);
+    let printed = text(&dry.stderr);
+    let found: Vec<&str> = printed.lines().collect();
+    assert_eq!(found.len(), 1, "{printed}");
+    assert!(
+        found[0].starts_with("warning: dicta.yaml:6:")
+            && found[0].contains("2027-01-14")
+            && found[0].contains("dicta migrate --from m"),
+        "{printed}"
     );
     let checked = test_dir.dicta(&["check"]);
     let all = text(&checked.stdout) + &text(&checked.stderr);
@@ -91,6 +102,7 @@ fn configured_model_with_a_known_end_is_a_warning_with_its_source() {
         "gpt-4o-mini has the retirement date 2027-01-14",
         "developers.openai.com",
         "dicta migrate --from m",
+        "`people.jsonl` does not exist yet",
     ] {
         assert!(all.contains(expected), "{expected}: {all}");
     }

@@ -53,6 +53,8 @@ const MAX_LABELS_BYTES: u64 = 64 << 20;
 pub(super) const LABEL_CODE: &str = "label";
 /// The code of labels that match no eval: a warning, because the cause is often a renamed rubric or eval.
 pub(crate) const UNMATCHED_LABEL_CODE: &str = "unmatched-label";
+/// The code of a label file that does not exist yet: a warning, because its name may be a mistake.
+pub(crate) const NEW_LABELS_FILE: &str = "new-labels-file";
 /// The default label file, next to dicta.yaml.
 pub(super) const DEFAULT_LABELS_FILE: &str = "labels.jsonl";
 
@@ -130,7 +132,7 @@ pub(super) fn read_labels(
                 "`{}` does not exist yet; the first label creates it",
                 shown_path.display()
             );
-            problems.warning(doc.span(&at), LABEL_CODE, message);
+            problems.warning(doc.span(&at), NEW_LABELS_FILE, message);
             found.file.get_or_insert(path);
             continue;
         }
