@@ -238,6 +238,18 @@ fn readable_formats_are_distinguished() {
             "OpenAI Responses items",
         ),
         (
+            r#"{"items":[{"type":"message","role":"user","content":[{"type":"input_text","text":"x"}]}]}"#,
+            "OpenAI Responses items",
+        ),
+        (
+            r#"{"session":{"id":"s"},"items":[{"type":"message","role":"user","content":[]},{"type":"reasoning"}]}"#,
+            "a Codex rollout",
+        ),
+        (
+            r#"{"items":[{"type":"message","role":"user","content":["x"]}]}"#,
+            "a livekit chat history",
+        ),
+        (
             r#"{"id":"r","object":"response","output":[]}"#,
             "OpenAI Responses",
         ),

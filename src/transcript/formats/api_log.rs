@@ -12,7 +12,7 @@
 //! | Batch output `{custom_id, response, error}` | the reply; an error is a fault with its text |
 //! | Batch input `{custom_id, method, url, body}` | the request |
 //! | a reply alone (`choices`, `object: response`), `{input, output}` | the messages that it contains |
-//! | a list of messages or items, or one per line | one transcript; if they name several conversations, one for each |
+//! | a list of messages or items, or one per line; a list under `items` | one transcript; if they name several conversations, one for each |
 //!
 //! The record's id is its `id`, `custom_id` or `key`, else that of the reply. Its other keys become metadata as written
 //! (`latency_ms`, `cost_usd` …), unless the reply has a value for them. The record's `metadata` is merged in the same
@@ -33,7 +33,7 @@ use super::super::walk::RecordLayout;
 use super::exchange::{ApiExchange, ExchangeBody, UnpackedText, add_items, api_error};
 use super::record_readers::{Grouping, open_groups};
 use super::response_items::ConversationBuilder;
-use super::signatures::ANSWER_KEYS;
+use super::signatures::{ANSWER_KEYS, wraps_response_items};
 use super::{gemini, openai};
 use crate::model::{MessageRole, SourceText, Transcript, TranscriptMessage};
 use crate::transcript::ReadTally;
@@ -81,6 +81,15 @@ pub(super) fn open_list(preview: &FilePreview<'_>) -> Box<dyn TranscriptReader> 
             ApiLinesParser,
         )),
         _ => Box::new(PerRecordReader::new(preview.record_walker(), ApiLogParser)),
+    }
+}
+
+/// Returns a reader of items of the Responses API: lists as in [`open_list`], or objects with the list under `items`.
+pub(super) fn open_items(preview: &FilePreview<'_>) -> Box<dyn TranscriptReader> {
+    if wraps_response_items(preview) {
+        open(preview)
+    } else {
+        open_list(preview)
     }
 }
 
@@ -135,6 +144,12 @@ impl RecordParser for ApiLogParser {
                 parse_native(record.as_bytes(), cx.span.number, "").map_err(|bad| bad.why)?;
             out.push_transcript(&native);
             return Ok(());
+        }
+        let other_keys = ["messages", "input", "contents", "candidates", "body"];
+        let has_only_items =
+            !has_exchange_keys && answer.is_none() && other_keys.iter().all(|key| !fields.has(key));
+        if has_only_items && let Some(items) = fields.list("items") {
+            return push_conversations(&items, out);
         }
         let unpacked = UnpackedBodies::default();
         if fields.has("messages") && !fields.has("request") {

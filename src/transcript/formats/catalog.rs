@@ -431,7 +431,7 @@ pub(crate) const DESCRIPTIONS: &[FormatDescription] = &[
     },
     FormatDescription {
         name: "a Codex rollout",
-        known_by: "`timestamp`, `type`, `payload`",
+        known_by: "`timestamp`, `type`, `payload`; `session` with `items`",
         transcript: "a session",
         id: "the session's",
         version: "Codex 0.2 to 0.111",
@@ -507,7 +507,7 @@ pub(crate) const DESCRIPTIONS: &[FormatDescription] = &[
     },
     FormatDescription {
         name: "OpenAI Responses items",
-        known_by: "items by their `type`",
+        known_by: "items by their `type`, also under `items`",
         transcript: "a list; lines of items are one",
         id: "`FILE:NUMBER`",
         version: "Responses API of 2025",

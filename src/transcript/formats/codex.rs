@@ -1,4 +1,5 @@
-//! Codex rollouts: a session is a file of lines; a file may contain several sessions.
+//! Codex rollouts: a session is a file of lines; a file may contain several sessions. The first versions, in TypeScript,
+//! wrote an object with `session` and `items`.
 //!
 //! Responsible for the lines of a rollout. The conversation consists of `response_item` lines, which
 //! `response_items.rs` converts; very old files have bare items. Events repeat the items: they supply only tokens,
@@ -15,18 +16,63 @@ use super::super::detect::FilePreview;
 use super::super::fields::RawFields;
 use super::super::metadata::{MetadataBuilder, SourceUsage};
 use super::super::reader::{
-    PerSessionReader, RecordCx, SessionParser, TranscriptReader, TranscriptSink, record_text,
+    PerRecordReader, PerSessionReader, RecordCx, RecordParser, SessionParser, TranscriptReader,
+    TranscriptSink, record_text,
 };
 use super::exchange::parse_usage;
 use super::response_items::{ConversationBuilder, MessageBuilder};
+use super::signatures::wraps_response_items;
 use crate::model::{MessageRole, SourceText, Transcript, TranscriptPart};
+
+/// Returns true if a file is a session as one object: the header under `session`, and the items under `items`.
+pub(super) fn is_session_object(preview: &FilePreview<'_>) -> bool {
+    preview.first_outline()["session"].is_object() && wraps_response_items(preview)
+}
 
 /// Returns the reader of a rollout file.
 pub(super) fn open(preview: &FilePreview<'_>) -> Box<dyn TranscriptReader> {
+    if is_session_object(preview) {
+        return Box::new(PerRecordReader::new(
+            preview.record_walker(),
+            CodexSessionObjectParser,
+        ));
+    }
     Box::new(PerSessionReader::new(
         preview.record_walker(),
         CodexRolloutParser::default(),
     ))
+}
+
+/// The parser of sessions that are one object.
+#[derive(Debug)]
+struct CodexSessionObjectParser;
+
+impl RecordParser for CodexSessionObjectParser {
+    fn parse_record(
+        &self,
+        record: &str,
+        _: RecordCx<'_>,
+        out: &mut TranscriptSink,
+    ) -> Result<(), String> {
+        let fields = RawFields::parse(record)?;
+        let items = fields.list("items");
+        let items = items.ok_or_else(|| "the session has no list `items`".to_owned())?;
+        out.count_records(items.len() as u64);
+        let mut rollout = CodexRollout::default();
+        if let Some(session) = fields.object("session") {
+            rollout.add_head(&session);
+        }
+        for raw in items {
+            match RawFields::from_raw(raw) {
+                Some(item) => rollout.add_line(raw, &item, out),
+                None => out.count_unknown("an item that is not an object"),
+            }
+        }
+        let transcript = rollout.finish();
+        let transcript = transcript.ok_or_else(|| "the session holds no message".to_owned())?;
+        out.push_transcript(&transcript);
+        Ok(())
+    }
 }
 
 /// The parser of rollout lines.

@@ -410,6 +410,7 @@ pub(super) const TEXT_FORMATS: &[TranscriptFormat] = &[
                 (s.has("payload") && s.has("timestamp") && s.has("type"))
                     || (has_bare_header && s.has("instructions") && !s.has("input"))
             }) || preview.any_matches(|s| s.has("record_type"))
+                || codex::is_session_object(preview)
         },
         create_reader: Some(|_, preview| Ok(codex::open(preview))),
     },
@@ -468,8 +469,10 @@ pub(super) const TEXT_FORMATS: &[TranscriptFormat] = &[
     // Before Anthropic's messages, which have their type and role in common with items.
     TranscriptFormat {
         name: "OpenAI Responses items",
-        matches: api_log::is_responses_items,
-        create_reader: Some(|_, preview| Ok(api_log::open_list(preview))),
+        matches: |preview| {
+            api_log::is_responses_items(preview) || signatures::wraps_response_items(preview)
+        },
+        create_reader: Some(|_, preview| Ok(api_log::open_items(preview))),
     },
     TranscriptFormat {
         name: "OpenAI Responses",

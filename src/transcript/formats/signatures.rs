@@ -63,6 +63,9 @@ fn is_message_list(messages: &Value, is_cut: bool) -> bool {
 
 /// Returns true if a file is a list of livekit's items, or a report that contains one.
 pub(super) fn is_livekit(preview: &FilePreview<'_>) -> bool {
+    if wraps_response_items(preview) {
+        return false;
+    }
     let first = preview.first_outline();
     let items = match &first["chat_history"] {
         Value::Object(history) => history.get("items"),
@@ -80,6 +83,39 @@ pub(super) fn is_livekit(preview: &FilePreview<'_>) -> bool {
             .as_str()
             .is_some_and(|kind| kinds.contains(&kind))
     })
+}
+
+/// Returns true if a file has items of the Responses API under `items`. Their messages and calls have the types of
+/// livekit's items, so one item needs a type or a part that livekit does not have.
+pub(super) fn wraps_response_items(preview: &FilePreview<'_>) -> bool {
+    let item_types = [
+        "reasoning",
+        "custom_tool_call",
+        "local_shell_call",
+        "web_search_call",
+        "file_search_call",
+        "computer_call",
+        "mcp_call",
+    ];
+    let part_types = [
+        "input_text",
+        "output_text",
+        "input_image",
+        "input_file",
+        "refusal",
+    ];
+    let has_type = |value: &Value, types: &[&str]| {
+        value["type"]
+            .as_str()
+            .is_some_and(|kind| types.contains(&kind))
+    };
+    let is_response_item = |item: &Value| {
+        let mut parts = item["content"].as_array().into_iter().flatten();
+        has_type(item, &item_types) || parts.any(|part| has_type(part, &part_types))
+    };
+    preview.first_outline()["items"]
+        .as_array()
+        .is_some_and(|items| items.iter().any(is_response_item))
 }
 
 /// Returns true if a file contains replies of OpenAI's chat completions.

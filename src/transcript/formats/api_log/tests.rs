@@ -38,6 +38,20 @@ fn of(text: impl AsRef<[u8]>) -> Vec<ReadTranscript> {
 }
 
 #[test]
+fn list_under_items_is_one_conversation() {
+    let all = of(
+        r#"{"items":[{"type":"message","role":"user","content":[{"type":"input_text","text":"hi"}]},{"type":"message","role":"assistant","content":[{"type":"output_text","text":"hello"}]}]}"#,
+    );
+    assert_eq!(all.len(), 1);
+    let messages = &all[0].as_ref().expect("read").messages;
+    let texts: Vec<String> = messages
+        .iter()
+        .map(|message| message.text().into_owned())
+        .collect();
+    assert_eq!(texts, ["hi", "hello"]);
+}
+
+#[test]
 fn pair_whose_response_begins_after_the_preview_is_read() {
     let long = "word ".repeat(300_000);
     let text = format!(

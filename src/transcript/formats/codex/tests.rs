@@ -6,11 +6,12 @@ use super::super::testing::{
     ReadTranscript, assert_matches_expected, assert_survives_damage, describe_file, fixture, read,
 };
 
-const FILES: [&str; 4] = [
+const FILES: [&str; 5] = [
     "codex/rollout.jsonl",
     "codex/together.jsonl",
     "codex/bare.jsonl",
     "codex/exec.jsonl",
+    "codex/session.json",
 ];
 
 #[test]
