@@ -6,6 +6,7 @@
 
 mod entry;
 mod fields;
+mod keyed;
 mod records;
 
 use std::path::Path;
@@ -75,12 +76,20 @@ pub fn guess_mapping(path: &Path, written: &str) -> Result<MappingGuess, Transcr
         .and_then(|name| TextEncoding::parse(name).ok())
         .unwrap_or_default();
     let mut path_to_records = Vec::new();
+    let is_one_object = is_json
+        && preview.records.len() == 1
+        && preview.layout != (RecordLayout::Values { array: true });
+    if is_one_object
+        && let Some(why) = keyed::explain_keyed_conversations(preview.first_outline(), path)
+    {
+        return Err(source.unknown_error(why));
+    }
     let (what, records) = if is_json {
         let parse = |seen: &detect::PreviewedRecord<'_>| {
             let text = encoding.decode(seen.bytes).ok()?;
             serde_json::from_str::<Value>(&text).ok()
         };
-        let records: Vec<Value> = preview
+        let mut records: Vec<Value> = preview
             .records
             .iter()
             .filter_map(parse)
@@ -88,7 +97,7 @@ pub fn guess_mapping(path: &Path, written: &str) -> Result<MappingGuess, Transcr
             .collect();
         let is_conversation =
             |records: &[Value]| MappingGuessBuilder::from_records(records, false).complete;
-        let inner = match &records[..] {
+        let mut inner = match &records[..] {
             // The object is larger than the preview, so only its usual lists are looked at.
             [] if preview.records.len() == 1 => {
                 records::find_usual_records(&source, preview.start as u64)?
@@ -100,6 +109,17 @@ pub fn guess_mapping(path: &Path, written: &str) -> Result<MappingGuess, Transcr
             }
             _ => None,
         };
+        if records.is_empty() && inner.is_none() && is_one_object {
+            // The outline has the fields at the beginning of a large object.
+            let beginning = preview.first_outline();
+            inner = records::find_records(beginning);
+            records.push(beginning.clone());
+        }
+        if records.is_empty() && inner.is_none() {
+            let why =
+                "no record at its beginning is complete JSON, so there is nothing to guess from";
+            return Err(source.unknown_error(why));
+        }
         let records = match inner {
             Some((path, records)) => {
                 path_to_records = path;

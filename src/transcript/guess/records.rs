@@ -45,7 +45,7 @@ const TURN_WORDS: [(&str, &str); 8] = [
 ];
 
 /// The names of two answers to one question.
-const ANSWER_NAMES: [(&str, &str); 9] = [
+pub(super) const ANSWER_NAMES: [(&str, &str); 9] = [
     ("chosen", "rejected"),
     ("response_a", "response_b"),
     ("answer_a", "answer_b"),

@@ -95,6 +95,24 @@ fn unknown_conversation_is_left_to_the_user() {
 }
 
 #[test]
+fn large_object_is_guessed_from_its_beginning() {
+    // Larger than the preview, and its list has none of the usual names.
+    let rows = r#"{"question":"q","reply":"a"},"#.repeat(60_000);
+    let (yaml, complete) = guessed(&format!(
+        "{{\"chats_of_may\":[{}]}}",
+        &rows[..rows.len() - 1]
+    ));
+    assert!(complete, "{yaml}");
+    for line in [
+        "records: chats_of_may ",
+        "input: question ",
+        "output: reply ",
+    ] {
+        assert!(yaml.contains(line), "{line}\n{yaml}");
+    }
+}
+
+#[test]
 fn hostile_names_stay_on_their_lines() {
     let text = "{\"out\\nput: evil\": \"x\", \"\u{202e}answer\": \"y\", \"a'b\": \"#\", \"answer\": \"z\"}";
     let (yaml, complete) = guessed(text);

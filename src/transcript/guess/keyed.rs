@@ -1,0 +1,142 @@
+//! Objects that have one conversation for each key, which no field mapping describes.
+//!
+//! Responsible for the reason, with a command that converts such a file. Does not guess a mapping.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::fields::{detect_message_keys, normalize_name};
+use super::records::ANSWER_NAMES;
+use super::{CONVERSATION_NAMES, INPUT_NAMES, OUTPUT_NAMES, SYSTEM_NAMES};
+use crate::model::{make_visible, quote_shell_path};
+
+/// The number of keys that the reason names.
+const MAX_NAMED_KEYS: usize = 2;
+
+/// Returns the reason why an object needs a conversion: its values are conversations. The reason is a sentence fragment.
+/// `None` for any other object.
+pub(super) fn explain_keyed_conversations(object: &Value, path: &Path) -> Option<String> {
+    let conversations = object.as_object()?;
+    // Lists of messages below known names are the input and the answer of one conversation.
+    let is_known_name = |key: &String| {
+        let name = normalize_name(key);
+        let name = name.as_str();
+        CONVERSATION_NAMES.contains(&name)
+            || SYSTEM_NAMES.contains(&name)
+            || INPUT_NAMES.contains(&name)
+            || OUTPUT_NAMES.contains(&name)
+            || ANSWER_NAMES
+                .iter()
+                .any(|(one, other)| name == *one || name == *other)
+    };
+    if conversations.len() < 2 || conversations.keys().any(is_known_name) {
+        return None;
+    }
+    let values = || conversations.values();
+    let (what, record) = if values().all(has_messages) {
+        // Datasets with `from` and `value` name their list `conversations`.
+        let first = values().next()?;
+        let is_sharegpt = first[0].get("from").is_some();
+        let record = if is_sharegpt {
+            "{id: .key, conversations: .value}"
+        } else {
+            "{id: .key, messages: .value}"
+        };
+        ("a list of messages", record)
+    } else if values().all(has_conversation) {
+        ("a conversation", "{id: .key} + .value")
+    } else {
+        return None;
+    };
+    let named: Vec<String> = conversations
+        .keys()
+        .take(MAX_NAMED_KEYS)
+        .map(|key| format!("`{}`", make_visible(key, false)))
+        .collect();
+    let more = if conversations.len() > MAX_NAMED_KEYS {
+        " …"
+    } else {
+        ""
+    };
+    let input = quote_shell_path(path);
+    let output = quote_shell_path(&path.with_extension("jsonl"));
+    // The shell would empty the input before jq reads it.
+    let output = if input == output {
+        "conversations.jsonl".to_owned()
+    } else {
+        output
+    };
+    Some(format!(
+        "it is one object with {what} for each key ({}{more}), and a record must be one conversation; \
+         `jq -c 'to_entries[] | {record}' {input} > {output}` writes one on each line",
+        named.join(", ")
+    ))
+}
+
+/// Returns true for a list of messages.
+fn has_messages(value: &Value) -> bool {
+    value.is_array() && detect_message_keys(value).is_some()
+}
+
+/// Returns true for an object with a list of messages below a usual name.
+fn has_conversation(value: &Value) -> bool {
+    let mut names = CONVERSATION_NAMES.iter();
+    names.any(|name| has_messages(&value[*name]))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn object_of_conversations_is_explained_with_a_command() {
+        let messages = json!([{"role": "user", "content": "hi"}]);
+        let turns = json!([{"from": "human", "value": "hi"}]);
+        for (object, expected) in [
+            (
+                json!({"c1": messages, "c2": messages, "c3": messages}),
+                "a list of messages for each key (`c1`, `c2` …), and a record must be one conversation; \
+                 `jq -c 'to_entries[] | {id: .key, messages: .value}' 'my chats.json' > 'my chats.jsonl'`",
+            ),
+            (
+                json!({"c1": turns, "c2": turns}),
+                "{id: .key, conversations: .value}",
+            ),
+            (
+                json!({"c1": {"messages": messages}, "c2": {"messages": messages, "tags": []}}),
+                "a conversation for each key (`c1`, `c2`)",
+            ),
+        ] {
+            let why = explain_keyed_conversations(&object, Path::new("my chats.json"));
+            let why = why.expect("a reason");
+            assert!(why.contains(expected), "{why}");
+        }
+        let why =
+            explain_keyed_conversations(&json!({"a": turns, "b": turns}), Path::new("c.jsonl"));
+        assert!(
+            why.expect("a reason")
+                .contains("c.jsonl > conversations.jsonl")
+        );
+    }
+
+    #[test]
+    fn one_conversation_in_several_lists_is_left_to_the_guess() {
+        let messages = json!([{"role": "user", "content": "hi"}]);
+        for object in [
+            json!({"prompt": messages, "completion": messages}),
+            json!({"chosen": messages, "rejected": messages}),
+            json!({"c1": messages}),
+            json!({"c1": messages, "count": 1}),
+            json!([messages, messages]),
+        ] {
+            assert_eq!(
+                explain_keyed_conversations(&object, Path::new("c.json")),
+                None,
+                "{object}"
+            );
+        }
+    }
+}
