@@ -9,8 +9,8 @@ use serde_json::value::RawValue;
 use super::super::fields::{RawFields, list_items};
 use super::super::native::json_string;
 use super::foreign_message::add_messages;
-use super::transcript_builder::{TranscriptBuilder, owned_text};
-use crate::model::MessageRole;
+use super::transcript_builder::{TranscriptBuilder, owned_text, text_part};
+use crate::model::{MessageRole, TranscriptPart};
 
 /// The depth of wrappers that the reader follows.
 const MAX_DEPTH: u8 = 6;
@@ -135,10 +135,7 @@ fn add_object(
                 .and_then(|all| all.first().copied())
                 .or(first);
             if let Some(generation) = first.and_then(RawFields::from_raw) {
-                match generation.get("message").or_else(|| generation.get("text")) {
-                    Some(message) => add_value(message, default, out, depth - 1),
-                    None => out.unknown.push("a generation without text".to_owned()),
-                }
+                add_generation(&generation, default, out, depth - 1);
             }
             return;
         }
@@ -218,4 +215,93 @@ fn add_object(
         return add_messages(raw, default, out);
     }
     out.push_text(default.clone(), &owned_text(raw));
+}
+
+/// Adds a reply of LangChain. `text` repeats the text of its message, which may lack it, as next to calls.
+fn add_generation(
+    generation: &RawFields<'_>,
+    default: &MessageRole<'static>,
+    out: &mut TranscriptBuilder,
+    depth: u8,
+) {
+    let Some(message) = generation.get("message") else {
+        return match generation.get("text") {
+            Some(text) => add_value(text, default, out, depth),
+            None => out.unknown.push("a generation without text".to_owned()),
+        };
+    };
+    let before = out.messages.len();
+    add_value(message, default, out, depth);
+    let text = generation.text("text");
+    let Some(text) = text.filter(|text| !text.trim().is_empty()) else {
+        return;
+    };
+    let added = out.messages.get_mut(before..).unwrap_or_default();
+    let is_text = |part: &TranscriptPart<'_>| matches!(part, TranscriptPart::Text(_));
+    if added.iter().flat_map(|one| &one.parts).any(is_text) {
+        return;
+    }
+    match added.first_mut() {
+        Some(message) => {
+            // The text comes after the thoughts and before the calls.
+            let is_thought =
+                |part: &&TranscriptPart<'_>| matches!(part, TranscriptPart::Reasoning(_));
+            let at = message.parts.iter().take_while(is_thought).count();
+            message.parts.insert(at, text_part(&text));
+        }
+        None => out.push_text(default.clone(), &text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read_output(json: &str) -> Vec<Vec<String>> {
+        let raw: &RawValue = serde_json::from_str(json).expect("JSON");
+        let mut built = TranscriptBuilder::default();
+        add_io(raw, &MessageRole::Assistant, &mut built);
+        assert!(built.unknown.is_empty(), "{:?}", built.unknown);
+        let describe = |part: &TranscriptPart<'_>| match part {
+            TranscriptPart::Text(text) => String::from(&**text),
+            TranscriptPart::Reasoning(thought) => format!("thinks {}", &**thought),
+            TranscriptPart::ToolCall(call) => format!("{}({})", &*call.name, &*call.arguments),
+            other => format!("{other:?}"),
+        };
+        let messages = built.messages.iter();
+        messages
+            .map(|message| message.parts.iter().map(describe).collect())
+            .collect()
+    }
+
+    #[test]
+    fn text_of_a_generation_is_read_if_its_message_has_none() {
+        let call = r#"{"name":"get","args":{"city":"Oslo"},"id":"c1"}"#;
+        let with_message = |message: &str| {
+            format!(r#"{{"generations":[[{{"text":"I look.","message":{message}}}]]}}"#)
+        };
+        for (message, expected) in [
+            (
+                format!(r#"{{"tool_calls":[{call}]}}"#),
+                vec!["I look.", r#"get({"city":"Oslo"})"#],
+            ),
+            (
+                format!(r#"{{"content":"","tool_calls":[{call}]}}"#),
+                vec!["I look.", r#"get({"city":"Oslo"})"#],
+            ),
+            // The message decides if it has a text.
+            (
+                format!(r#"{{"content":"Looking.","tool_calls":[{call}]}}"#),
+                vec!["Looking.", r#"get({"city":"Oslo"})"#],
+            ),
+            ("{}".to_owned(), vec!["I look."]),
+            ("null".to_owned(), vec!["I look."]),
+        ] {
+            assert_eq!(
+                read_output(&with_message(&message)),
+                [expected],
+                "{message}"
+            );
+        }
+    }
 }
