@@ -13,7 +13,7 @@ use super::label_columns::LabelColumns;
 use super::label_file::LabelFileReader;
 use super::table_rows::{check_row_length, read_rows};
 use crate::diag::SourceSpan;
-use crate::model::{Label, WallTime, pluralize};
+use crate::model::{Label, WallTime, make_visible, pluralize};
 use crate::query::JmesPathQuery;
 
 /// The tool that wrote a table of ratings.
@@ -91,12 +91,15 @@ pub(super) fn detect_json_tool(text: &str) -> Option<RatingTool> {
 pub(super) fn read(reader: &mut LabelFileReader<'_>, tool: RatingTool) {
     let records = read_records(reader);
     let mut skipped: BTreeMap<&'static str, (u64, SourceSpan)> = BTreeMap::new();
+    let mut unread: BTreeMap<String, (u64, SourceSpan)> = BTreeMap::new();
     for RatingRecord { value, span } in records {
         let mut ratings = Vec::new();
         let result = match tool {
             RatingTool::Langfuse => add_langfuse(&value, &mut ratings),
             RatingTool::LangSmith => add_langsmith(&value, &mut ratings),
-            RatingTool::LabelStudio => add_label_studio(&value, &mut ratings),
+            RatingTool::LabelStudio => add_label_studio(&value, &mut ratings, &mut |kind| {
+                unread.entry(kind).or_insert((0, span.clone())).0 += 1;
+            }),
             RatingTool::Argilla => add_argilla(&value, &mut ratings),
             RatingTool::Mapped => {
                 ratings.push(Rating::default());
@@ -124,6 +127,14 @@ pub(super) fn read(reader: &mut LabelFileReader<'_>, tool: RatingTool) {
             span,
             format!("{records} {hold} no label of a person: {what}"),
         );
+    }
+    for (kind, (count, span)) in unread {
+        let results = pluralize(count, "result");
+        let kind = make_visible(&kind, false);
+        let message = format!(
+            "dicta does not read {results} of the type `{kind}`: a label is a choice, a taxonomy, a rating, a number or a pair"
+        );
+        reader.warning(span, message);
     }
 }
 
@@ -178,10 +189,20 @@ fn apply_columns(
     Ok(())
 }
 
+/// Returns a path of choices as one text, as Label Studio shows a choice of a taxonomy: `Tone / friendly`. Returns any other
+/// value unchanged.
+fn join_path(choice: Value) -> Value {
+    let steps = choice.as_array();
+    let steps: Option<Vec<&str>> =
+        steps.and_then(|steps| steps.iter().map(Value::as_str).collect());
+    let joined = steps.map(|steps| steps.join(" / "));
+    joined.map_or(choice, Value::String)
+}
+
 fn add_rating(reader: &mut LabelFileReader<'_>, rating: Rating, span: &SourceSpan) {
     let value = match rating.value {
         // A list of choices with one choice.
-        Value::Array(mut choices) if choices.len() == 1 => choices.remove(0),
+        Value::Array(mut choices) if choices.len() == 1 => join_path(choices.remove(0)),
         value => value,
     };
     let is_blank = match &value {
@@ -281,7 +302,12 @@ fn add_langsmith(record: &Value, ratings: &mut Vec<Rating>) -> Result<(), &'stat
     Ok(())
 }
 
-fn add_label_studio(record: &Value, ratings: &mut Vec<Rating>) -> Result<(), &'static str> {
+/// Adds the ratings of a task. Calls `skip` with the type of each result that is neither a rating nor a note.
+fn add_label_studio(
+    record: &Value,
+    ratings: &mut Vec<Rating>,
+    skip: &mut dyn FnMut(String),
+) -> Result<(), &'static str> {
     let transcript = ["/data/transcript", "/data/transcript_id", "/data/id", "/id"];
     let transcript = transcript
         .iter()
@@ -309,13 +335,19 @@ fn add_label_studio(record: &Value, ratings: &mut Vec<Rating>) -> Result<(), &'s
             let value = &result["value"];
             let value = [
                 &value["choices"],
+                &value["taxonomy"],
                 &value["rating"],
                 &value["number"],
                 &value["selected"],
             ]
             .into_iter()
             .find(|value| !value.is_null());
-            let Some(value) = value else { continue };
+            let Some(value) = value else {
+                if result["value"]["text"].is_null() {
+                    skip(text_at(result, "/type").unwrap_or_else(|| "unknown".to_owned()));
+                }
+                continue;
+            };
             ratings.push(Rating {
                 transcript: transcript.clone(),
                 eval: text_at(result, "/from_name"),
@@ -606,6 +638,31 @@ mod tests {
         assert_eq!(
             found,
             ["a tone Some(true) None u1", "b tone Some(false) None u3"]
+        );
+    }
+
+    #[test]
+    fn choice_of_a_taxonomy_is_its_path_and_other_results_are_reported() {
+        let studio = r#"[{"id": 5, "data": {}, "annotations": [{"completed_by": 1, "result": [
+{"from_name": "tone", "type": "taxonomy", "value": {"taxonomy": [["Style", "friendly"]]}},
+{"from_name": "fault", "type": "taxonomy", "value": {"taxonomy": [["none"]]}},
+{"from_name": "topic", "type": "taxonomy", "value": {"taxonomy": [["a"], ["b", "c"]]}},
+{"from_name": "span", "type": "labels", "value": {"start": 0, "end": 3, "text": null, "labels": ["x"]}},
+{"from_name": "why", "type": "textarea", "value": {"text": ["kind"]}}]}]}]"#;
+        let (found, problems) = labels(", pass: { values: ['Style / friendly', none] }", studio);
+        assert_eq!(
+            found,
+            ["5 tone Some(true) None 1", "5 fault Some(true) None 1"]
+        );
+        assert_eq!(problems.len(), 2, "{problems:?}");
+        assert!(
+            problems.iter().any(|why| why.starts_with("scores:1:")
+                && why.contains("does not read 1 result of the type `labels`")),
+            "{problems:?}"
+        );
+        assert!(
+            problems.iter().any(|why| why.contains("several values")),
+            "{problems:?}"
         );
     }
 
