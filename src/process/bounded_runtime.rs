@@ -9,16 +9,25 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use tokio::runtime::{Builder, Runtime};
+use tokio::sync::Semaphore;
 
 use crate::model::Millis;
 
 /// The maximum number of threads for work that blocks. Further work waits for a free thread.
 ///
-/// Tokio's own limit is 512, and each thread keeps memory of the allocator for itself. What blocks for long must fit:
-/// programs that check cells (at most 16 per run), queries of databases, look-ups of host names. Such work ends by itself.
-/// Work that waits for other work of these threads must never take all of them, so the workbench limits it. The commands
-/// wait for such work on their main thread.
+/// Tokio's own limit is 512, and each thread keeps memory of the allocator for itself. Work that blocks for long must
+/// leave threads for reads and writes of files, which a person waits for. So programs that check cells have
+/// [`PROGRAM_PLACES`]. Queries of databases and look-ups of host names end by themselves. Work that waits for other work
+/// of these threads must never take all of them, so the workbench limits it. The commands wait for such work on their
+/// main thread.
 pub const MAX_BLOCKING_THREADS: usize = 64;
+
+/// The maximum number of programs that check cells at once, over all runs of the process.
+pub const MAX_PROGRAM_PLACES: usize = 32;
+const _: () = assert!(MAX_PROGRAM_PLACES <= MAX_BLOCKING_THREADS / 2);
+
+/// The places of programs that check cells. Each such program takes a thread until its end, which can be an hour away.
+pub static PROGRAM_PLACES: Semaphore = Semaphore::const_new(MAX_PROGRAM_PLACES);
 
 /// The further time that the runtime has for its end after the wait for tasks.
 const END_MARGIN: Duration = Duration::from_secs(1);

@@ -15,6 +15,7 @@ use crate::clock::Clock;
 use crate::event::{Emitter, MemoryBlobs};
 use crate::handlers::{EvalTypeRegistry, example_transcript};
 use crate::model::{CellIx, CellResult, JudgeConfig, Outcome, ProviderKind, find_reason};
+use crate::process::PROGRAM_PLACES;
 use crate::rubric::{Eval, EvalTypeCatalog as _, Rubric};
 use crate::run::execute::context::{CellCounter, RunCx};
 use crate::run::execute::merge_window::MergeWindow;
@@ -204,6 +205,7 @@ impl ExampleCheck {
             cancel,
             budget: prepared.budget,
             permits: prepared.permits,
+            program_places: &PROGRAM_PLACES,
             withdrawn: Arc::default(),
             tally: RunTally::default(),
             window: MergeWindow::default(),

@@ -11,6 +11,7 @@ use super::{RunError, RunHandle, RunOptions, TranscriptSourceError};
 use crate::clock::Clock;
 use crate::event::{EventKind, RunTotals};
 use crate::handlers::EvalTypeRegistry;
+use crate::process::PROGRAM_PLACES;
 use crate::record::{RecordError, Recorder, StartedRecording};
 use crate::run::execute::context::{CellCounter, RunCx};
 use crate::run::execute::merge_window::MergeWindow;
@@ -72,6 +73,7 @@ pub async fn start_run(
         cancel: cancel.clone(),
         budget,
         permits,
+        program_places: &PROGRAM_PLACES,
         withdrawn: options.withdrawn,
         tally: RunTally::default(),
         window: MergeWindow::default(),

@@ -5,7 +5,7 @@
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tokio::sync::MutexGuard;
+use tokio::sync::{MutexGuard, Semaphore};
 use tokio_util::sync::CancellationToken;
 
 use super::merge_window::MergeWindow;
@@ -28,6 +28,8 @@ pub(in crate::run) struct RunCx {
     pub(in crate::run) cancel: CancellationToken,
     pub(in crate::run) budget: Arc<Budget>,
     pub(in crate::run) permits: Arc<Permits>,
+    /// The places of programs, which all runs of the process share.
+    pub(in crate::run) program_places: &'static Semaphore,
     /// The evals whose remaining cells stay pending.
     pub(in crate::run) withdrawn: Arc<WithdrawnEvals>,
     pub(in crate::run) tally: RunTally,

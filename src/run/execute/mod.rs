@@ -17,6 +17,7 @@
 pub(super) mod context;
 mod file_counts;
 pub(super) mod merge_window;
+mod program_check;
 pub(super) mod schedule;
 pub(super) mod tally;
 pub(in crate::run) mod withdrawn;

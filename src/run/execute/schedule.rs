@@ -19,13 +19,13 @@ use std::sync::Arc;
 use std::thread;
 
 use futures_util::FutureExt as _;
-use tokio::sync::mpsc;
+use tokio::sync::{SemaphorePermit, mpsc};
 use tokio::task::JoinSet;
 
 use super::context::RunCx;
-use super::worker::{panic_message, run_check};
+use super::program_check::run_program_check;
+use super::worker::panic_message;
 use crate::event::{CallCx, EventKind, SettledCell};
-use crate::handlers::Subject;
 use crate::model::{
     CellIx, CellResult, Millis, Outcome, StoppedJudge, Transcript, TranscriptRef, TurnIx,
 };
@@ -33,13 +33,12 @@ use crate::run::CachePolicy;
 use crate::run::judges::circuit_breaker::{CircuitBreaker, MAX_EQUAL_ERRORS};
 use crate::run::judges::pool::{DecisionCell, JudgeSlot, PlannedCellState};
 use crate::run::plan::judged_decision::{JudgeRepeat, JudgedDecision};
-use crate::run::plan::judged_message_count;
 
 /// The time that a judge has to end after the run is cancelled. Then dicta drops it.
 const CANCEL_GRACE: Millis = Millis(2000);
 /// The number of programs at once on a machine with few processors.
 const MIN_PROGRAMS: usize = 2;
-/// The maximum number of programs at once. Below it, the number of processors decides.
+/// The maximum number of programs of one run at once. Below it, the number of processors decides.
 const MAX_PROGRAMS: usize = 16;
 
 /// The open judged decisions of one transcript.
@@ -106,7 +105,7 @@ struct JudgeScheduler {
     judge_queue: BTreeSet<QueuedCell>,
     /// The cells that wait for a program.
     program_queue: BTreeSet<QueuedCell>,
-    /// The number of further programs that may start now.
+    /// The number of further programs that this run may start now. Each also needs a place among those of all runs.
     free_programs: usize,
     running: JoinSet<FinishedCell>,
     /// `true` once no further cell starts.
@@ -155,6 +154,10 @@ pub(in crate::run) async fn run_scheduler(
             }
             // The guard prevents a busy loop, because a cancelled token stays ready.
             () = core.cancel.cancelled(), if !scheduler.is_stopped => scheduler.stop(),
+            // Another run has all places, so this run waits for one of them.
+            Ok(place) = core.program_places.acquire(), if scheduler.wants_program() => {
+                scheduler.start_next_program(place);
+            }
             order = orders.recv(), if is_feed_open => match order {
                 Some(order) => scheduler.add_job(order).await,
                 None => is_feed_open = false,
@@ -215,34 +218,50 @@ impl JudgeScheduler {
 
     /// Starts programs in order while there is room.
     fn start_programs(&mut self) {
-        while !self.core.cancel.is_cancelled()
-            && self.free_programs > 0
-            && let Some(queued) = self.program_queue.pop_first()
+        let places = self.core.program_places;
+        while self.wants_program()
+            && let Ok(place) = places.try_acquire()
         {
-            let decision = queued.decision;
-            // A transcript is removed only after its last cell, so this is a safeguard.
-            let Some(open) = self.open.get(&queued.transcript_no) else {
-                continue;
-            };
-            let cells = open.decisions.get(&decision);
-            let Some(OpenCell {
-                cell,
-                state: PlannedCellState::NeedsJudge(_),
-                ..
-            }) = cells.and_then(|cells| cells.get(queued.position))
-            else {
-                continue;
-            };
-            self.free_programs -= 1;
-            let (core, transcript, cell) =
-                (Arc::clone(&self.core), Arc::clone(&open.transcript), *cell);
-            // Waiting for a program blocks a thread. The program ends soon after the run is cancelled.
-            self.running.spawn_blocking(move || FinishedCell {
+            self.start_next_program(place);
+        }
+    }
+
+    /// Reports whether a program may start as soon as it has a place.
+    fn wants_program(&self) -> bool {
+        !self.core.cancel.is_cancelled() && self.free_programs > 0 && !self.program_queue.is_empty()
+    }
+
+    /// Starts the first program of the queue, which keeps its place until its end.
+    fn start_next_program(&mut self, place: SemaphorePermit<'static>) {
+        let Some(queued) = self.program_queue.pop_first() else {
+            return;
+        };
+        let decision = queued.decision;
+        // A transcript is removed only after its last cell, so this is a safeguard.
+        let Some(open) = self.open.get(&queued.transcript_no) else {
+            return;
+        };
+        let cells = open.decisions.get(&decision);
+        let Some(OpenCell {
+            cell,
+            state: PlannedCellState::NeedsJudge(_),
+            ..
+        }) = cells.and_then(|cells| cells.get(queued.position))
+        else {
+            return;
+        };
+        self.free_programs -= 1;
+        let (core, transcript, cell) =
+            (Arc::clone(&self.core), Arc::clone(&open.transcript), *cell);
+        // Waiting for a program blocks a thread. The program ends soon after the run is cancelled.
+        self.running.spawn_blocking(move || {
+            let _place = place;
+            FinishedCell {
                 queued,
                 cell,
                 result: run_program_check(&core, &transcript, decision),
-            });
-        }
+            }
+        });
     }
 
     /// Starts cells in order while permits are free and the budget lasts.
@@ -642,29 +661,6 @@ fn strip_numbers(cells: &[OpenCell]) -> Vec<DecisionCell> {
             state: open.state.clone(),
         })
         .collect()
-}
-
-/// Runs the check of a cell that waits for a program; `None` if the run was cancelled meanwhile.
-fn run_program_check(
-    core: &RunCx,
-    transcript: &Transcript<'_>,
-    decision: JudgedDecision,
-) -> Option<CellResult> {
-    let began = core.clock.now();
-    let stop = &core.judge_pool.cancel_flag;
-    let subject = Subject::prefix(
-        transcript,
-        judged_message_count(transcript, decision.message),
-    )
-    .with_cancel_flag(stop)
-    .with_redactor(core.emitter.redactor());
-    let mut result = match core.judge_pool.check(decision.eval) {
-        Some(check) => run_check(check, &subject),
-        None => CellResult::from_error(Outcome::CheckError, "this eval has no check"),
-    };
-    // The handler does not measure time, so measure the program here.
-    result.duration_ms = core.clock.now().since(began);
-    (!stop.is_cancelled()).then_some(result)
 }
 
 /// Calls the judge of one cell. Always returns a result, which is a verdict only if the judge reached one.

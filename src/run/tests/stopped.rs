@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, mpsc};
 
-use tokio::sync::mpsc as tasks;
+use tokio::sync::{Semaphore, mpsc as tasks};
 
 use super::support::{
     FunctionJudge, Running, judge_pool_mut, outcomes, run, summarize_log, transcript,
@@ -172,6 +172,44 @@ async fn programs_that_a_cancel_ends_leave_their_cells_pending() {
         (1, 1, true)
     );
     assert_eq!(summarize_log(&log), ["plan a 0+1"]);
+}
+
+#[tokio::test]
+async fn programs_of_all_runs_share_their_places() {
+    let places: &'static Semaphore = Box::leak(Box::new(Semaphore::new(1)));
+    let start = |id: &str| {
+        let (check, hold) = held(false, ExecutionMode::Blocking, "");
+        let records = vec![transcript(id, "hello")];
+        let running = run(ONE, records, &undecided_judge(), |core| {
+            put(core, check);
+            core.program_places = places;
+        });
+        (running, hold)
+    };
+    let (first, mut first_hold) = start("a");
+    assert_eq!(first_hold.inside.recv().await.as_deref(), Some("a"));
+    let (mut second, mut second_hold) = start("b");
+    let (mut cancelled, mut cancelled_hold) = start("c");
+    for running in [&mut second, &mut cancelled] {
+        running
+            .until(|kind| matches!(kind, EventKind::CellsPlanned { .. }))
+            .await;
+    }
+    // A cancelled run does not wait for a place.
+    cancelled.core.cancel.cancel();
+    let (totals, _) = cancelled.ended().await;
+    assert_eq!((totals.pending, totals.cancelled), (1, true));
+    assert!(cancelled_hold.inside.try_recv().is_err());
+    assert!(second_hold.inside.try_recv().is_err(), "no place is free");
+    drop(first_hold.until);
+    let (totals, _) = first.ended().await;
+    assert_eq!(outcomes(&totals), [(Outcome::Pass, 1)]);
+    // The end of the first program is the start of the second.
+    assert_eq!(second_hold.inside.recv().await.as_deref(), Some("b"));
+    drop(second_hold.until);
+    let (totals, _) = second.ended().await;
+    assert_eq!(outcomes(&totals), [(Outcome::Pass, 1)]);
+    assert_eq!(places.available_permits(), 1);
 }
 
 #[tokio::test]

@@ -16,6 +16,7 @@ use crate::judge::Budget;
 use crate::model::{
     CellIx, CellName, CellResult, Digest, JudgeConfig, Millis, Outcome, ProviderKind, TokenUsage,
 };
+use crate::process::MAX_PROGRAM_PLACES;
 use crate::rubric;
 use crate::run::execute::context::{CellCounter, RunCx};
 use crate::run::execute::merge_window::MergeWindow;
@@ -322,6 +323,8 @@ fn run_of(
         cancel: CancellationToken::new(),
         budget: Arc::new(Budget::default()),
         permits: Permits::new(options.concurrency.unwrap_or(2)),
+        // Tests run at the same time, so each run has its own places.
+        program_places: Box::leak(Box::new(Semaphore::new(MAX_PROGRAM_PLACES))),
         withdrawn: Arc::clone(&options.withdrawn),
         tally: RunTally::default(),
         window: MergeWindow::default(),

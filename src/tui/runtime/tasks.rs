@@ -11,7 +11,7 @@ use tokio::task::JoinError;
 use tokio_util::sync::CancellationToken;
 
 use super::Runtime;
-use crate::process::MAX_BLOCKING_THREADS;
+use crate::process::{MAX_BLOCKING_THREADS, MAX_PROGRAM_PLACES};
 use crate::tui::msg::Msg;
 use crate::tui::task_failure::TaskFailure;
 
@@ -20,7 +20,8 @@ use crate::tui::task_failure::TaskFailure;
 /// tasks took all threads, each would wait for a thread that never becomes free.
 const MAX_WAITING_TASKS: usize = 16;
 // The tasks that are not counted run one or two at a time: variants, examples of judges, and the search for judges.
-const _: () = assert!(MAX_WAITING_TASKS <= MAX_BLOCKING_THREADS / 2);
+// Programs of runs and these tasks together leave threads for reads and writes of files.
+const _: () = assert!(MAX_WAITING_TASKS + MAX_PROGRAM_PLACES < MAX_BLOCKING_THREADS);
 
 /// The senders that tasks use for results and events.
 #[derive(Clone)]
