@@ -15,7 +15,8 @@ const MAX_RAW_BYTES: usize = 2 << 20;
 /// The least time for converting HTML to text, even if the body arrives at the deadline.
 const MIN_EXTRACT_TIME: Millis = Millis(500);
 
-/// Reads the body as text of at most `max` bytes, within the rest of the reply's deadline.
+/// Reads the body as text of at most `max` bytes, within the rest of the reply's deadline. The wait for a thread that
+/// converts HTML is not part of it.
 pub(super) async fn read_tool_response(
     reply: FetchReply,
     max: usize,

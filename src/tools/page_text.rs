@@ -8,11 +8,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use encoding_rs::Encoding;
 use regex::bytes::Regex;
 use std::sync::LazyLock;
+use tokio::sync::oneshot;
+use tokio::task::{AbortHandle, JoinError};
 use url::Url;
 
 use super::html::RenderError;
 use super::{html, json};
-use crate::clock::{Clock, with_timeout};
+use crate::clock::Clock;
 use crate::model::Millis;
 
 /// The limit of a page's laid-out text, in bytes. dicta never shows more. [`find_hidden_ranges`] uses the same limit:
@@ -78,6 +80,9 @@ impl From<String> for PageText {
 }
 
 /// Extracts the whole text of a body. Returns `None` if the body is binary after all.
+///
+/// `patience` limits the rendering of HTML, and begins with its thread. It does not limit the wait for a thread. A page
+/// that arrived in time would otherwise become its source, because other work of dicta took the threads.
 pub(super) async fn extract_page_text(
     bytes: Vec<u8>,
     content_type: Option<&str>,
@@ -107,18 +112,15 @@ pub(super) async fn extract_page_text(
     if !is_html {
         return Some(text.into());
     }
-    // Rendering runs on a blocking thread, so that no page can delay others. `stop` ends it when its time is over.
-    let stop = Arc::new(AtomicBool::new(false));
+    // Rendering runs on a blocking thread, so that no page can delay others.
     let base = Url::parse(url).ok();
-    let (html, stopped) = (Arc::new(text), Arc::clone(&stop));
+    let html = Arc::new(text);
     let source = Arc::clone(&html);
-    let work = tokio::task::spawn_blocking(move || {
+    let render = move |stopped: &AtomicBool| {
         let mut go_on = || !stopped.load(Ordering::Relaxed);
         html::render_html_as_markdown(&html, base.as_ref(), MAX_LAYOUT_BYTES, &mut go_on)
-    });
-    let rendered = with_timeout(clock, patience, work).await;
-    // Set after the time limit as well as after success; a finished renderer ignores it.
-    stop.store(true, Ordering::Relaxed);
+    };
+    let rendered = run_on_thread(clock, patience, render).await;
     let why = match rendered {
         Some(Ok(Ok(html::RenderedPage {
             text,
@@ -139,6 +141,51 @@ pub(super) async fn extract_page_text(
     };
     // The source is better than nothing, and the first line explains it to the judge.
     Some(format!("[{why}; this is its source]\n\n{source}").into())
+}
+
+/// Stops the work of a thread when dropped, so that the work of an abandoned call ends as well.
+struct StopOnDrop {
+    flag: Arc<AtomicBool>,
+    job: AbortHandle,
+}
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        self.flag.store(true, Ordering::Relaxed);
+        // A job that still waits for a thread never starts. This has no effect on one that runs or has ended.
+        self.job.abort();
+    }
+}
+
+/// Runs `work` on a thread for blocking work, and returns its result. Returns `None` if `limit` passes first, which
+/// begins with the work. The flag that `work` gets is then `true`, and also after the drop of this future.
+async fn run_on_thread<T: Send + 'static>(
+    clock: &dyn Clock,
+    limit: Millis,
+    work: impl FnOnce(&AtomicBool) -> T + Send + 'static,
+) -> Option<Result<T, JoinError>> {
+    let flag = Arc::new(AtomicBool::new(false));
+    let stopped = Arc::clone(&flag);
+    let (start, started) = oneshot::channel();
+    let mut job = tokio::task::spawn_blocking(move || {
+        let _gone = start.send(());
+        work(&stopped)
+    });
+    let _stop = StopOnDrop {
+        flag,
+        job: job.abort_handle(),
+    };
+    let time_over = async {
+        // Work that waits for a free thread uses none of its time.
+        let _started = started.await;
+        clock.sleep(limit).await;
+    };
+    tokio::select! {
+        // Work that is already done wins.
+        biased;
+        done = &mut job => Some(done),
+        () = time_over => None,
+    }
 }
 
 /// Extracts the text of a body as [`extract_page_text`] does, on this thread and without a time limit.
@@ -254,6 +301,8 @@ pub(super) fn truncate_body(
 
 #[cfg(test)]
 mod tests {
+    use std::sync::mpsc;
+
     use super::*;
     use crate::clock::FakeClock;
 
@@ -340,11 +389,68 @@ mod tests {
             &clock,
             Millis(1000),
         );
-        let over = async { clock.advance(Millis(1000)) };
-        let (shown, ()) = tokio::join!(reading, over);
+        let over = async {
+            // The limit begins with the rendering.
+            while clock.next_wake().is_none() {
+                tokio::task::yield_now().await;
+            }
+            clock.advance(Millis(1000));
+            std::future::pending::<Option<PageText>>().await
+        };
+        let shown = tokio::select! {
+            shown = reading => shown,
+            never = over => never,
+        };
         let expected =
             "[the page's HTML could not be read in time; this is its source]\n\n<html><p>x<p>x";
         assert!(shown.unwrap().text.starts_with(expected));
+    }
+
+    /// Runs a test on a runtime with one thread for blocking work. The thread is in use until the sender is dropped.
+    fn with_busy_thread<F: Future<Output = ()>>(test: impl FnOnce(mpsc::Sender<()>) -> F) {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .max_blocking_threads(1)
+            .build()
+            .expect("a runtime");
+        let (release, blocked) = mpsc::channel();
+        runtime.spawn_blocking(move || blocked.recv());
+        runtime.block_on(test(release));
+    }
+
+    #[test]
+    fn wait_for_a_thread_takes_none_of_the_time_for_rendering() {
+        with_busy_thread(|release| async move {
+            let clock = FakeClock::new();
+            let (url, kind) = ("https://a.example/", Some("text/html"));
+            let page = b"<p>hi</p>".to_vec();
+            let reading = extract_page_text(page, kind, url, 50_000, &clock, Millis(1000));
+            let later = async {
+                clock.advance(Millis(2000));
+                drop(release);
+            };
+            let (shown, ()) = tokio::join!(reading, later);
+            assert_eq!(shown.map(|page| page.text).as_deref(), Some("hi"));
+        });
+    }
+
+    #[test]
+    fn abandoned_work_that_waits_for_a_thread_never_starts() {
+        with_busy_thread(|release| async move {
+            let clock = FakeClock::new();
+            let (began, has_begun) = mpsc::channel();
+            let work = move |_: &AtomicBool| began.send(());
+            let waiting = run_on_thread(&clock, Millis(1000), work);
+            tokio::select! {
+                biased;
+                _ = waiting => panic!("the thread is in use"),
+                () = std::future::ready(()) => {}
+            }
+            drop(release);
+            // The thread takes its work in order.
+            let next = tokio::task::spawn_blocking(|| ()).await;
+            next.expect("it runs");
+            assert!(has_begun.try_recv().is_err());
+        });
     }
 
     #[tokio::test]
