@@ -112,6 +112,7 @@ pub(crate) enum Effect {
     },
     /// Read the repeats of the noise runs. `measured` is the run that just ended.
     ReadNoise {
+        number: u64,
         workspace: Arc<Workspace>,
         measured: Option<RunTicket>,
     },

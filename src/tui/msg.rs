@@ -342,6 +342,7 @@ pub(crate) enum Msg {
     StateExported(Result<String, TaskFailure>),
     /// The repeats of the noise runs were read. `measured` is the run that just ended.
     NoiseRead {
+        number: u64,
         root: PathBuf,
         measured: Option<RunTicket>,
         noise: Result<Shared<NoiseRecords>, TaskFailure>,

@@ -34,16 +34,23 @@ impl Runtime {
     }
 
     /// Reads the repeats of the noise runs of a workspace. A newer order replaces one that waits, except for the order
-    /// after a measurement, whose result the screen reports.
-    pub(super) fn read_noise(&self, workspace: Arc<Workspace>, measured: Option<RunTicket>) {
+    /// after a measurement, whose result the screen reports. Both can run at once, so the app compares their numbers.
+    pub(super) fn read_noise(
+        &self,
+        number: u64,
+        workspace: Arc<Workspace>,
+        measured: Option<RunTicket>,
+    ) {
         let (past, env) = (self.past_verdicts.clone(), self.deps.env.clone());
         let failed = workspace.root.clone();
         let read = move || Msg::NoiseRead {
+            number,
             noise: Ok(past.read_noise(&workspace, &env).into()),
             root: workspace.root.clone(),
             measured,
         };
         let on_failure = move |why| Msg::NoiseRead {
+            number,
             root: failed,
             measured,
             noise: Err(why),

@@ -503,9 +503,10 @@ impl Runtime {
                 output,
             } => self.export_state(workspace, entry, output),
             Effect::ReadNoise {
+                number,
                 workspace,
                 measured,
-            } => self.read_noise(workspace, measured),
+            } => self.read_noise(number, workspace, measured),
             Effect::ReadDraws { file } => self.read_draws(file),
             Effect::DrawLabels {
                 file,

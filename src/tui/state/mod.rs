@@ -15,6 +15,7 @@ pub(crate) mod judge_trace;
 pub(crate) mod label_edits;
 pub(crate) mod labelling;
 mod metadata_text;
+pub(crate) mod noise_reads;
 pub(crate) mod notices;
 pub(crate) mod opened_file;
 pub(crate) mod overlay;
@@ -67,6 +68,7 @@ use first_judging::FirstJudging;
 use follow_ups::FollowUpOrder;
 use label_edits::LabelEdits;
 use labelling::LabellingState;
+use noise_reads::NoiseReads;
 use notices::Notices;
 use opened_file::OpenedFileState;
 use overlay::Overlay;
@@ -116,6 +118,8 @@ pub(crate) struct App {
     pub(crate) saves: SavesState,
     /// The saves and runs that wait for the verdicts of past runs.
     pub(crate) past_verdict_wait: PastVerdictWait,
+    /// The order of the reads of the noise runs.
+    pub(crate) noise_reads: NoiseReads,
     /// Labels that were set here and are not in the loaded file yet.
     pub(crate) label_edits: LabelEdits,
     /// The queue, the draws and the figures.
@@ -280,6 +284,7 @@ impl App {
             opened_file: OpenedFileState::default(),
             saves: SavesState::default(),
             past_verdict_wait: PastVerdictWait::default(),
+            noise_reads: NoiseReads::default(),
             label_edits: LabelEdits::default(),
             labelling: LabellingState::default(),
             missing_keys: BTreeMap::new(),

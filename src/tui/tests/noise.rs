@@ -76,16 +76,24 @@ fn flip_whose_cell_differs_without_an_edit_is_marked_in_the_changes() {
     };
     let report = app.event_loop.app.saves.report.as_ref();
     let row = report.expect("an edit").flips.first().expect("a flip").row;
-    let read = |app: &TestWorkbench, outcomes: &[Outcome]| Msg::NoiseRead {
+    let read = |app: &TestWorkbench, number: u64, outcomes: &[Outcome]| Msg::NoiseRead {
+        number,
         root: app.root.clone(),
         measured: None,
         noise: Ok(noise_of(app, row, outcomes).into()),
     };
-    let steady = read(&app, &[Outcome::Pass, Outcome::Pass]);
+    let first = app.event_loop.app.noise_reads.next_number();
+    let steady = read(&app, first, &[Outcome::Pass, Outcome::Pass]);
     app.send_msg(steady).draw();
     assert!(!app.screen().contains("noise:"), "{}", app.screen());
-    let noisy = read(&app, &[Outcome::Pass, Outcome::Fail, Outcome::Pass]);
+    let second = app.event_loop.app.noise_reads.next_number();
+    let noisy = read(&app, second, &[Outcome::Pass, Outcome::Fail, Outcome::Pass]);
     app.send_msg(noisy).draw();
+    let screen = app.screen();
+    assert!(screen.contains("noise: 2 of 3 pass"), "{screen}");
+    // A read that was ordered earlier can end later.
+    let late = read(&app, first, &[Outcome::Pass, Outcome::Pass]);
+    app.send_msg(late).draw();
     let screen = app.screen();
     assert!(screen.contains("noise: 2 of 3 pass"), "{screen}");
     // The queue of noise has the decision, as that of `dicta label` has.

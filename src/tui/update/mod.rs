@@ -196,10 +196,11 @@ pub(crate) fn update(app: &mut App, msg: Msg) -> Vec<Effect> {
         } => examples::handle_judged(app, number, evals, trials, problem),
         Msg::StateExported(written) => state_export::handle_exported(app, written),
         Msg::NoiseRead {
+            number,
             root,
             measured,
             noise,
-        } => repeats::handle_noise_read(app, &root, measured, noise),
+        } => repeats::handle_noise_read(app, number, &root, measured, noise),
         Msg::RunStarted { ticket, run, dir } => runs::handle_run_started(app, ticket, run, dir),
         Msg::RunRefused { ticket, why } => runs::handle_run_refused(app, ticket, &why),
         Msg::RunUnconfirmed { order, sends } => {

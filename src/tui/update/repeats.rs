@@ -99,6 +99,7 @@ fn measure_noise(app: &mut App, count: u32, rows: &[RowId]) -> Vec<Effect> {
 /// Stores the repeats of the noise runs, and reports what the run that just ended measured.
 pub(super) fn handle_noise_read(
     app: &mut App,
+    number: u64,
     root: &Path,
     measured: Option<RunTicket>,
     noise: Result<Shared<NoiseRecords>, TaskFailure>,
@@ -108,7 +109,12 @@ pub(super) fn handle_noise_read(
         return Vec::new();
     }
     match noise {
-        Ok(noise) => app.live_session.cells.noise = noise,
+        Ok(noise) => {
+            // The repeats of a later order contain those of this one.
+            if app.noise_reads.accept(number) {
+                app.live_session.cells.noise = noise;
+            }
+        }
         Err(why) => {
             let why = format!("the noise of the judges is not read: {why}");
             app.notices.push(app.now, NoticeLevel::Error, why);

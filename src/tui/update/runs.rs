@@ -92,6 +92,7 @@ pub(super) fn handle_outline_ended(
             if let Some(workspace) = app.workspace().map(Arc::clone) {
                 effects.push(warnings::request_warnings(app, &workspace));
                 effects.push(Effect::ReadNoise {
+                    number: app.noise_reads.next_number(),
                     workspace,
                     measured: None,
                 });
@@ -288,6 +289,7 @@ pub(super) fn handle_run_ended(
     if measures_noise {
         let workspace = app.workspace().map(Arc::clone);
         effects.extend(workspace.map(|workspace| Effect::ReadNoise {
+            number: app.noise_reads.next_number(),
             workspace,
             measured: Some(ticket),
         }));
