@@ -3,8 +3,8 @@
 //! | in the file | becomes |
 //! |---|---|
 //! | `user`, `assistant`, `tool_result` lines, with contents of Gemini | messages |
-//! | the lines from the first message to the newest | the transcript `<sessionId>` |
-//! | messages of other branches (a prompt that was rewound) | counted |
+//! | the lines from the first message to the newest, or to a rewind at the end | the transcript `<sessionId>` |
+//! | messages and compressions of other branches (a prompt that was rewound) | counted |
 //! | `isSidechain` lines of an `agentId` | `<sessionId>.agent-<id>`, tag `sub-agent`, `parent` the session |
 //! | a compression of the history | a system message, with `compaction` |
 //! | telemetry, titles, commands of the screen, snapshots … | nothing |
@@ -114,16 +114,38 @@ fn parse_conversation(lines: &[&[u8]], _: RecordCx<'_>, out: &mut TranscriptSink
     }
     let on_path = find_path(&rows);
     for ((_, line), is_on_path) in rows.iter().zip(on_path) {
-        if is_on_path || !line.has("message") {
-            add_line(line, &mut built);
+        // Titles and other lines about the session belong to all branches.
+        let abandoned = if is_on_path {
+            None
+        } else if line.has("message") {
+            Some("a message of another branch")
         } else {
-            built.unknown.push("a message of another branch".to_owned());
+            has_subtype(line, &["chat_compression"]).then_some("a compression of another branch")
+        };
+        match abandoned {
+            Some(kind) => built.unknown.push(kind.to_owned()),
+            None => add_line(line, &mut built),
         }
     }
     built.finish(out);
 }
 
-/// Returns for each line whether it leads to the newest message. Without parents, the order of the file counts.
+/// Returns true if the subtype of a line is one of these.
+fn has_subtype(line: &RawFields<'_>, subtypes: &[&str]) -> bool {
+    let subtype = line.text("subtype");
+    subtype.is_some_and(|subtype| subtypes.contains(&&*subtype))
+}
+
+/// Returns true if a line can be the end of the conversation.
+///
+/// A rewind to before the first message has no parent. It leaves no message, so the messages before it stay the
+/// transcript.
+fn is_possible_end(line: &RawFields<'_>) -> bool {
+    line.has("message")
+        || (line.has("parentUuid") && has_subtype(line, &["chat_compression", "rewind"]))
+}
+
+/// Returns for each line whether it leads to the end of the conversation. Without parents, the order of the file counts.
 fn find_path(rows: &[(&str, RawFields<'_>)]) -> Vec<bool> {
     if !rows.iter().any(|(_, row)| row.has("parentUuid")) {
         return vec![true; rows.len()];
@@ -137,7 +159,7 @@ fn find_path(rows: &[(&str, RawFields<'_>)]) -> Vec<bool> {
     }
     let mut on_path = vec![false; rows.len()];
     let mut newest = (0..rows.len()).rev();
-    let mut next = newest.find(|at| rows[*at].1.has("message"));
+    let mut next = newest.find(|at| is_possible_end(&rows[*at].1));
     while let Some(at) = next {
         // A line that was already visited is a cycle of parents.
         if std::mem::replace(&mut on_path[at], true) {
@@ -331,6 +353,68 @@ mod tests {
             ]
         );
         assert_eq!(tally.unknown_count(), 0, "{tally:?}");
+    }
+
+    const COMPRESSION: &str = r#""type":"system","subtype":"chat_compression","systemPayload":{}"#;
+    const REWIND: &str = r#""type":"system","subtype":"rewind","systemPayload":{}"#;
+
+    /// Returns a line with its parent, and the other fields as JSON.
+    fn linked_line(uuid: &str, parent: Option<&str>, fields: &str) -> String {
+        let parent = parent.map_or_else(|| "null".to_owned(), |parent| format!("\"{parent}\""));
+        format!(r#"{{"uuid":"{uuid}","parentUuid":{parent},"sessionId":"s",{fields}}}"#)
+    }
+
+    fn prompt(text: &str) -> String {
+        format!(r#""type":"user","message":{{"parts":[{{"text":"{text}"}}]}}"#)
+    }
+
+    #[test]
+    fn compression_of_an_abandoned_branch_is_counted_only() {
+        let file = [
+            linked_line("1", None, &prompt("Ask.")),
+            linked_line("2", Some("1"), &prompt("Again.")),
+            linked_line("3", Some("2"), COMPRESSION),
+            linked_line("4", Some("1"), REWIND),
+            linked_line("5", Some("4"), COMPRESSION),
+            linked_line("6", Some("5"), &prompt("Other.")),
+            linked_line("7", Some("6"), COMPRESSION),
+        ];
+        let (all, tally) = read(format!("{}\n", file.join("\n")).as_bytes());
+        let one = all[0].as_ref().expect("a transcript");
+        assert_eq!(
+            message_lines(one),
+            [
+                "user Ask.",
+                "system Conversation compressed",
+                "user Other.",
+                "system Conversation compressed",
+            ]
+        );
+        assert_eq!(tally.unknown["a message of another branch"], 1);
+        assert_eq!(tally.unknown["a compression of another branch"], 1);
+        assert_eq!(tally.unknown_count(), 2, "{tally:?}");
+    }
+
+    #[test]
+    fn rewind_at_the_end_of_the_file_takes_messages_back() {
+        let title =
+            r#""type":"system","subtype":"custom_title","systemPayload":{"customTitle":"T"}"#;
+        let read_with_end = |parent: Option<&str>| {
+            let file = [
+                linked_line("1", None, &prompt("Ask.")),
+                linked_line("2", Some("1"), &prompt("Again.")),
+                linked_line("3", parent, REWIND),
+                linked_line("4", Some("3"), title),
+            ];
+            let (all, tally) = read(format!("{}\n", file.join("\n")).as_bytes());
+            let one = all[0].as_ref().expect("a transcript");
+            assert_eq!(one["metadata"]["title"], "T");
+            (message_lines(one).join(", "), tally.unknown_count())
+        };
+        assert_eq!(read_with_end(Some("1")), ("user Ask.".to_owned(), 1));
+        // A rewind of all messages would leave no transcript, so they stay.
+        let both = "user Ask., user Again.".to_owned();
+        assert_eq!(read_with_end(None), (both, 0));
     }
 
     #[test]
