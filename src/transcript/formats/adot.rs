@@ -154,8 +154,12 @@ mod tests {
             json!({"role": "user", "content": {"content": "[{\"text\": \"Weather?\"}]"}});
         let blocks = r#"[{"text": "I look."}, {"toolUse": {"toolUseId": "c1", "name": "get", "input": {"city":"Oslo"}}}]"#;
         let reply = json!({"role": "assistant", "content": {"message": blocks, "finish_reason": "tool_use"}});
+        let other_reply = json!({"role": "assistant", "content": "I refuse."});
         let file = [
             log("a", body(&question, &reply)),
+            // A repeated body loses nothing, and another one is counted.
+            log("a", body(&question, &reply)),
+            log("a", body(&question, &other_reply)),
             span("a", "chat"),
             log("gone", json!({"input": {}})),
             log("a", json!({"content": "Weather?", "role": "user"})),
@@ -173,6 +177,7 @@ mod tests {
             ]
         );
         assert_eq!(one["messages"][1]["metadata"]["stop_reason"], "tool_use");
+        assert_eq!(tally.unknown["another body of the same span"], 1);
         assert_eq!(tally.unknown["a log record without its span"], 1);
         assert_eq!(tally.unknown["a log record without a list of messages"], 2);
     }

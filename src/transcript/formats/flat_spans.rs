@@ -169,9 +169,13 @@ struct SpanGroup {
 impl SpanGroup {
     /// Adds a span, with the bodies of its log records.
     fn add(&mut self, span: &RawFields<'_>, bodies: &[&RawValue], out: &mut TranscriptSink) {
-        let text = to_otlp(span, bodies).to_string();
+        let (span_json, left_out) = to_otlp(span, bodies);
+        let text = span_json.to_string();
         if let Some(kind) = other_kind(&text) {
             out.count_unknown(&kind);
+        }
+        for _ in 0..left_out {
+            out.count_unknown("another body of the same span");
         }
         self.entries.push(RawOtlpEntry {
             is_log: false,
@@ -234,8 +238,9 @@ impl SpanGroup {
     }
 }
 
-/// Returns a span as OTLP JSON. `bodies` are those of its log records.
-fn to_otlp(span: &RawFields<'_>, bodies: &[&RawValue]) -> Value {
+/// Returns a span as OTLP JSON, and the number of bodies whose messages are left out. `bodies` are those of its log
+/// records.
+fn to_otlp(span: &RawFields<'_>, bodies: &[&RawValue]) -> (Value, usize) {
     let text = |keys: &[&str]| get_any(span, keys).map(|raw| text_or_json(raw).0.into_owned());
     let mut attributes = Attributes::default();
     for (key, raw) in span.iter() {
@@ -258,12 +263,8 @@ fn to_otlp(span: &RawFields<'_>, bodies: &[&RawValue]) -> Value {
     attributes.convert_adk();
     let events = list_events(span);
     let events = events.iter().filter_map(|raw| RawFields::from_raw(raw));
-    for body in events.filter_map(|event| event.get("body")) {
-        attributes.add_body(body);
-    }
-    for body in bodies {
-        attributes.add_body(body);
-    }
+    let in_events = events.filter_map(|event| event.get("body"));
+    let left_out = attributes.add_bodies(in_events.chain(bodies.iter().copied()));
     let end = [
         "end_time",
         "endTime",
@@ -304,7 +305,7 @@ fn to_otlp(span: &RawFields<'_>, bodies: &[&RawValue]) -> Value {
     if let Some(message) = failure(span) {
         entry["status"] = json!({ "code": 2, "message": message });
     }
-    entry
+    (entry, left_out)
 }
 
 /// Returns the message of a span that failed.
@@ -365,19 +366,31 @@ impl Attributes {
             .push(json!({ "key": key, "value": { "stringValue": text } }));
     }
 
-    /// Adds the messages of a body of ADOT. Attributes of the span itself take precedence.
-    fn add_body(&mut self, body: &RawValue) {
+    /// Adds the messages of bodies of ADOT. Attributes of the span itself take precedence, then those of the first body.
+    /// Returns the number of bodies with other messages than an earlier one.
+    fn add_bodies<'a>(&mut self, bodies: impl Iterator<Item = &'a RawValue>) -> usize {
         let kinds = [
             "gen_ai.operation.name",
             "openinference.span.kind",
             "traceloop.span.kind",
         ];
+        // Only the kind of the span itself counts, so that each body is read in the same way.
         let has_kind = kinds.iter().any(|key| self.has(key));
-        for (key, text) in body_attributes(body, has_kind) {
-            if !self.has(key) {
-                self.push(key, &text);
+        let own = self.pairs.len();
+        let mut left_out = 0;
+        for body in bodies {
+            let mut differs = false;
+            for (key, text) in body_attributes(body, has_kind) {
+                match self.pairs.iter().position(|pair| pair["key"] == key) {
+                    None => self.push(key, &text),
+                    Some(at) => {
+                        differs |= at >= own && self.pairs[at]["value"]["stringValue"] != text;
+                    }
+                }
             }
+            left_out += usize::from(differs);
         }
+        left_out
     }
 
     /// Adds an object of attributes, or a list of `{key, value}` (OTLP, Jaeger).
