@@ -61,10 +61,14 @@ fn parse_trajectory(
             let info = fields.object("info").unwrap_or_default();
             let submission = info.text("submission").unwrap_or_default();
             for raw in history {
-                match exit_message(raw) {
-                    Some(text) if text.trim() == submission.trim() => {}
-                    Some(text) => {
+                match ExitMessage::read(raw) {
+                    Some(ExitMessage::Text(text)) if text.trim() == submission.trim() => {}
+                    Some(ExitMessage::Text(text)) => {
                         built.meta.set("exit_message", &*text);
+                    }
+                    Some(ExitMessage::Other) => {
+                        let kind = "an exit message whose content is not a text";
+                        built.unknown.push(kind.to_owned());
                     }
                     None => add_entry(raw, &mut built),
                 }
@@ -77,11 +81,27 @@ fn parse_trajectory(
     Ok(())
 }
 
-/// Returns the last message of mini-swe-agent's program: the submission, or the reason for the end.
-fn exit_message(raw: &RawValue) -> Option<SourceText<'_>> {
-    let fields = RawFields::from_raw(raw)?;
-    let is_exit = fields.text("role").as_deref() == Some("exit");
-    is_exit.then(|| fields.text("content").unwrap_or_default())
+/// The last message of mini-swe-agent's program.
+enum ExitMessage<'a> {
+    /// The submission, or the reason for the end. Empty if the message has no content.
+    Text(SourceText<'a>),
+    /// A content that is not a text.
+    Other,
+}
+
+impl<'a> ExitMessage<'a> {
+    /// Reads a message; `None` for a message of another role.
+    fn read(raw: &'a RawValue) -> Option<Self> {
+        let fields = RawFields::from_raw(raw)?;
+        if fields.text("role").as_deref() != Some("exit") {
+            return None;
+        }
+        Some(match (fields.text("content"), fields.has("content")) {
+            (Some(text), _) => Self::Text(text),
+            (None, false) => Self::Text(SourceText::default()),
+            (None, true) => Self::Other,
+        })
+    }
 }
 
 fn add_entry(raw: &RawValue, built: &mut TranscriptBuilder) {
@@ -185,6 +205,21 @@ fn write_metadata(fields: &RawFields<'_>, built: &mut TranscriptBuilder) {
 #[cfg(test)]
 mod tests {
     use super::super::read_back::{message_lines, read};
+
+    #[test]
+    fn exit_message_that_is_not_a_text_is_counted() {
+        for (content, count) in [(r#"[{"type":"text","text":"Gone."}]"#, 1), ("null", 0)] {
+            let file = format!(
+                r#"{{"info":{{"exit_status":"Error"}},"trajectory_format":"mini-swe-agent-1.1","messages":[
+{{"role":"user","content":"Fix it."}},{{"role":"exit","content":{content}}}]}}
+"#
+            );
+            let (all, tally) = read(file.as_bytes());
+            let one = all[0].as_ref().expect("a transcript");
+            assert_eq!(message_lines(one), ["user Fix it."], "{content}");
+            assert_eq!(tally.unknown_count(), count, "{tally:?}");
+        }
+    }
 
     #[test]
     fn end_and_exit_codes_of_mini_swe_agent_are_read() {
