@@ -123,17 +123,19 @@ fn measured_whole_block<'a>(
     })
 }
 
-/// Returns the name of the whole whose figures the screen shows for a part: `support/tone`.
+/// Returns the name of the whole whose figures the screen shows for a part: `support/tone`. It can contain hidden
+/// characters, because a command needs the exact name.
 fn name_measured_whole(app: &App, eval: u32) -> Option<String> {
     let cells = &app.live_session.cells;
     let whole = cells.measured_whole(eval)?;
     let rubric = &cells.evals.get(eval as usize)?.rubric;
-    Some(make_visible(&format!("{rubric}/{}", whole.id), false).into_owned())
+    Some(format!("{rubric}/{}", whole.id))
 }
 
 /// Returns the command that brings a better answer about a whole. The rows of the screen are its parts, so its labels are
 /// set in a shell.
 fn describe_whole_step(step: AgreementStep, name: &str) -> String {
+    // A quoted word shows hidden characters as escapes, which the shell reads as the characters.
     let name = quote_shell_word(name);
     let command = match step {
         AgreementStep::Draw => format!("`dicta label --queue random --eval {name}` draws"),
@@ -221,4 +223,32 @@ fn lines<'a>(texts: Vec<String>, role: Role) -> impl Iterator<Item = TextBlock<'
     texts
         .into_iter()
         .map(move |text| TextBlock::new(make_visible(&text, false).into_owned(), role))
+}
+
+#[cfg(test)]
+mod tests {
+    use ratatui::layout::Size;
+
+    use super::*;
+    use crate::model::{Digest, EvalWhole};
+    use crate::theme::Theme;
+    use crate::tui::state::OpenedItem;
+    use crate::tui::state::cells::tests::outlined;
+
+    #[test]
+    fn command_names_a_whole_with_a_hidden_character_exactly() {
+        let theme = Theme::bundled("dark").expect("bundled");
+        let mut app = App::new(OpenedItem::Recording, Size::new(80, 24), theme);
+        let mut cells = outlined(&["a"], &["tone.1?"]);
+        cells.evals[0].part_of = Some(EvalWhole {
+            id: "to\u{200b}ne".to_owned(),
+            question: Digest::hash_bytes(b"tone"),
+        });
+        app.live_session.cells = cells;
+        let name = name_measured_whole(&app, 0).expect("a part");
+        assert_eq!(
+            describe_whole_step(AgreementStep::DrawMore, &name),
+            "next, in a shell: `dicta label plan --eval $'r/to\\U0000200Bne' --draw` draws the decisions of all parts together"
+        );
+    }
 }
