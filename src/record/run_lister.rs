@@ -38,7 +38,7 @@ pub struct RunLister {
 pub(super) struct FoundRun {
     pub(super) run: RecordedRun,
     version: LogVersion,
-    /// `false` while a process records the run.
+    /// `false` while a process records the run, or may record it.
     pub(super) is_ended: bool,
 }
 
@@ -65,7 +65,7 @@ impl FoundRun {
     fn read(run: RecordedRun) -> Option<Self> {
         // A recorder takes the lock before it writes the log. So once there is a log, a free lock is the end of the run.
         LogVersion::read(&run.dir)?;
-        let is_ended = lock::find_lock_holder(&run.dir).is_none();
+        let is_ended = !lock::may_have_holder(&run.dir);
         // Read after the lock, so that the version of an ended run is its last one.
         let version = LogVersion::read(&run.dir)?;
         Some(Self {
@@ -287,6 +287,20 @@ mod tests {
         assert_eq!(ended(&mut lister), [true, false]);
         drop(lock);
         assert_eq!(ended(&mut lister), [true, true]);
+    }
+
+    #[test]
+    fn run_whose_lock_cannot_be_opened_has_not_ended() {
+        let data = tempfile::tempdir().expect("a folder");
+        add(data.path(), "20260101T000000Z-aaaa", "x");
+        let lock = data.path().join("20260101T000000Z-aaaa/lock");
+        // A link to itself cannot be opened, as no file can if the process has too many open files.
+        std::os::unix::fs::symlink("lock", &lock).expect("a link");
+        let store = store(data.path());
+        let mut lister = RunLister::default();
+        assert!(!lister.list(&store)[0].is_ended);
+        fs::remove_file(lock).expect("removed");
+        assert!(lister.list(&store)[0].is_ended);
     }
 
     #[test]
