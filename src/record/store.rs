@@ -21,9 +21,7 @@ const MAX_CANDIDATES: usize = 8;
 
 /// Returns a new run id: the UTC time and four random letters that no run of the store ends with.
 pub fn new_run_id(store: &RunStore, clock: &dyn Clock) -> RunId {
-    let wall = clock.wall_time();
-    let time: jiff::Timestamp = wall.0.parse().expect("a clock's wall time is RFC 3339");
-    let time = time.strftime("%Y%m%dT%H%M%SZ");
+    let time = format_timestamp(clock);
     let names = store.list_run_dirs();
     // People name runs by the letters alone, so these must be unique in the store.
     let taken: HashSet<&str> = names.iter().map(|(id, _)| id.letters()).collect();
@@ -38,6 +36,13 @@ pub fn new_run_id(store: &RunStore, clock: &dyn Clock) -> RunId {
             return RunId(format!("{time}-{letters}"));
         }
     }
+}
+
+/// Returns the UTC time as it is at the beginning of a run's folder name.
+pub(super) fn format_timestamp(clock: &dyn Clock) -> String {
+    let wall = clock.wall_time();
+    let time: jiff::Timestamp = wall.0.parse().expect("a clock's wall time is RFC 3339");
+    time.strftime("%Y%m%dT%H%M%SZ").to_string()
 }
 
 /// Returns the files that dicta keeps next to the runs in a folder. Some of them may not exist.
@@ -312,6 +317,11 @@ pub(super) fn sort_by_start(runs: Vec<RecordedRun>) -> Vec<RecordedRun> {
     let start_of = |(run, start): &StartedRun| *start.get_or_init(|| read_start_time(run));
     sort_runs_of_one_second(&mut runs, |(run, _)| run, start_of);
     runs.into_iter().map(|(run, _)| run).collect()
+}
+
+/// Reports whether the name of a run has this time, or a later one. The time has the form of [`format_timestamp`].
+pub(super) fn is_at_or_after(run: &RecordedRun, time: &str) -> bool {
+    parse_timestamp(&run.id).is_some_and(|own| own >= time)
 }
 
 /// Reports whether the names of two runs have the same time, or no time.

@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::run_lister::{FoundRun, RunLister};
-use super::store::{is_same_second, sort_by_start};
+use super::store::{format_timestamp, is_at_or_after, is_same_second, sort_by_start};
 use super::{NewestVerdicts, RecordKey, RecordedRun, RunStore};
+use crate::clock::Clock;
 use crate::event::RunHeader;
 
 /// The newest verdicts of the ended runs of a workspace that earlier reads found.
@@ -35,12 +36,13 @@ struct FailedRun {
 
 impl NewestVerdictsReader {
     /// Returns the newest verdicts of the workspace with this folder, from its runs about cells. Also returns a sentence
-    /// for each run that could not be read, as [`NewestVerdicts::read`] does.
+    /// for each run that could not be read, as [`NewestVerdicts::read`] does. Reads runs of the future each time.
     pub fn read(
         &mut self,
         lister: &mut RunLister,
         store: &RunStore,
         workspace: &Path,
+        clock: &dyn Clock,
     ) -> (NewestVerdicts, Vec<String>) {
         let belongs =
             |header: &RunHeader| header.workspace == workspace && header.purpose.is_about_cells();
@@ -61,7 +63,7 @@ impl NewestVerdictsReader {
         }
         let new = &runs[..runs.len() - self.ended.len()];
         // Step: keep what can't change any more.
-        let (open, ended) = new.split_at(count_open_runs(new));
+        let (open, ended) = new.split_at(count_open_runs(new, &format_timestamp(clock)));
         let (mut verdicts, mut failed) = read_runs(ended, &belongs);
         verdicts.add_older(&self.verdicts);
         failed.append(&mut self.failed);
@@ -98,13 +100,16 @@ impl NewestVerdictsReader {
 }
 
 /// Returns the number of runs, newest first, up to the oldest one whose results can still change, or whose place among the
-/// runs can: a process records it, or a run of the same second can follow.
-fn count_open_runs(listed: &[Arc<FoundRun>]) -> usize {
+/// runs can: a process records it, or a run of the same second can follow. New runs are older than those of the future.
+fn count_open_runs(listed: &[Arc<FoundRun>], now: &str) -> usize {
     let Some(newest) = listed.first() else {
         return 0;
     };
-    let is_open =
-        |found: &Arc<FoundRun>| !found.is_ended || is_same_second(&found.run, &newest.run);
+    let is_open = |found: &Arc<FoundRun>| {
+        !found.is_ended
+            || is_same_second(&found.run, &newest.run)
+            || is_at_or_after(&found.run, now)
+    };
     let mut open = listed.iter().rposition(is_open).map_or(0, |at| at + 1);
     // The runs of one second are sorted together.
     while open < listed.len()
@@ -134,8 +139,9 @@ mod tests {
     use std::fs;
 
     use super::*;
+    use crate::clock::FakeClock;
     use crate::event::{ParentCause, ParentRun, RunHeader, RunPurpose};
-    use crate::model::{CellIx, Outcome, RunId, TurnIx};
+    use crate::model::{CellIx, Millis, Outcome, RunId, TurnIx};
     use crate::record::EVENTS_FILE;
     use crate::record::tests::samples::{
         end, ended, header, key, planned, record_run, settled, started,
@@ -147,6 +153,13 @@ mod tests {
             extra_dirs: Vec::new(),
             key: Some(key()),
         }
+    }
+
+    /// Returns a clock that shows 2026-02-01.
+    fn clock() -> FakeClock {
+        let clock = FakeClock::new();
+        clock.advance(Millis::from_secs(1_769_904_000));
+        clock
     }
 
     /// Records a run with this number. The kind of run and its results depend on the number alone.
@@ -187,12 +200,13 @@ mod tests {
         let folder = dir.path();
         let mut reader = NewestVerdictsReader::default();
         let mut lister = RunLister::default();
+        let clock = clock();
         let mut check = |reader: &mut NewestVerdictsReader, what: &str| {
             let once = NewestVerdicts::read(&store(folder).runs(), |header| {
                 header.purpose.is_about_cells()
             });
             assert!(
-                reader.read(&mut lister, &store(folder), Path::new("/w")) == once,
+                reader.read(&mut lister, &store(folder), Path::new("/w"), &clock) == once,
                 "{what}"
             );
         };
@@ -219,6 +233,44 @@ mod tests {
             check(&mut reader, "a log that is broken for good");
         }
         assert_eq!(reader.ended.len(), 39);
+
+        for (number, second) in [(42, 1), (43, 2), (44, 2)] {
+            let id = format!("20990101T00000{second}Z-{number}");
+            record(folder, &id, number).await;
+            check(&mut reader, "a run with a time in the future");
+        }
+        for number in 45..50 {
+            let id = format!("20260101T0001{number}Z-aaaa");
+            record(folder, &id, number).await;
+            check(&mut reader, "a run before those of the future");
+        }
+        // The year 2100.
+        clock.advance(Millis::from_secs(74 * 366 * 24 * 3600));
+        check(&mut reader, "the time of these runs has passed");
+    }
+
+    #[tokio::test]
+    async fn runs_of_the_future_cause_no_full_read() {
+        let dir = tempfile::tempdir().expect("a folder");
+        for (number, time) in [
+            (0, "20260101T000001Z"),
+            (1, "20260101T000002Z"),
+            (2, "20990101T000001Z"),
+            (3, "20990101T000002Z"),
+        ] {
+            record(dir.path(), &format!("{time}-aaaa"), number).await;
+        }
+        let store = store(dir.path());
+        let (mut reader, mut lister) = (NewestVerdictsReader::default(), RunLister::default());
+        reader.read(&mut lister, &store, Path::new("/w"), &clock());
+        assert_eq!(reader.ended.len(), 2);
+        // A full read would find these verdicts again.
+        reader.verdicts = NewestVerdicts::default();
+        record(dir.path(), "20260101T000003Z-aaaa", 5).await;
+        reader.read(&mut lister, &store, Path::new("/w"), &clock());
+        assert_eq!(reader.ended.len(), 3);
+        let runs = reader.verdicts.iter().map(|(_, result)| &*result.run.0);
+        assert_eq!(runs.collect::<Vec<_>>(), ["20260101T000003Z-aaaa"]);
     }
 
     #[tokio::test]
@@ -230,7 +282,7 @@ mod tests {
         }
         let store = store(dir.path());
         let (mut reader, mut lister) = (NewestVerdictsReader::default(), RunLister::default());
-        let once = reader.read(&mut lister, &store, Path::new("/w"));
+        let once = reader.read(&mut lister, &store, Path::new("/w"), &clock());
         // As after a read for which the process had too many open files.
         reader.verdicts = NewestVerdicts::default();
         reader.failed = store.runs()[1..]
@@ -240,7 +292,8 @@ mod tests {
                 why: "too many open files".to_owned(),
             })
             .collect();
-        assert!(reader.read(&mut lister, &store, Path::new("/w")) == once);
+        let again = reader.read(&mut lister, &store, Path::new("/w"), &clock());
+        assert!(again == once);
         assert!(reader.failed.is_empty());
     }
 
@@ -257,7 +310,7 @@ mod tests {
                 key,
                 ..store(dir.path())
             };
-            let (verdicts, _) = reader.read(&mut lister, &store, Path::new("/w"));
+            let (verdicts, _) = reader.read(&mut lister, &store, Path::new("/w"), &clock());
             verdicts.iter().filter(|(_, result)| result.is_own).count()
         };
         assert_eq!(count_own(None), 0);
@@ -275,10 +328,10 @@ mod tests {
         let lock = fs::File::open(lock).expect("a lock file");
         lock.lock().expect("locked");
         let (mut reader, mut lister) = (NewestVerdictsReader::default(), RunLister::default());
-        reader.read(&mut lister, &store(dir.path()), Path::new("/w"));
+        reader.read(&mut lister, &store(dir.path()), Path::new("/w"), &clock());
         assert_eq!(reader.ended.len(), 0, "the oldest run still works");
         drop(lock);
-        reader.read(&mut lister, &store(dir.path()), Path::new("/w"));
+        reader.read(&mut lister, &store(dir.path()), Path::new("/w"), &clock());
         assert_eq!(reader.ended.len(), 2);
     }
 }

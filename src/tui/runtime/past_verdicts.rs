@@ -6,6 +6,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::run_store_for;
+use crate::clock::Clock;
 use crate::record::{NewestVerdicts, NewestVerdictsReader, NoiseReader, NoiseRecords, RunLister};
 use crate::workspace::{Env, Workspace};
 
@@ -23,12 +24,18 @@ struct PastRunReaders {
 impl PastVerdicts {
     /// Returns the newest verdicts of a workspace, and a sentence for each run that could not be read. Runs of another
     /// workspace in the same folder do not count.
-    pub(super) fn read(&self, workspace: &Workspace, env: &Env) -> (NewestVerdicts, Vec<String>) {
+    pub(super) fn read(
+        &self,
+        workspace: &Workspace,
+        env: &Env,
+        clock: &dyn Clock,
+    ) -> (NewestVerdicts, Vec<String>) {
         let mut readers = self.lock();
         let PastRunReaders {
             lister, verdicts, ..
         } = &mut *readers;
-        verdicts.read(lister, &run_store_for(workspace, env), &workspace.root)
+        let store = run_store_for(workspace, env);
+        verdicts.read(lister, &store, &workspace.root, clock)
     }
 
     /// Returns the repeats of the noise runs of a workspace.

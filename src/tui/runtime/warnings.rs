@@ -24,6 +24,7 @@ impl Runtime {
         let stop = self.warnings_cancel.clone();
         let (past, env) = (self.past_verdicts.clone(), self.deps.env.clone());
         let kept = Arc::clone(&self.transcript_findings);
+        let clock = Arc::clone(&self.deps.clock);
         self.warning_searches.submit(
             &self.outbox,
             move |_| {
@@ -32,7 +33,7 @@ impl Runtime {
                 let mut warnings = collect_warnings(&workspace, &mut kept, &stop);
                 drop(kept);
                 if !stop.is_cancelled() {
-                    let (newest, _unreadable) = past.read(&workspace, &env);
+                    let (newest, _unreadable) = past.read(&workspace, &env, &*clock);
                     let tallies = run::tally_verdicts(&workspace, newest);
                     warnings.extend(lint::lint_same_verdict(&workspace.rubrics, &tallies));
                 }

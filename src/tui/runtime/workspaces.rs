@@ -83,10 +83,11 @@ impl Runtime {
         renames: Vec<EvalRename>,
     ) {
         let (past, env) = (self.past_verdicts.clone(), self.deps.env.clone());
+        let clock = Arc::clone(&self.deps.clock);
         self.verdict_reads.submit(
             &self.outbox,
             move |_| {
-                let (mut board, problems) = past.read(&workspace, &env);
+                let (mut board, problems) = past.read(&workspace, &env, &*clock);
                 reads::follow_renames(&mut board, &workspace, &renames);
                 // A bound or a vote rule may have changed since the run.
                 board.rescore(&run::collect_decision_settings(&decided_by));
