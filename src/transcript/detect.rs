@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::formats::{self, ReaderFactory, TranscriptFormat};
 use super::scan::{JsonValueScanner, split_values};
 use super::sniff::RecordSniff;
+use super::unread_files::name_unread_file;
 use super::walk::{RecordLayout, RecordWalker};
 
 /// The formats whose signature matches a file, in the order of the table.
@@ -132,7 +133,11 @@ pub(super) fn find_candidates(head: &[u8]) -> Result<FormatCandidates<'_>, Detec
             Some(seen) if seen.sniff.is_empty() => {
                 return Err(DetectError::Unknown(seen.sniff.describe(seen.bytes)));
             }
-            Some(seen) => return Err(DetectError::Unmapped(seen.sniff.describe(seen.bytes))),
+            Some(seen) => {
+                let known = name_unread_file(seen.sniff.outline(seen.bytes));
+                let why = known.map_or_else(|| seen.sniff.describe(seen.bytes), str::to_owned);
+                return Err(DetectError::Unmapped(why));
+            }
             // An empty array is a valid native file without transcripts.
             None => found.push(&formats::NATIVE_FORMAT),
         }

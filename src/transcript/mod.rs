@@ -47,6 +47,7 @@ mod text_encoding;
 mod trial;
 mod unix;
 mod unread;
+mod unread_files;
 mod walk;
 mod write;
 

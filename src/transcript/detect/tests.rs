@@ -205,6 +205,56 @@ fn unknown_content_is_described() {
 }
 
 #[test]
+fn file_that_lacks_a_part_of_the_conversation_is_named_with_what_to_save() {
+    let cases = [
+        (
+            r#"{"id":"c","finish_reason":"COMPLETE","message":{"role":"assistant","content":[{"type":"text","text":"Hi"}]},"usage":{}}"#,
+            ["Cohere's API", "`output: message.content"],
+        ),
+        (
+            r#"{"type":"result","subtype":"success","is_error":false,"result":"Hi","session_id":"s","uuid":"u"}"#,
+            ["`claude -p --output-format json`", "stream-json"],
+        ),
+        (
+            r#"{"object":"list","data":[{"type":"message","id":"m","role":"user","content":[]}],"has_more":false}"#,
+            ["OpenAI's Conversations API", "`jq .data`"],
+        ),
+        (
+            r#"{"data":[{"text":"Hi","manualGrading":{"pass":true}}]}"#,
+            ["promptfoo", "`promptfoo export eval -o out.json`"],
+        ),
+        (
+            r#"{"id":"t","observations":[{"id":"o","type":"GENERATION","input":"Hi"}]}"#,
+            ["Langfuse", "`/api/public/traces/ID`"],
+        ),
+        (
+            r#"{"post":[{"id":"r","run_type":"chain","inputs":{}}],"patch":[]}"#,
+            ["LangSmith", "`Client.list_runs`"],
+        ),
+    ];
+    for (text, parts) in cases {
+        let Err(DetectError::Unmapped(why)) = found(text.as_bytes()) else {
+            panic!("{text} is not refused");
+        };
+        assert!(why.starts_with("it looks like "), "{why}");
+        assert!(parts.iter().all(|part| why.contains(part)), "{why}");
+    }
+    for other in [
+        r#"{"id":"p","observations":[{"value":3}]}"#,
+        r#"{"data":[{"text":"Hi"}]}"#,
+        r#"{"post":[{"title":"Hi"}]}"#,
+    ] {
+        let Err(DetectError::Unmapped(why)) = found(other.as_bytes()) else {
+            panic!("{other} is not refused");
+        };
+        assert!(
+            why.starts_with("its first record has no `messages`"),
+            "{why}"
+        );
+    }
+}
+
+#[test]
 fn readable_formats_are_distinguished() {
     for (text, name) in [
         (

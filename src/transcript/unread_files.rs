@@ -1,0 +1,103 @@
+//! Files of other programs that resemble a format of dicta, but lack a part of the conversation: their names, and what
+//! to save in their place.
+//!
+//! Responsible for the reason of a refusal. Only a file without a matching format comes here, so a name hides no
+//! format. Does not read the files.
+
+use serde_json::Value;
+
+/// A file that dicta names and does not read.
+struct UnreadFile {
+    /// Returns true if the outline of the first record is that of such a file.
+    matches: fn(&Value) -> bool,
+    /// The name, and what to do, as a sentence fragment.
+    why: &'static str,
+}
+
+const UNREAD_FILES: &[UnreadFile] = &[
+    UnreadFile {
+        matches: is_cohere_reply,
+        why: "it looks like replies of Cohere's API without the requests; in a field mapping, \
+              `output: message.content[?type == 'text'] | [0].text` reads the answers",
+    },
+    UnreadFile {
+        matches: is_claude_result,
+        why: "it looks like the result that `claude -p --output-format json` prints, which has the last answer \
+              alone; save what `claude -p --output-format stream-json --verbose` prints, or open the session in \
+              `~/.claude/projects`",
+    },
+    UnreadFile {
+        matches: is_list_of_items,
+        why: "it looks like a list of items of OpenAI's Conversations API; save the list in its `data` alone, oldest \
+              item first, for example with `jq .data` after a request with `order=asc`",
+    },
+    UnreadFile {
+        matches: is_promptfoo_rating,
+        why: "it looks like answers that people rated in promptfoo, without their prompts; write the results with \
+              `promptfoo export eval -o out.json`",
+    },
+    UnreadFile {
+        matches: is_partial_langfuse_trace,
+        why: "it looks like a trace of Langfuse without some of the fields that its API returns; save the reply of \
+              `/api/public/traces/ID`",
+    },
+    UnreadFile {
+        matches: is_langsmith_batch,
+        why: "it looks like a batch that LangSmith's SDK sends, which has parts of runs; save whole runs, for example \
+              those of `Client.list_runs`",
+    },
+];
+
+/// Returns the name of a file and what to do, as a sentence fragment. `record` is the outline of the first record.
+pub(super) fn name_unread_file(record: &Value) -> Option<&'static str> {
+    let found = UNREAD_FILES.iter().find(|file| (file.matches)(record));
+    found.map(|file| file.why)
+}
+
+/// Returns true for a reply of version 2 of the API.
+fn is_cohere_reply(record: &Value) -> bool {
+    let message = &record["message"];
+    record["finish_reason"].is_string()
+        && message["role"] == "assistant"
+        && (message["content"].is_array() || message["tool_calls"].is_array())
+}
+
+fn is_claude_result(record: &Value) -> bool {
+    record["type"] == "result" && record["subtype"].is_string() && record["session_id"].is_string()
+}
+
+fn is_list_of_items(record: &Value) -> bool {
+    const TYPES: [&str; 4] = [
+        "message",
+        "function_call",
+        "function_call_output",
+        "reasoning",
+    ];
+    let first = record["data"][0]["type"].as_str();
+    record["object"] == "list" && first.is_some_and(|kind| TYPES.contains(&kind))
+}
+
+fn is_promptfoo_rating(record: &Value) -> bool {
+    let first = &record["data"][0];
+    first["text"].is_string() && first.get("manualGrading").is_some()
+}
+
+fn is_partial_langfuse_trace(record: &Value) -> bool {
+    // Other programs observe things, too, so an observation must have a key or a type of Langfuse.
+    let first = &record["observations"][0];
+    let keys = ["traceId", "trace_id", "parentObservationId"];
+    let kinds = ["SPAN", "GENERATION", "EVENT", "AGENT", "TOOL", "CHAIN"];
+    let kind = first["type"].as_str();
+    record["id"].is_string()
+        && (keys.iter().any(|key| first.get(*key).is_some())
+            || kind.is_some_and(|kind| kinds.contains(&kind)))
+}
+
+fn is_langsmith_batch(record: &Value) -> bool {
+    let keys = ["run_type", "dotted_order", "trace_id"];
+    let has_run = |list: &str| {
+        let first = &record[list][0];
+        keys.iter().any(|key| first[*key].is_string())
+    };
+    has_run("post") || has_run("patch")
+}
