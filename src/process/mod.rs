@@ -16,7 +16,9 @@ mod start;
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 
-pub use bounded_runtime::{BoundedRuntime, MAX_BLOCKING_THREADS, MAX_PROGRAM_PLACES, PROGRAM_PLACES};
+pub use bounded_runtime::{
+    BoundedRuntime, MAX_BLOCKING_THREADS, MAX_PROGRAM_PLACES, PROGRAM_PLACES,
+};
 pub use group::{ProcessExit, ProcessGroup};
 pub use reaper::{ExitSignalsHandled, ProcessReaper, reap_process_groups, watch_exit_signals};
 pub use run::{MAX_STDOUT_BYTES, ProgramCommand, ProgramError, ProgramExit, run_program};
