@@ -99,8 +99,8 @@ struct NativeRecord<'a> {
     verdicts: Option<Vec<ObjectOnly<SourceVerdict>>>,
 }
 
-/// The list of messages. serde does not know the length of a JSON list, so its own list would grow and move several
-/// times, which is a noticeable part of the time of reading.
+/// The list of messages, which begins with some capacity. serde does not know the length of a JSON list, so its own list
+/// would grow and move several times.
 struct NativeRecordMessages<'a>(Vec<ObjectOnly<NativeRecordMessage<'a>>>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for NativeRecordMessages<'a> {

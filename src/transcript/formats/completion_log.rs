@@ -8,17 +8,14 @@
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::super::TranscriptError;
 use super::super::detect::FilePreview;
 use super::super::fields::RawFields;
 use super::super::metadata::MetadataBuilder;
 use super::super::native::parse_tags;
 use super::super::reader::{RecordCx, TranscriptReader, TranscriptSink};
-use super::super::source::SourceFile;
 use super::exchange::parse_usage;
 use super::foreign_message::add_messages;
 use super::record_readers::open_records;
-use super::spend_log;
 use super::transcript_builder::{TranscriptBuilder, text_part};
 use super::unpacked_reply::{unpack_messages, unpack_reply};
 use crate::model::{MessageRole, SourceText};
@@ -26,12 +23,8 @@ use crate::model::{MessageRole, SourceText};
 /// The keys of the reply, in the order of preference.
 const REPLY_KEYS: [&str; 5] = ["response", "completion", "choices", "output", "generated"];
 
-/// Returns true if the first record has messages and a reply next to them, or is a row of LiteLLM's spend logs.
+/// Returns true if the first record has messages and a reply next to them.
 pub(super) fn is_log(preview: &FilePreview<'_>) -> bool {
-    spend_log::is_log(preview) || is_call(preview)
-}
-
-fn is_call(preview: &FilePreview<'_>) -> bool {
     preview.first_matches(|s| {
         s.has("messages")
             && !s.has("verdicts")
@@ -68,14 +61,8 @@ fn is_reply(value: &Value) -> bool {
     }
 }
 
-pub(super) fn open(
-    source: &SourceFile,
-    preview: &FilePreview<'_>,
-) -> Result<Box<dyn TranscriptReader>, TranscriptError> {
-    if spend_log::is_log(preview) {
-        return spend_log::open(source, preview);
-    }
-    Ok(open_records(preview, parse_log))
+pub(super) fn open(preview: &FilePreview<'_>) -> Box<dyn TranscriptReader> {
+    open_records(preview, parse_log)
 }
 
 /// Adds the transcripts of a record.

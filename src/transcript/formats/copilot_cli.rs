@@ -97,7 +97,7 @@ impl CliSession {
     }
 
     fn count_unknown(&mut self, kind: String) {
-        // The first agent always exists, and a sub-agent without messages is no transcript.
+        // The first agent always exists, and a sub-agent without messages does not become a transcript.
         self.agents[0].built.unknown.push(kind);
     }
 

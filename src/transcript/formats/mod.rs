@@ -353,8 +353,8 @@ pub(super) const TEXT_FORMATS: &[TranscriptFormat] = &[
     },
     TranscriptFormat {
         name: "logs of model calls (messages and response)",
-        matches: completion_log::is_log,
-        create_reader: Some(completion_log::open),
+        matches: spend_log::is_log_of_calls,
+        create_reader: Some(spend_log::open),
     },
     TranscriptFormat {
         name: "Anthropic messages (content blocks)",

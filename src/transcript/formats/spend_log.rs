@@ -19,8 +19,13 @@ use super::super::source::SourceFile;
 use super::completion_log;
 use super::record_readers::open_elements;
 
+/// Returns true for spend logs, and for other logs of model calls.
+pub(super) fn is_log_of_calls(preview: &FilePreview<'_>) -> bool {
+    is_spend_log(preview) || completion_log::is_log(preview)
+}
+
 /// Returns true if the first record is a row, or a reply of the API with a list of rows.
-pub(super) fn is_log(preview: &FilePreview<'_>) -> bool {
+fn is_spend_log(preview: &FilePreview<'_>) -> bool {
     let record = preview.first_outline();
     is_row(record) || is_row(&record["data"][0])
 }
@@ -31,10 +36,14 @@ fn is_row(record: &Value) -> bool {
         && record["spend"].is_number()
 }
 
+/// Returns the reader of a log of model calls.
 pub(super) fn open(
     source: &SourceFile,
     preview: &FilePreview<'_>,
 ) -> Result<Box<dyn TranscriptReader>, TranscriptError> {
+    if !is_spend_log(preview) {
+        return Ok(completion_log::open(preview));
+    }
     let paths: &[&[&str]] = if preview.first_outline()["data"].is_array() {
         &[&["data"]]
     } else {

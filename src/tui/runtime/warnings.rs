@@ -161,7 +161,7 @@ mod tests {
         };
         // The first record makes the file native.
         let first = "{\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}]}\n".to_owned();
-        let records = (0..seed % 6 + 1).map(record);
+        let records = (0..=seed % 6).map(record);
         std::iter::once(first).chain(records).collect()
     }
 
