@@ -343,7 +343,8 @@ fn add_label_studio(
             .into_iter()
             .find(|value| !value.is_null());
             let Some(value) = value else {
-                if result["value"]["text"].is_null() {
+                // A note is a list of texts. A marked span of a text has its text, too.
+                if !result["value"]["text"].is_array() {
                     skip(text_at(result, "/type").unwrap_or_else(|| "unknown".to_owned()));
                 }
                 continue;
@@ -647,7 +648,8 @@ mod tests {
 {"from_name": "tone", "type": "taxonomy", "value": {"taxonomy": [["Style", "friendly"]]}},
 {"from_name": "fault", "type": "taxonomy", "value": {"taxonomy": [["none"]]}},
 {"from_name": "topic", "type": "taxonomy", "value": {"taxonomy": [["a"], ["b", "c"]]}},
-{"from_name": "span", "type": "labels", "value": {"start": 0, "end": 3, "text": null, "labels": ["x"]}},
+{"from_name": "span", "type": "labels", "value": {"start": 0, "end": 3, "text": "abc", "labels": ["x"]}},
+{"from_name": "word", "type": "labels", "value": {"start": 4, "end": 5, "text": null, "labels": ["x"]}},
 {"from_name": "why", "type": "textarea", "value": {"text": ["kind"]}}]}]}]"#;
         let (found, problems) = labels(", pass: { values: ['Style / friendly', none] }", studio);
         assert_eq!(
@@ -657,7 +659,7 @@ mod tests {
         assert_eq!(problems.len(), 2, "{problems:?}");
         assert!(
             problems.iter().any(|why| why.starts_with("scores:1:")
-                && why.contains("does not read 1 result of the type `labels`")),
+                && why.contains("does not read 2 results of the type `labels`")),
             "{problems:?}"
         );
         assert!(
