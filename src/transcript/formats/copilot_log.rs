@@ -118,10 +118,12 @@ impl<'a> StateValue<'a> {
             Self::Written(_) => return None,
             Self::Object(fields) => {
                 let key = json_string(last)?;
-                match value {
-                    Some(value) => fields.insert(key.0.into_owned(), value),
-                    None => fields.shift_remove(&*key),
-                };
+                if let Some(value) = value {
+                    fields.insert(key.0.into_owned(), value);
+                } else if let Some(removed) = fields.get_mut(&*key) {
+                    // Null means the same. A removal would move all later fields, so many would take too long.
+                    *removed = Self::Written(RawValue::NULL);
+                }
             }
             Self::List(items) => {
                 let at = parse_index(last)?;
@@ -211,7 +213,9 @@ fn apply_entry<'a>(chat: &mut Option<StateValue<'a>>, entry: &RawFields<'a>) -> 
         // `null` and an absent value both remove what was there.
         1 => chat.set(&path, entry.get("v").map(StateValue::Written)),
         2 => {
-            let added = entry.list("v").unwrap_or_default();
+            let added = entry
+                .get("v")
+                .map_or_else(|| Some(Vec::new()), list_items)?;
             chat.push(&path, added, entry.integer("i"))
         }
         3 => chat.set(&path, None),
@@ -261,11 +265,29 @@ mod tests {
     }
 
     #[test]
+    fn removed_value_is_absent_until_it_is_set_again() {
+        let removal = r#"{"kind":3,"k":["responderUsername"]}"#;
+        let other = r#"{"kind":1,"k":["responderUsername"],"v":"Other"}"#;
+        for (changes, agent) in [
+            (&[removal][..], None),
+            (&[removal, removal][..], None),
+            (&[removal, other][..], Some("Other")),
+        ] {
+            let text = format!("{FIRST}\n{PROMPT}\n{}\n", changes.join("\n"));
+            let (all, tally) = read(text.as_bytes());
+            let chat = all[0].as_ref().expect("a chat");
+            assert_eq!(chat["metadata"]["agent"].as_str(), agent);
+            assert_eq!(tally.unknown_count(), 0, "{tally:?}");
+        }
+    }
+
+    #[test]
     fn change_of_a_place_that_does_not_exist_is_counted() {
         let changes = [
             r#"{"kind":1,"k":["requests",4000000000,"message"],"v":"x"}"#,
             r#"{"kind":1,"k":["requests",4000000000],"v":"x"}"#,
             r#"{"kind":2,"k":["requests",0,"message","text"],"v":["x"]}"#,
+            r#"{"kind":2,"k":["requests"],"v":{"message":{"text":"x"}}}"#,
             r#"{"kind":9,"k":["requests"]}"#,
             r#"{"kind":1,"k":[],"v":"x"}"#,
             r#"{"kind":1}"#,
