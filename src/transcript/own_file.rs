@@ -9,6 +9,8 @@ use serde_json::Value;
 use super::detect::{self, FilePreview};
 use crate::model::{LABEL_KEYS, quote_shell_path};
 
+/// The keys of an event in the log of a run.
+const EVENT_KEYS: &[&str] = &["seq", "at", "kind"];
 /// The keys of a choice between the transcripts of a pair.
 const CHOICE_KEYS: &[&str] = &["pair", "better", "eval", "rubric", "by", "at", "note"];
 /// The keys of a note of a review.
@@ -65,9 +67,6 @@ impl OwnFile {
         let keys = first.as_object()?;
         let has = |key: &str| keys.contains_key(key);
         let is_text = |key: &str| first[key].is_string();
-        if has("seq") && has("at") && has("kind") {
-            return Some(Self::EventLog);
-        }
         if first["type"] == "result" && is_text("cell") && is_text("outcome") {
             return Some(Self::ResultLines);
         }
@@ -76,13 +75,17 @@ impl OwnFile {
         }
         // Files of other tools share the keys below, so a further key makes a file unknown.
         let has_only = |known: &[&str]| keys.keys().all(|key| known.contains(&key.as_str()));
+        let is_event = first["seq"].is_u64() && first["at"].is_u64() && has("kind");
+        if is_event && has_only(EVENT_KEYS) {
+            return Some(Self::EventLog);
+        }
         let is_note = is_text("id") && is_text("transcript");
         let outcome = first["outcome"].as_str().unwrap_or_default();
         if is_note && NOTE_OUTCOMES.contains(&outcome) && has_only(NOTE_KEYS) {
             return Some(Self::Notes);
         }
-        let is_label = is_text("transcript") && is_text("eval") && is_verdict(&first["passed"]);
-        if is_label && has_only(&LABEL_KEYS[..]) {
+        let is_label = is_text("transcript") && is_text("eval") && has("passed");
+        if is_label && is_verdict(&first["passed"]) && has_only(&LABEL_KEYS[..]) {
             return Some(Self::Labels);
         }
         (is_text("pair") && is_text("better") && has_only(CHOICE_KEYS)).then_some(Self::PairChoices)
@@ -196,6 +199,9 @@ mod tests {
     fn files_of_other_tools_are_not_own_files() {
         for text in [
             r#"{"transcript":"Hello.","eval":"e","passed":true,"answer":"Hi."}"#,
+            r#"{"transcript":"Hello.","eval":"e"}"#,
+            r#"{"seq":1,"at":"2026-01-01T00:00:00Z","kind":"prompt"}"#,
+            r#"{"seq":1,"at":5,"kind":"prompt","text":"Hi."}"#,
             r#"{"id":"1","transcript":"Hello.","outcome":"sold"}"#,
             r#"{"type":"result","is_error":false,"result":"done"}"#,
             r#"{"pair":"a","better":"b","chosen":"x","rejected":"y"}"#,

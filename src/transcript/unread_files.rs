@@ -57,7 +57,9 @@ pub(super) fn name_unread_file(record: &Value) -> Option<&'static str> {
 /// Returns true for a reply of version 2 of the API.
 fn is_cohere_reply(record: &Value) -> bool {
     let message = &record["message"];
-    record["finish_reason"].is_string()
+    // A choice of OpenAI's chat completions has the same keys, with a reason in small letters.
+    let reason = record["finish_reason"].as_str();
+    reason.is_some_and(|reason| reason.starts_with(|first: char| first.is_ascii_uppercase()))
         && message["role"] == "assistant"
         && (message["content"].is_array() || message["tool_calls"].is_array())
 }

@@ -243,6 +243,7 @@ fn file_that_lacks_a_part_of_the_conversation_is_named_with_what_to_save() {
         r#"{"id":"p","observations":[{"value":3}]}"#,
         r#"{"data":[{"text":"Hi"}]}"#,
         r#"{"post":[{"title":"Hi"}]}"#,
+        r#"{"index":0,"message":{"role":"assistant","content":null,"tool_calls":[]},"finish_reason":"tool_calls"}"#,
     ] {
         let Err(DetectError::Unmapped(why)) = found(other.as_bytes()) else {
             panic!("{other} is not refused");
