@@ -149,7 +149,7 @@ impl RecordParser for ApiLogParser {
         let has_only_items =
             !has_exchange_keys && answer.is_none() && other_keys.iter().all(|key| !fields.has(key));
         if has_only_items && let Some(items) = fields.list("items") {
-            return push_conversations(&items, out);
+            return push_wrapped_items(&items, &fields, out);
         }
         let unpacked = UnpackedBodies::default();
         if fields.has("messages") && !fields.has("request") {
@@ -227,12 +227,17 @@ fn drop_repeated_answer(messages: &mut Vec<TranscriptMessage<'_>>) {
     }
 }
 
+/// Returns the id of a record. In a batch, `id` identifies the line, and the author of the batch chose `custom_id`. So
+/// `custom_id` comes first.
+fn record_id<'a>(record: &RawFields<'a>) -> Option<SourceText<'a>> {
+    let keys = ["custom_id", "key", "id", "request_id"];
+    keys.iter().find_map(|key| record.id_text(key))
+}
+
 /// Adds one transcript per choice of the reply.
 fn push_exchange(exchange: ApiExchange<'_>, record: &RawFields<'_>, out: &mut TranscriptSink) {
-    let id_keys = ["custom_id", "key", "id", "request_id"];
     let wrapped = record.has("messages") || EXCHANGE_KEYS.iter().any(|key| record.has_key(key));
-    // In a batch, `id` identifies the line, and the author of the batch chose `custom_id`. So `custom_id` comes first.
-    let id = id_keys.iter().find_map(|key| record.id_text(key));
+    let id = record_id(record);
     let id = id.or(exchange.id).unwrap_or_default();
     let tags = record.get("tags").map(parse_tags).unwrap_or_default();
     for (at, messages) in exchange.conversations.into_iter().enumerate() {
@@ -244,7 +249,7 @@ fn push_exchange(exchange: ApiExchange<'_>, record: &RawFields<'_>, out: &mut Tr
             meta.merge_source_fields(&reply_meta);
         }
         if wrapped {
-            add_extra_keys(record, &mut meta);
+            add_extra_keys(record, &[], &mut meta);
         }
         let number = at + 1;
         // The first choice keeps the id. Each further choice is a transcript with a number.
@@ -277,8 +282,8 @@ fn parse_list_record(record: &str, out: &mut TranscriptSink) -> Result<(), Strin
 /// The keys of a record that contains a request or reply below another key.
 const EXCHANGE_KEYS: [&str; 4] = ["request", "response", "body", "custom_id"];
 
-/// Adds the record's other keys to the metadata.
-fn add_extra_keys(record: &RawFields<'_>, meta: &mut MetadataBuilder) {
+/// Adds the record's other keys to the metadata. `read` are further keys that are not among them.
+fn add_extra_keys(record: &RawFields<'_>, read: &[&str], meta: &mut MetadataBuilder) {
     let known = [
         "messages",
         "choices",
@@ -303,7 +308,7 @@ fn add_extra_keys(record: &RawFields<'_>, meta: &mut MetadataBuilder) {
         meta.set_raw("latency_ms", record.get("duration_ms"));
     }
     for (key, value) in record.iter() {
-        if !known.contains(&key) && !meta.has(key) {
+        if !known.contains(&key) && !read.contains(&key) && !meta.has(key) {
             meta.set_raw(key, Some(value));
         }
     }
@@ -533,6 +538,34 @@ fn push_conversations(all: &[&RawValue], out: &mut TranscriptSink) -> Result<(),
             out.push_fault(why);
         }
     }
+    Ok(())
+}
+
+/// Adds the conversations of a list under `items`. A single one has the id, the tags and the other keys of the record.
+fn push_wrapped_items<'a>(
+    items: &[&'a RawValue],
+    record: &RawFields<'a>,
+    out: &mut TranscriptSink,
+) -> Result<(), String> {
+    let named = items.iter();
+    let mut named = named.filter_map(|raw| conversation_of(raw.get().as_bytes()));
+    if let Some(first) = named.next()
+        && named.any(|id| id != first)
+    {
+        return push_conversations(items, out);
+    }
+    let mut transcript = parse_conversation(items)?;
+    let mut meta = MetadataBuilder::default();
+    if let Some(own) = &transcript.metadata
+        && let Ok(own) = RawFields::parse(own.get())
+    {
+        meta.merge_source_fields(&own);
+    }
+    add_extra_keys(record, &["items"], &mut meta);
+    transcript.metadata = meta.finish();
+    transcript.id = record_id(record).unwrap_or_default();
+    transcript.tags = record.get("tags").map(parse_tags).unwrap_or_default();
+    out.push_transcript(&transcript);
     Ok(())
 }
 

@@ -509,7 +509,7 @@ pub(crate) const DESCRIPTIONS: &[FormatDescription] = &[
         name: "OpenAI Responses items",
         known_by: "items by their `type`, also under `items`",
         transcript: "a list; lines of items are one",
-        id: "`FILE:NUMBER`",
+        id: "`FILE:NUMBER`; with `items`, the record's",
         version: "Responses API of 2025",
         origin: SampleOrigin::Real("replies in vercel/ai"),
     },

@@ -52,6 +52,40 @@ fn list_under_items_is_one_conversation() {
 }
 
 #[test]
+fn record_of_a_list_under_items_keeps_its_id_and_other_keys() {
+    let item = |thread: &str, text: &str| {
+        format!(
+            r#"{{"type":"message","role":"user",{thread}"content":[{{"type":"input_text","text":"{text}"}}]}}"#
+        )
+    };
+    let all = of(format!(
+        r#"{{"id":"c1","tags":["shop"],"metadata":{{"score":1}},"lang":"en","items":[{}]}}"#,
+        item("", "hi")
+    ));
+    assert_eq!(all.len(), 1);
+    let one = all[0].as_ref().expect("read");
+    assert_eq!(&*one.id, "c1");
+    assert_eq!(one.tags.len(), 1);
+    let metadata = one.metadata.as_ref().expect("metadata");
+    assert_eq!(
+        metadata.get(),
+        r#"{"source":"openai","lang":"en","score":1}"#
+    );
+
+    // Several conversations have their own ids.
+    let items = [
+        item(r#""thread_id":"a","#, "hi"),
+        item(r#""thread_id":"b","#, "ho"),
+    ];
+    let all = of(format!(r#"{{"id":"c1","items":[{}]}}"#, items.join(",")));
+    let ids: Vec<&str> = all
+        .iter()
+        .map(|one| &*one.as_ref().expect("read").id)
+        .collect();
+    assert_eq!(ids, ["a", "b"]);
+}
+
+#[test]
 fn pair_whose_response_begins_after_the_preview_is_read() {
     let long = "word ".repeat(300_000);
     let text = format!(
