@@ -275,6 +275,29 @@ mod tests {
     }
 
     #[test]
+    fn arguments_of_gemini_in_the_first_part_of_a_call_are_kept() {
+        let parts = [
+            r#"{"functionCall":{"name":"weather","args":{"city":"Oslo"},"willContinue":true}}"#,
+            r#"{"functionCall":{}}"#,
+            r#"{"functionCall":{"name":"theme","partialArgs":[{"jsonPath":"$.dark","boolValue":true}]}}"#,
+            r#"{"functionCall":{"name":"weather","partialArgs":[{"jsonPath":"$.days","numberValue":2}],"willContinue":true}}"#,
+            r#"{"executableCode":{"language":"PYTHON","code":"1"}}"#,
+        ];
+        let chunks = parts.map(|part| {
+            format!("{{\"candidates\":[{{\"content\":{{\"role\":\"model\",\"parts\":[{part}]}}}}],\"responseId\":\"r\"}}")
+        });
+        let (all, tally) = read(chunks.join("\n").as_bytes());
+        assert_eq!(all.len(), 1);
+        assert_eq!(
+            message_lines(all[0].as_ref().expect("a transcript")),
+            [
+                r#"assistant weather({"city":"Oslo"}) | theme({"dark":true}) | weather({"days":2}) | code_execution({"language":"PYTHON","code":"1"})"#
+            ]
+        );
+        assert_eq!(tally.unknown_count(), 0, "{tally:?}");
+    }
+
+    #[test]
     fn first_chunk_of_azure_belongs_to_the_reply() {
         let chunks = [
             r#"{"choices":[],"created":0,"id":"","model":"","object":"","prompt_filter_results":[{"prompt_index":0,"content_filter_results":{}}]}"#,

@@ -357,10 +357,10 @@ impl<'a> GeminiLogConversation<'a> {
                 return None;
             }
             self.end_partial_call(pending_parts);
-            if continues {
-                let mut partial = PartialArguments::new();
-                partial.add_pieces(&call);
-                self.partial_call = Some(partial);
+            // A short call has its only piece in its first part.
+            let has_pieces = get_either_case(&call, "partialArgs", "partial_args").is_some();
+            if continues || has_pieces {
+                self.partial_call = Some(PartialArguments::begin(&call));
             }
             let name = call.text("name").unwrap_or_default();
             let written = call
@@ -369,6 +369,8 @@ impl<'a> GeminiLogConversation<'a> {
             return Some(self.add_call(call.id_text("id"), name, written));
         }
         if let Some(code) = get_either_case(part, "executableCode", "executable_code") {
+            // The last call must be the one with the pieces.
+            self.end_partial_call(pending_parts);
             let id = RawFields::from_raw(code).and_then(|code| code.id_text("id"));
             return Some(self.add_call(
                 id,
@@ -443,8 +445,8 @@ impl<'a> GeminiLogConversation<'a> {
             TranscriptPart::ToolCall(call) => Some(call),
             _ => None,
         });
-        if let Some(call) = call {
-            call.arguments = SourceText::from(partial.to_json());
+        if let (Some(call), Some(json)) = (call, partial.to_json()) {
+            call.arguments = SourceText::from(json);
         }
     }
 

@@ -17,14 +17,22 @@ pub(super) struct PartialArguments {
     args: Value,
     /// The path of the text that goes on.
     open_text: Option<String>,
+    /// True once a piece was added.
+    has_pieces: bool,
 }
 
 impl PartialArguments {
-    pub(super) fn new() -> Self {
-        Self {
-            args: json!({}),
+    /// Begins with the first part of a call. Its complete arguments, if it has any, come before its pieces.
+    pub(super) fn begin(call: &RawFields<'_>) -> Self {
+        let args = call.get("args");
+        let args = args.and_then(|raw| serde_json::from_str::<Value>(raw.get()).ok());
+        let mut partial = Self {
+            args: args.filter(Value::is_object).unwrap_or_else(|| json!({})),
             open_text: None,
-        }
+            has_pieces: false,
+        };
+        partial.add_pieces(call);
+        partial
     }
 
     /// Adds the pieces of a call.
@@ -37,6 +45,7 @@ impl PartialArguments {
     }
 
     fn add_piece(&mut self, piece: &Value) {
+        self.has_pieces = true;
         let either = |camel: &str, snake: &str| piece.get(camel).or_else(|| piece.get(snake));
         let path = either("jsonPath", "json_path");
         let path = path.and_then(Value::as_str).unwrap_or_default();
@@ -64,9 +73,9 @@ impl PartialArguments {
         }
     }
 
-    /// Returns the arguments as JSON.
-    pub(super) fn to_json(&self) -> String {
-        self.args.to_string()
+    /// Returns the arguments as JSON; `None` if no piece was added, so that those of the first part stay as written.
+    pub(super) fn to_json(&self) -> Option<String> {
+        self.has_pieces.then(|| self.args.to_string())
     }
 }
 
@@ -141,9 +150,9 @@ mod tests {
     fn arguments_of(pieces: &Value) -> Value {
         let call = json!({"partialArgs": pieces}).to_string();
         let raw: &RawValue = serde_json::from_str(&call).expect("JSON");
-        let mut partial = PartialArguments::new();
-        partial.add_pieces(&RawFields::from_raw(raw).expect("an object"));
-        serde_json::from_str(&partial.to_json()).expect("JSON")
+        let call = RawFields::from_raw(raw).expect("an object");
+        let json = PartialArguments::begin(&call).to_json();
+        serde_json::from_str(&json.expect("pieces")).expect("JSON")
     }
 
     #[test]
