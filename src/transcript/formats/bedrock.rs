@@ -2,8 +2,8 @@
 //!
 //! Responsible for records `{messages, system?, output?, usage?, stopReason?}`, for pairs of the Converse API, for bare
 //! lists of its messages, and for Bedrock's invocation logs (`{input: {inputBodyJson}, output: {outputBodyJson}}`). A
-//! reply may be the list of the events of `ConverseStream`, which may also be the records of a file. Does not read Anthropic's messages through `InvokeModel`:
-//! those are in `anthropic.rs`.
+//! reply may be the list of the events of `ConverseStream`, which may also be the records of a file. Does not read
+//! Anthropic's messages through `InvokeModel`: those are in `anthropic.rs`.
 
 use std::collections::BTreeMap;
 
@@ -92,16 +92,32 @@ fn starts_reply(line: &[u8]) -> bool {
     event.is_some_and(|event| event.has("messageStart"))
 }
 
-/// Reads the events of one reply.
+/// Reads the events of one reply, or of several without their first events.
 fn parse_events(lines: &[&[u8]], cx: RecordCx<'_>, out: &mut TranscriptSink) {
-    let mut events = Vec::new();
+    let mut events: Vec<&str> = Vec::new();
+    let mut has_ended = false;
     for line in lines {
-        match line_text(line, out) {
-            Some(text) if RawFields::parse(text).is_ok() => events.push(text),
-            Some(_) => out.count_unknown("a line that is not JSON"),
-            None => {}
+        let Some(text) = line_text(line, out) else {
+            continue;
+        };
+        let Ok(event) = RawFields::parse(text) else {
+            out.count_unknown("a line that is not JSON");
+            continue;
+        };
+        // The usage comes after the end of a reply, and content is that of the next one.
+        if has_ended && (event.has("contentBlockStart") || event.has("contentBlockDelta")) {
+            parse_reply(&events, cx, out);
+            events.clear();
+            has_ended = false;
         }
+        has_ended |= event.has("messageStop");
+        events.push(text);
     }
+    parse_reply(&events, cx, out);
+}
+
+/// Adds the reply that consists of these events.
+fn parse_reply(events: &[&str], cx: RecordCx<'_>, out: &mut TranscriptSink) {
     let record = format!("{{\"response\":[{}]}}", events.join(","));
     if let Err(why) = parse_record(&record, cx, out) {
         out.push_fault(why);
@@ -367,14 +383,18 @@ mod tests {
             "{\"contentBlockDelta\":{\"contentBlockIndex\":0,\"delta\":{\"toolUse\":{\"input\":\"{\\\"a\\\":1}\"}}}}\n",
             "{\"messageStop\":{\"stopReason\":\"tool_use\"}}\n",
         );
-        let (all, tally) = read([call, reply].concat().as_bytes());
+        let (all, tally) = read([call, call, reply].concat().as_bytes());
         let texts: Vec<_> = all
             .iter()
             .map(|one| message_lines(one.as_ref().expect("a transcript")))
             .collect();
         assert_eq!(
             texts,
-            [["assistant json({\"a\":1})"], ["assistant Let me look."]]
+            [
+                ["assistant json({\"a\":1})"],
+                ["assistant json({\"a\":1})"],
+                ["assistant Let me look."]
+            ]
         );
         assert_eq!(tally.unknown_count(), 0, "{tally:?}");
     }
