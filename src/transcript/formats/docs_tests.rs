@@ -1,7 +1,8 @@
 //! Checks that `catalog.rs` and `docs/reference/transcript-formats.md` describe every format, in the order of detection.
+//! Also checks the names in lists of formats.
 
 use super::catalog::DESCRIPTIONS;
-use super::{BINARY_FORMATS, TEXT_FORMATS};
+use super::{BINARY_FORMATS, FORMATS_OF_SEVERAL_FILES, GENERIC_FORMATS, TEXT_FORMATS};
 
 const DOCS: &str = include_str!("../../../docs/reference/transcript-formats.md");
 
@@ -34,4 +35,14 @@ fn docs_name_every_format() {
         .collect();
     let known: Vec<&str> = named.into_iter().map(|(name, _)| name).collect();
     assert_eq!(documented, known, "those that are not read");
+}
+
+#[test]
+fn lists_of_formats_name_formats_of_the_tables() {
+    let binary = BINARY_FORMATS.iter().map(|one| one.name);
+    let text = TEXT_FORMATS.iter().map(|one| one.name);
+    let known: Vec<&str> = binary.chain(text).collect();
+    for name in FORMATS_OF_SEVERAL_FILES.iter().chain(&GENERIC_FORMATS) {
+        assert!(known.contains(name), "{name}");
+    }
 }
