@@ -15,7 +15,7 @@
 //! | `parent` | – | `{transcript, tool_call_id}` of a sub-agent, `{transcript}` of a branch |
 //! | `error` | – | the reason why the agent's run failed |
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 use indexmap::IndexMap;
 use serde_json::value::RawValue;
@@ -28,10 +28,17 @@ use crate::model::JsonText;
 /// The deepest nesting of a value. serde reads 128 levels, and the value is inside the metadata and `original`.
 const MAX_VALUE_DEPTH: usize = 120;
 
+/// The number of keys up to which a search among all of them needs no map.
+const MAX_SEARCHED_KEYS: usize = 32;
+
 /// A metadata object under construction. Keys keep the order in which they were set. Values are JSON texts, so that the
 /// numbers of the source stay as written.
 #[derive(Debug, Clone, Default)]
-pub(super) struct MetadataBuilder(Vec<(String, String)>);
+pub(super) struct MetadataBuilder {
+    entries: Vec<(String, String)>,
+    /// The places of the keys in `entries`, if there are more than [`MAX_SEARCHED_KEYS`]. A source can have a million keys.
+    places: Option<Box<HashMap<String, usize>>>,
+}
 
 impl MetadataBuilder {
     /// Sets a key, unless it is null.
@@ -62,8 +69,28 @@ impl MetadataBuilder {
 
     /// Returns true if a key is set.
     pub(super) fn has(&self, key: &str) -> bool {
-        // A linear search is enough: metadata has few keys.
-        self.0.iter().any(|(name, _)| name == key)
+        self.find(key).is_some()
+    }
+
+    /// Returns the place of a key in `entries`.
+    fn find(&self, key: &str) -> Option<usize> {
+        match &self.places {
+            Some(places) => places.get(key).copied(),
+            None => self.entries.iter().position(|(name, _)| name == key),
+        }
+    }
+
+    /// Adds a key that is not set.
+    fn push(&mut self, key: String, value: String) {
+        if let Some(places) = &mut self.places {
+            places.insert(key.clone(), self.entries.len());
+        }
+        self.entries.push((key, value));
+        if self.places.is_none() && self.entries.len() > MAX_SEARCHED_KEYS {
+            let keys = self.entries.iter().enumerate();
+            let places = keys.map(|(at, (key, _))| (key.clone(), at));
+            self.places = Some(Box::new(places.collect()));
+        }
     }
 
     /// Merges an object of the source: free keys as they are, taken keys below `original`.
@@ -95,26 +122,24 @@ impl MetadataBuilder {
 
     /// Returns the object; `None` if it is empty.
     pub(super) fn finish(self) -> Option<JsonText<'static>> {
-        if self.0.is_empty() {
+        if self.entries.is_empty() {
             return None;
         }
-        owned_json(&format_object(&self.0))
+        owned_json(&format_object(&self.entries))
     }
 
     fn insert_json(&mut self, key: &str, value: String) {
-        match self.0.iter_mut().find(|(name, _)| name == key) {
+        match self.find(key) {
             // The key keeps its place; only the value changes.
-            Some((_, old)) => *old = value,
-            None => self.0.push((key.to_owned(), value)),
+            Some(at) => self.entries[at].1 = value,
+            None => self.push(key.to_owned(), value),
         }
     }
 
     fn merge_entries(&mut self, entries: Vec<(String, String)>) -> &mut Self {
-        // A set, because a source can have a million keys.
-        let taken: HashSet<String> = self.0.iter().map(|(key, _)| key.clone()).collect();
         let (mut free, mut conflicts) = (IndexMap::new(), IndexMap::new());
         for (key, value) in entries {
-            let list = if taken.contains(&key) {
+            let list = if self.has(&key) {
                 &mut conflicts
             } else {
                 &mut free
@@ -122,7 +147,9 @@ impl MetadataBuilder {
             // The last value of a key counts, as in most JSON parsers.
             list.insert(key, value);
         }
-        self.0.extend(free);
+        for (key, value) in free {
+            self.push(key, value);
+        }
         // Both values remain: dicta's under the standard key, the source's below `original`.
         if !conflicts.is_empty() {
             let conflicts: Vec<(String, String)> = conflicts.into_iter().collect();

@@ -6,6 +6,7 @@
 //! column may be JSON in a text. Does not read the prompt and the reply: that is `completion_log.rs`.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -111,8 +112,9 @@ fn parse_row(record: &str, cx: RecordCx<'_>, out: &mut TranscriptSink) -> Result
         "tools",
         "metadata",
     ];
+    let columns: HashSet<&str> = row.iter().map(|(key, _)| key).collect();
     for (key, value) in request.iter().filter(|(key, _)| !read.contains(key)) {
-        if !row.has_key(key) {
+        if !columns.contains(key) {
             log.push(key, Some(value));
         }
     }

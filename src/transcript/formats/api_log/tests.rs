@@ -86,6 +86,17 @@ fn record_of_a_list_under_items_keeps_its_id_and_other_keys() {
 }
 
 #[test]
+fn record_with_very_many_keys_is_read() {
+    // A search among all earlier keys for each key would take many minutes.
+    let keys: Vec<String> = (0..150_000).map(|at| format!(",\"k{at}\":0")).collect();
+    let record = format!(r#"{{"request":"q","response":"a"{}}}"#, keys.concat());
+    let all = of(record);
+    let metadata = all[0].as_ref().expect("read").metadata.as_ref();
+    let metadata = metadata.expect("metadata").get();
+    assert!(metadata.ends_with(",\"k149998\":0,\"k149999\":0}"));
+}
+
+#[test]
 fn pair_whose_response_begins_after_the_preview_is_read() {
     let long = "word ".repeat(300_000);
     let text = format!(
