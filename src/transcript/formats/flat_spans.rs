@@ -377,15 +377,21 @@ impl Attributes {
         // Only the kind of the span itself counts, so that each body is read in the same way.
         let has_kind = kinds.iter().any(|key| self.has(key));
         let own = self.pairs.len();
+        // The places of the attributes. A span can have many attributes and many bodies, so each key is searched once.
+        let mut places: HashMap<&str, usize> = HashMap::new();
         let mut left_out = 0;
         for body in bodies {
             let mut differs = false;
             for (key, text) in body_attributes(body, has_kind) {
-                match self.pairs.iter().position(|pair| pair["key"] == key) {
-                    None => self.push(key, &text),
-                    Some(at) => {
-                        differs |= at >= own && self.pairs[at]["value"]["stringValue"] != text;
-                    }
+                let next = self.pairs.len();
+                let at = *places.entry(key).or_insert_with(|| {
+                    let found = self.pairs.iter().position(|pair| pair["key"] == key);
+                    found.unwrap_or(next)
+                });
+                if at == next {
+                    self.push(key, &text);
+                } else {
+                    differs |= at >= own && self.pairs[at]["value"]["stringValue"] != text;
                 }
             }
             left_out += usize::from(differs);
