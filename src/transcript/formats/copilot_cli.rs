@@ -321,6 +321,9 @@ fn add_reply(data: &RawFields<'_>, built: &mut TranscriptBuilder) {
     }
     for raw in data.list("toolRequests").unwrap_or_default() {
         let Some(call) = RawFields::from_raw(raw) else {
+            built
+                .unknown
+                .push("a call that is not an object".to_owned());
             continue;
         };
         let id = call.id_text("toolCallId").unwrap_or_default();
@@ -397,6 +400,16 @@ mod tests {
         assert_eq!(message_lines(&all[0]), ["assistant task({})", "tool One"]);
         assert_eq!(all[1]["id"], "s-1.agent-t1");
         assert_eq!(message_lines(&all[1]), ["assistant glob({})", "tool a.txt"]);
+    }
+
+    #[test]
+    fn call_that_is_not_an_object_is_counted() {
+        let reply =
+            r#"{"type":"assistant.message","data":{"content":"Hi.","toolRequests":["ls"]}}"#;
+        let (all, tally) = read(format!("{HEADER}\n{reply}\n").as_bytes());
+        let session = all[0].as_ref().expect("a transcript");
+        assert_eq!(message_lines(session), ["assistant Hi."]);
+        assert_eq!(tally.unknown["a call that is not an object"], 1);
     }
 
     #[test]
