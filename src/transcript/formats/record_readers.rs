@@ -6,6 +6,9 @@
 use std::collections::HashMap;
 use std::fmt;
 
+use serde_json::Value;
+use serde_json::value::RawValue;
+
 use super::super::detect::FilePreview;
 use super::super::fields::RawFields;
 use super::super::json_path::find_array_offset;
@@ -32,15 +35,25 @@ impl RecordParser for FunctionParser {
         cx: RecordCx<'_>,
         out: &mut TranscriptSink,
     ) -> Result<(), String> {
-        // Concatenated files may have a byte order mark in the middle.
-        let record = record.trim_start_matches('\u{feff}').trim();
-        // Python writes `NaN`, which is not JSON.
-        let (record, replaced) = replace_non_finite(record);
-        for _ in 0..replaced {
-            out.count_missing("a number that is not finite (NaN, Infinity)");
-        }
-        (self.0)(&record, cx, out)
+        with_clean_record(record, cx, out, self.0)
     }
+}
+
+/// Parses a record without a byte order mark and without numbers that are not JSON.
+fn with_clean_record(
+    record: &str,
+    cx: RecordCx<'_>,
+    out: &mut TranscriptSink,
+    parse: impl FnOnce(&str, RecordCx<'_>, &mut TranscriptSink) -> Result<(), String>,
+) -> Result<(), String> {
+    // Concatenated files may have a byte order mark in the middle.
+    let record = record.trim_start_matches('\u{feff}').trim();
+    // Python writes `NaN`, which is not JSON.
+    let (record, replaced) = replace_non_finite(record);
+    for _ in 0..replaced {
+        out.count_missing("a number that is not finite (NaN, Infinity)");
+    }
+    parse(&record, cx, out)
 }
 
 /// Returns a reader of independent records.
@@ -66,15 +79,79 @@ pub(super) fn open_lists(
 }
 
 /// Returns a reader of the elements of the list at one of these paths in the file's object. If no path leads to a list,
-/// it reads the records of the file.
+/// it reads the records of the file. If the file has several such objects, it reads the list of each.
 pub(super) fn open_elements(
     source: &SourceFile,
     preview: &FilePreview<'_>,
     paths: &[&[&str]],
     parse: ParseRecord,
 ) -> Result<Box<dyn TranscriptReader>, TranscriptError> {
+    // The walk over a list ends with the list, so it does not find those of further objects.
+    if preview.records.len() > 1
+        && let Some(path) = paths
+            .iter()
+            .find(|path| is_list_at(preview.first_outline(), path))
+    {
+        let path = path.iter().map(|key| (*key).to_owned()).collect();
+        let pages = PageParser { path, parse };
+        return Ok(Box::new(PerRecordReader::new(
+            preview.record_walker(),
+            pages,
+        )));
+    }
     let walk = elements_walker(source, preview, paths)?;
     Ok(Box::new(PerRecordReader::new(walk, FunctionParser(parse))))
+}
+
+/// Returns true if a path leads to a list.
+fn is_list_at(outline: &Value, path: &[&str]) -> bool {
+    let value = path.iter().fold(outline, |value, key| &value[*key]);
+    value.is_array()
+}
+
+/// A parser of records that contain a list of transcripts, such as the pages of an API. A record without the list is a
+/// transcript itself.
+#[derive(Debug)]
+struct PageParser {
+    /// The path of the list.
+    path: Vec<String>,
+    /// Adds the transcripts of an element of the list.
+    parse: ParseRecord,
+}
+
+impl PageParser {
+    /// Returns the elements of the list of a record.
+    fn list<'a>(&self, record: &'a str) -> Option<Vec<&'a RawValue>> {
+        let (last, parents) = self.path.split_last()?;
+        let mut fields = RawFields::parse(record).ok()?;
+        for key in parents {
+            fields = fields.object(key)?;
+        }
+        fields.list(last)
+    }
+}
+
+impl RecordParser for PageParser {
+    fn parse_record(
+        &self,
+        record: &str,
+        cx: RecordCx<'_>,
+        out: &mut TranscriptSink,
+    ) -> Result<(), String> {
+        with_clean_record(record, cx, out, |page, cx, out| {
+            let Some(items) = self.list(page) else {
+                return (self.parse)(page, cx, out);
+            };
+            // The object itself was counted as one.
+            out.count_records(items.len().saturating_sub(1) as u64);
+            for raw in items {
+                if let Err(why) = (self.parse)(raw.get(), cx, out) {
+                    out.push_fault(why);
+                }
+            }
+            Ok(())
+        })
+    }
 }
 
 /// Returns a walker over the elements of the list at one of these paths, or over the records of the file.

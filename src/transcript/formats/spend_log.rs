@@ -220,6 +220,30 @@ mod tests {
     }
 
     #[test]
+    fn each_page_of_a_file_is_read() {
+        let request = json!({"messages": [{"role": "user", "content": "Hi"}]});
+        let [first, second, third] = ["a", "b", "c"].map(|id| {
+            let mut one = row(&json!({}), &reply(), &request);
+            one["request_id"] = json!(id);
+            one
+        });
+        let pages = [
+            json!({"data": [first, second], "page": 1}),
+            json!({"data": [third], "page": 2}),
+        ];
+        let lines = pages.each_ref().map(ToString::to_string).join("\n");
+        for file in [lines, json!(pages).to_string()] {
+            let (all, _) = read(file.as_bytes());
+            let ids: Vec<&str> = all
+                .iter()
+                .map(|one| one.as_ref().expect("a transcript"))
+                .map(|one| one["id"].as_str().expect("an id"))
+                .collect();
+            assert_eq!(ids, ["a", "b", "c"]);
+        }
+    }
+
+    #[test]
     fn failed_call_has_its_error() {
         let request = json!({"messages": [{"role": "user", "content": "Hi"}]});
         let mut failed = row(&json!({}), &json!({}), &request);
