@@ -517,6 +517,39 @@ mod tests {
     }
 
     #[test]
+    fn cached_result_has_the_cost_and_the_time_of_its_first_asking() {
+        let asked = CellResult {
+            cost_usd: Some(0.25),
+            duration_ms: Millis(40),
+            first_cost_usd: Some(0.5),
+            first_duration_ms: Some(Millis(90)),
+            ..CellResult::new(Outcome::Pass, "")
+        };
+        assert_eq!(asked.asking(), (Some(0.25), Some(Millis(40))));
+        let cached = CellResult {
+            cached: Some(RunId("r".to_owned())),
+            ..asked
+        };
+        assert_eq!(cached.asking(), (Some(0.5), Some(Millis(90))));
+    }
+
+    #[test]
+    fn new_price_needs_recorded_tokens() {
+        let mut result = CellResult {
+            first_cost_usd: Some(0.5),
+            ..CellResult::new(Outcome::Pass, "")
+        };
+        result.reprice(|_| Some(2.0));
+        assert_eq!(result.first_cost_usd, Some(0.5));
+        result.first_usage = Some(TokenUsage {
+            input: Some(3),
+            ..TokenUsage::default()
+        });
+        result.reprice(|usage| usage.input.map(|tokens| tokens as f64));
+        assert_eq!(result.first_cost_usd, Some(3.0));
+    }
+
+    #[test]
     fn ties_go_to_fail_then_to_not_applicable() {
         use Outcome::{Fail, NotApplicable, Pass};
         assert_eq!(outcome(&[Pass, Fail]), Some(Fail));

@@ -37,7 +37,7 @@ const MAX_SEARCHED_KEYS: usize = 32;
 pub(super) struct MetadataBuilder {
     entries: Vec<(String, String)>,
     /// The places of the keys in `entries`, if there are more than [`MAX_SEARCHED_KEYS`]. A source can have a million keys.
-    places: Option<Box<HashMap<String, usize>>>,
+    places: Option<HashMap<String, usize>>,
 }
 
 impl MetadataBuilder {
@@ -89,7 +89,7 @@ impl MetadataBuilder {
         if self.places.is_none() && self.entries.len() > MAX_SEARCHED_KEYS {
             let keys = self.entries.iter().enumerate();
             let places = keys.map(|(at, (key, _))| (key.clone(), at));
-            self.places = Some(Box::new(places.collect()));
+            self.places = Some(places.collect());
         }
     }
 

@@ -30,6 +30,17 @@ fn terms(rule: PanelRule, judges: &[u32], repeat: u32) -> VoteParams<'_> {
     }
 }
 
+#[test]
+fn certain_repeats_are_those_of_a_majority_unless_all_are_needed() {
+    let params = terms(PanelRule::Majority, &THREE, 5);
+    assert_eq!(params.count_certain_repeats(), 3);
+    let all = VoteParams {
+        needs_all_repeats: true,
+        ..params
+    };
+    assert_eq!(all.count_certain_repeats(), 5);
+}
+
 fn cast(judge: u32, ballot: Ballot) -> CellVote {
     CellVote {
         judge: Some(judge),
