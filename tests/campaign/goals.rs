@@ -53,11 +53,7 @@ pub(crate) fn measure(campaign: &Campaign, goal: &Goal) -> Measured {
                 |name| Measured::Missed(format!("there is no test `{name}`")),
             )
         }
-        Measure::Bench { .. } if campaign.scale == Scale::Short => {
-            Measured::Skipped("only the whole campaign runs its benchmark".to_owned())
-        }
         Measure::Tests { suites } => run_tests(campaign, suites),
-        Measure::Bench { bench, filter } => run_bench(campaign, bench, filter),
     }
 }
 
@@ -157,7 +153,7 @@ fn test_program(campaign: &Campaign, target: &str) -> Command {
 
 /// Cargo in the repository. Without the variables of the cargo that started the campaign, because build scripts compile
 /// their libraries again if one of them changes.
-fn cargo(campaign: &Campaign) -> Command {
+pub(crate) fn cargo(campaign: &Campaign) -> Command {
     let mut command = Command::new(env!("CARGO"));
     command.current_dir(&campaign.repository);
     for (name, _) in std::env::vars_os() {
@@ -177,33 +173,4 @@ fn count_passed(summary: &str) -> usize {
         .find(|(_, word)| word.starts_with("passed"))
         .and_then(|(count, _)| count.parse().ok())
         .unwrap_or(0)
-}
-
-/// Runs a benchmark; its last line is the figure, its exit code says whether the promise held.
-fn run_bench(campaign: &Campaign, bench: &str, filter: &str) -> Measured {
-    let output = cargo(campaign)
-        .args([
-            "bench",
-            "--locked",
-            "--features",
-            "full",
-            "--bench",
-            bench,
-            "--",
-            filter,
-        ])
-        .output();
-    match output {
-        Err(error) => Measured::Skipped(format!("cargo doesn't start: {error}")),
-        Ok(output) => {
-            let text = String::from_utf8_lossy(&output.stdout);
-            let last = text.lines().rfind(|line| !line.trim().is_empty());
-            let figure = last.unwrap_or("no output").trim().to_owned();
-            if output.status.success() {
-                Measured::Reached(figure)
-            } else {
-                Measured::Missed(figure)
-            }
-        }
-    }
 }

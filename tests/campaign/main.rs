@@ -29,6 +29,7 @@ mod hostile_text;
 mod injection;
 mod kills;
 mod limits;
+mod long_texts;
 mod model_server;
 mod page;
 #[path = "../it/screen/pty.rs"]
@@ -109,11 +110,6 @@ pub enum Measure {
     /// Tests of the library or of `tests/it`, by their names. The whole campaign runs them; the short
     /// form leaves them to `cargo test`.
     Tests { suites: &'static [Suite] },
-    /// A benchmark prints the figure: `cargo bench --bench spine -- opening`. Only the whole campaign runs it.
-    Bench {
-        bench: &'static str,
-        filter: &'static str,
-    },
     /// Nothing measures it yet; the text is the reason that the page prints.
     Nothing(&'static str),
 }

@@ -1,7 +1,7 @@
 //! The goals of hostile files and of a hostile terminal.
 
 use super::tests;
-use crate::{Goal, Measure, files, fuzz, limits, silent_changes, terminals, watched};
+use crate::{Goal, Measure, files, fuzz, limits, long_texts, silent_changes, terminals, watched};
 
 pub(super) const GOALS: &[Goal] = &[
     Goal {
@@ -30,10 +30,7 @@ pub(super) const GOALS: &[Goal] = &[
     Goal {
         id: "U4",
         promise: "A transcript of 1,000,000 messages shows its first screen within 1 s, and each jump takes at most 100 ms, in 300 MiB. Over a line of 10 MB, 99 % of the frames take at most 16 ms.",
-        measure: Measure::Bench {
-            bench: "screen",
-            filter: "jump",
-        },
+        measure: Measure::Here(long_texts::measure_long_texts),
     },
     Goal {
         id: "U5",
