@@ -51,7 +51,7 @@ pub(super) fn find_text(bytes: &[u8], path: &[&str]) -> Option<String> {
 
 /// The result of a step of the search.
 #[derive(Debug, PartialEq, Eq)]
-enum SearchProgress {
+pub(super) enum SearchProgress {
     /// The value begins at this offset in the bytes of the step.
     At(usize),
     /// The search needs more bytes.
@@ -71,8 +71,8 @@ enum ExpectedToken {
 
 /// The state of a search, fed in pieces.
 #[derive(Debug)]
-struct JsonPathSearch<'p> {
-    path: &'p [&'p str],
+pub(super) struct JsonPathSearch {
+    path: Vec<String>,
     /// The number of open brackets.
     depth: usize,
     /// The number of open brackets that belong to the path.
@@ -86,8 +86,18 @@ struct JsonPathSearch<'p> {
     key: Option<Vec<u8>>,
 }
 
-impl<'p> JsonPathSearch<'p> {
-    fn new(path: &'p [&'p str]) -> Self {
+impl JsonPathSearch {
+    /// Returns a search that begins before the outer value.
+    pub(super) fn new(path: &[&str]) -> Self {
+        Self::with_path(path.iter().map(|key| (*key).to_owned()).collect())
+    }
+
+    /// Begins again, for another outer value.
+    pub(super) fn restart(&mut self) {
+        *self = Self::with_path(std::mem::take(&mut self.path));
+    }
+
+    fn with_path(path: Vec<String>) -> Self {
         Self {
             path,
             depth: 0,
@@ -101,7 +111,7 @@ impl<'p> JsonPathSearch<'p> {
     }
 
     /// Reads `bytes`. `first` is the first byte of the value at the end of the path.
-    fn feed(&mut self, bytes: &[u8], first: u8) -> SearchProgress {
+    pub(super) fn feed(&mut self, bytes: &[u8], first: u8) -> SearchProgress {
         let mut at = 0;
         while at < bytes.len() {
             if self.in_string {
@@ -198,10 +208,10 @@ impl<'p> JsonPathSearch<'p> {
     fn close_key(&mut self) {
         let Some(key) = self.key.take() else { return };
         self.expect = ExpectedToken::Colon;
-        let path_key = self.path[self.matched_depth - 1];
+        let path_key = &self.path[self.matched_depth - 1];
         self.key_matches = key == path_key.as_bytes()
             // Escapes in keys are rare, so the bytes are compared first.
-            || (key.contains(&b'\\') && unescape_key(&key).is_some_and(|key| key == path_key));
+            || (key.contains(&b'\\') && unescape_key(&key).is_some_and(|key| key == *path_key));
     }
 }
 

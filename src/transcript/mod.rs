@@ -34,6 +34,7 @@ mod metadata;
 mod native;
 mod outline;
 mod own_file;
+mod pages;
 mod pairs;
 #[cfg(feature = "parquet")]
 mod parquet_limits;

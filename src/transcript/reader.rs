@@ -287,10 +287,7 @@ impl<S: RecordParser> PerRecordReader<S> {
     ) {
         out.set_span(span);
         if bytes.is_empty() {
-            // `RecordLayout::Elements` represents a truncated array as an empty record.
-            out.push_fault(
-                "the file ends before its list of records does: what came after is lost",
-            );
+            out.push_fault(describe_empty_record(source, span));
             return;
         }
         let parsed = self.parser.decode(bytes).and_then(|record| {
@@ -300,6 +297,16 @@ impl<S: RecordParser> PerRecordReader<S> {
         if let Err(why) = parsed {
             out.push_fault(why);
         }
+    }
+}
+
+/// Returns what an empty record of a walk represents, as a sentence fragment.
+pub(super) fn describe_empty_record(source: &SourceFile, span: RecordSpan) -> &'static str {
+    // A list that is not complete has its empty record at the end of the file.
+    if span.offset < source.size() {
+        "after its list of records, the file has a further value that is not read"
+    } else {
+        "the file ends before its list of records does: what came after is lost"
     }
 }
 

@@ -17,6 +17,15 @@ pub(super) struct JsonValueScanner {
 }
 
 impl JsonValueScanner {
+    /// Returns a scanner in the middle of a value, with this number of open brackets.
+    pub(super) fn inside(depth: usize) -> Self {
+        Self {
+            depth,
+            started: true,
+            ..Self::default()
+        }
+    }
+
     /// Reads `bytes`. On the first call, they must begin with the first byte of the value. Returns the number of bytes
     /// that belong to the value, once its end is found.
     pub(super) fn feed(&mut self, bytes: &[u8]) -> Option<usize> {

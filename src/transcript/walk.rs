@@ -5,6 +5,7 @@
 
 use std::ops::Range;
 
+use super::pages::{PageSearch, PageStep};
 use super::scan::{CsvRowScanner, JsonValueScanner};
 use super::source::SourceFile;
 use super::{MAX_RECORD, RecordSpan, TranscriptError};
@@ -22,8 +23,8 @@ pub(super) enum RecordLayout {
         /// True if the walk is inside an array.
         array: bool,
     },
-    /// The elements of an array within a larger value; the walk ends with the array. If the file ends before the array
-    /// does, an empty record represents the rest.
+    /// The elements of an array within a larger value; the walk ends with the array, unless the file has several pages.
+    /// If the file ends before the array does, an empty record represents the rest.
     Elements,
     /// Rows of a CSV table; a quoted cell may contain line breaks.
     Rows,
@@ -39,6 +40,8 @@ pub(super) struct RecordWalker {
     pos: u64,
     /// The number of the next record, from 1.
     number: u64,
+    /// The search for the lists of further pages; `None` if the walk ends with its first list.
+    pages: Option<PageSearch>,
 }
 
 /// Consecutive complete records, as bytes of the file.
@@ -73,6 +76,16 @@ impl RecordWalker {
             layout,
             pos,
             number: 1,
+            pages: None,
+        }
+    }
+
+    /// Returns a walker over the elements of the lists at `path` of all pages of a file. `pos` is in one of the lists.
+    /// An empty record before the end of the file represents text that is not a page.
+    pub(super) fn over_pages(pos: u64, path: &[&str]) -> Self {
+        Self {
+            pages: Some(PageSearch::new(path)),
+            ..Self::new(RecordLayout::Elements, pos)
         }
     }
 
@@ -262,7 +275,7 @@ impl RecordWalker {
                     spans.push(self.number_span(start, at));
                     open = None;
                 } else {
-                    at = self.skip_separators(&bytes, at);
+                    at = self.skip_separators(&bytes, at, &mut spans);
                     if at == bytes.len() || self.layout == RecordLayout::Done {
                         break;
                     }
@@ -272,7 +285,9 @@ impl RecordWalker {
             let Some((start, mut scan)) = open else {
                 if ended {
                     // The empty record makes the reader report that the file ends too early.
-                    if self.layout == RecordLayout::Elements {
+                    if self.layout == RecordLayout::Elements
+                        && self.pages.as_ref().is_none_or(PageSearch::needs_more)
+                    {
                         spans.push(self.number_span(at, at));
                     }
                     self.layout = RecordLayout::Done;
@@ -296,25 +311,161 @@ impl RecordWalker {
         }
     }
 
-    /// Skips white space, the commas of an array, and its end. Text after the end is read as values of its own.
-    fn skip_separators(&mut self, bytes: &[u8], mut at: usize) -> usize {
-        while let Some(byte) = bytes.get(at) {
+    /// Skips white space, the commas of an array, and its end. Text after the end is read as values of its own, or
+    /// searched for the list of the next page.
+    fn skip_separators(
+        &mut self,
+        bytes: &[u8],
+        mut at: usize,
+        spans: &mut Vec<RecordSpan>,
+    ) -> usize {
+        loop {
+            at = self.skip_to_list(bytes, at, spans);
+            let Some(byte) = bytes.get(at) else {
+                return at;
+            };
             match (byte, self.layout) {
                 (b',', RecordLayout::Values { array: true } | RecordLayout::Elements) => {}
-                // The value around the array follows, which is not a record.
                 (b']', RecordLayout::Elements) => {
-                    self.layout = RecordLayout::Done;
-                    break;
+                    let Some(pages) = &mut self.pages else {
+                        // The value around the array follows, which is not a record.
+                        self.layout = RecordLayout::Done;
+                        return at;
+                    };
+                    pages.end_list();
                 }
                 (b']', RecordLayout::Values { array: true }) => {
                     // Concatenated files may have further values after the array.
                     self.layout = RecordLayout::Values { array: false }
                 }
                 (byte, _) if byte.is_ascii_whitespace() => {}
-                _ => break,
+                _ => return at,
             }
             at += 1;
         }
+    }
+
+    /// Skips the text between the lists of two pages, if the walk is there. An empty record represents what is not a
+    /// page.
+    fn skip_to_list(&mut self, bytes: &[u8], mut at: usize, spans: &mut Vec<RecordSpan>) -> usize {
+        while let Some(pages) = &mut self.pages
+            && pages.is_between_lists()
+        {
+            match pages.feed(&bytes[at..]) {
+                PageStep::List(len) => return at + len,
+                PageStep::Stray(len) => {
+                    at += len;
+                    // Its last byte comes before the end of the file, unlike the record of a torn list.
+                    spans.push(self.number_span(at - 1, at - 1));
+                }
+                PageStep::More => return bytes.len(),
+            }
+        }
         at
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns a file with this text.
+    fn source_of(text: &str) -> (tempfile::TempDir, SourceFile) {
+        let dir = tempfile::tempdir().expect("a folder");
+        let path = dir.path().join("pages.json");
+        std::fs::write(&path, text).expect("written");
+        let source = SourceFile::open(&path).expect("a file");
+        (dir, source)
+    }
+
+    /// Returns the records of a walk over the pages of a file, whose list is at `d`. `stray` stands for other text.
+    fn walk_pages(text: &str) -> Vec<String> {
+        let (_dir, source) = source_of(text);
+        // An array around the pages has a bracket of its own.
+        let first = text.find("\"d\":[").expect("a list") + 5;
+        let mut walk = RecordWalker::over_pages(first as u64, &["d"]);
+        let mut records = Vec::new();
+        while let Some(block) = walk.next_block(&source).expect("a block") {
+            for span in &block.spans {
+                let bytes = &block.bytes[block.byte_range(*span)];
+                assert_eq!(source.read_span(*span).expect("read again"), bytes);
+                let is_stray = span.len == 0 && span.offset < source.size();
+                let text = String::from_utf8_lossy(bytes).into_owned();
+                records.push(if is_stray { "stray".to_owned() } else { text });
+            }
+        }
+        assert!(walk.next_block(&source).expect("the end").is_none());
+        records
+    }
+
+    #[test]
+    fn single_page_has_the_elements_of_its_list() {
+        for text in [
+            r#"{"d":[1,{"d":[5]}]}"#,
+            r#"{"d":[1,{"d":[5]}],"n":{"d":[6]},"x":"]}{"}"#,
+            "[{\"d\":[1,{\"d\":[5]}]}]\n",
+            r#"{"d":[1,{"d":[5]}],"torn":["#,
+        ] {
+            assert_eq!(walk_pages(text), ["1", r#"{"d":[5]}"#], "{text}");
+        }
+    }
+
+    #[test]
+    fn lists_of_all_pages_are_read() {
+        for text in [
+            "{\"d\":[1,2],\"n\":1}\n{\"n\":2,\"d\":[3]}\n",
+            "{\"d\":[1]}{\"d\":[]}\u{feff}{\"d\":[2,3]}",
+            r#"[{"d":[1,2]},{"x":{"d":[9]},"d":[3]}]"#,
+            "[{\"d\":[1]}]\n[{\"d\":[2]},{\"d\":[3]}]",
+        ] {
+            assert_eq!(walk_pages(text), ["1", "2", "3"], "{text}");
+        }
+    }
+
+    #[test]
+    fn page_after_a_large_one_is_read() {
+        let long = "x".repeat(1000);
+        let items: Vec<String> = (0..3000).map(|n| format!("\"{n}{long}\"")).collect();
+        let list = items.join(",");
+        let rest = "y".repeat(2 * BLOCK_SIZE);
+        let first = format!("{{\"d\":[{list}],\"rest\":\"{rest}\"}}");
+        let second = format!("{{\"rest\":\"{rest}\",\"d\":[1]}}");
+        let records = walk_pages(&format!("{first}\n{second}\n"));
+        assert_eq!(records[..3000], items);
+        assert_eq!(records[3000..], ["1"]);
+    }
+
+    #[test]
+    fn text_that_is_no_page_is_not_dropped_silently() {
+        for (text, expected) in [
+            ("{\"d\":[1]}\nsome words", vec!["1", "stray"]),
+            ("{\"d\":[1]}}", vec!["1", "stray"]),
+            ("{\"d\":[1]}\n{\"e\":[7]}", vec!["1", "stray"]),
+            (
+                "{\"d\":[1]}\nwords {\"d\":null}\n{\"d\":[2]}",
+                vec!["1", "stray", "stray", "2"],
+            ),
+            // An empty record at the end stands for the rest of a torn page.
+            ("{\"d\":[1]}\n{\"d\":[2,", vec!["1", "2", ""]),
+            ("{\"d\":[1]}\n{\"n\":2,", vec!["1", ""]),
+        ] {
+            assert_eq!(walk_pages(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn walk_from_an_element_reads_the_pages_after_it() {
+        let text = "{\"d\":[1,2]}\n{\"d\":[3]}";
+        let (_dir, source) = source_of(text);
+        let second = text.find('2').expect("the element");
+        let mut walk = RecordWalker::over_pages(second as u64, &["d"]);
+        let block = walk.next_block(&source).expect("it reads");
+        let block = block.expect("a block");
+        let texts: Vec<&[u8]> = block
+            .spans
+            .iter()
+            .map(|span| &block.bytes[block.byte_range(*span)])
+            .collect();
+        assert_eq!(texts, [b"2", b"3"]);
     }
 }

@@ -6,16 +6,13 @@
 use std::collections::HashMap;
 use std::fmt;
 
-use serde_json::Value;
-use serde_json::value::RawValue;
-
 use super::super::detect::FilePreview;
 use super::super::fields::RawFields;
 use super::super::json_path::find_array_offset;
 use super::super::lenient::replace_non_finite;
 use super::super::reader::{
     PerRecordReader, PerSessionReader, RecordCx, RecordParser, SessionParser, TranscriptReader,
-    TranscriptSink, record_text,
+    TranscriptSink, describe_empty_record, record_text,
 };
 use super::super::source::SourceFile;
 use super::super::walk::{RecordBlock, RecordLayout, RecordWalker};
@@ -35,25 +32,15 @@ impl RecordParser for FunctionParser {
         cx: RecordCx<'_>,
         out: &mut TranscriptSink,
     ) -> Result<(), String> {
-        with_clean_record(record, cx, out, self.0)
+        // Concatenated files may have a byte order mark in the middle.
+        let record = record.trim_start_matches('\u{feff}').trim();
+        // Python writes `NaN`, which is not JSON.
+        let (record, replaced) = replace_non_finite(record);
+        for _ in 0..replaced {
+            out.count_missing("a number that is not finite (NaN, Infinity)");
+        }
+        (self.0)(&record, cx, out)
     }
-}
-
-/// Parses a record without a byte order mark and without numbers that are not JSON.
-fn with_clean_record(
-    record: &str,
-    cx: RecordCx<'_>,
-    out: &mut TranscriptSink,
-    parse: impl FnOnce(&str, RecordCx<'_>, &mut TranscriptSink) -> Result<(), String>,
-) -> Result<(), String> {
-    // Concatenated files may have a byte order mark in the middle.
-    let record = record.trim_start_matches('\u{feff}').trim();
-    // Python writes `NaN`, which is not JSON.
-    let (record, replaced) = replace_non_finite(record);
-    for _ in 0..replaced {
-        out.count_missing("a number that is not finite (NaN, Infinity)");
-    }
-    parse(&record, cx, out)
 }
 
 /// Returns a reader of independent records.
@@ -86,75 +73,12 @@ pub(super) fn open_elements(
     paths: &[&[&str]],
     parse: ParseRecord,
 ) -> Result<Box<dyn TranscriptReader>, TranscriptError> {
-    // The walk over a list ends with the list, so it does not find those of further objects.
-    if preview.records.len() > 1
-        && let Some(path) = paths
-            .iter()
-            .find(|path| is_list_at(preview.first_outline(), path))
-    {
-        let path = path.iter().map(|key| (*key).to_owned()).collect();
-        let pages = PageParser { path, parse };
-        return Ok(Box::new(PerRecordReader::new(
-            preview.record_walker(),
-            pages,
-        )));
-    }
     let walk = elements_walker(source, preview, paths)?;
     Ok(Box::new(PerRecordReader::new(walk, FunctionParser(parse))))
 }
 
-/// Returns true if a path leads to a list.
-fn is_list_at(outline: &Value, path: &[&str]) -> bool {
-    let value = path.iter().fold(outline, |value, key| &value[*key]);
-    value.is_array()
-}
-
-/// A parser of records that contain a list of transcripts, such as the pages of an API. A record without the list is a
-/// transcript itself.
-#[derive(Debug)]
-struct PageParser {
-    /// The path of the list.
-    path: Vec<String>,
-    /// Adds the transcripts of an element of the list.
-    parse: ParseRecord,
-}
-
-impl PageParser {
-    /// Returns the elements of the list of a record.
-    fn list<'a>(&self, record: &'a str) -> Option<Vec<&'a RawValue>> {
-        let (last, parents) = self.path.split_last()?;
-        let mut fields = RawFields::parse(record).ok()?;
-        for key in parents {
-            fields = fields.object(key)?;
-        }
-        fields.list(last)
-    }
-}
-
-impl RecordParser for PageParser {
-    fn parse_record(
-        &self,
-        record: &str,
-        cx: RecordCx<'_>,
-        out: &mut TranscriptSink,
-    ) -> Result<(), String> {
-        with_clean_record(record, cx, out, |page, cx, out| {
-            let Some(items) = self.list(page) else {
-                return (self.parse)(page, cx, out);
-            };
-            // The object itself was counted as one.
-            out.count_records(items.len().saturating_sub(1) as u64);
-            for raw in items {
-                if let Err(why) = (self.parse)(raw.get(), cx, out) {
-                    out.push_fault(why);
-                }
-            }
-            Ok(())
-        })
-    }
-}
-
-/// Returns a walker over the elements of the list at one of these paths, or over the records of the file.
+/// Returns a walker over the elements of the list at one of these paths, or over the records of the file. It also reads
+/// the lists of further objects in the file, which are the pages of an API.
 pub(super) fn elements_walker(
     source: &SourceFile,
     preview: &FilePreview<'_>,
@@ -162,7 +86,7 @@ pub(super) fn elements_walker(
 ) -> Result<RecordWalker, TranscriptError> {
     for path in paths {
         if let Some(at) = find_array_offset(source, preview.start as u64, path)? {
-            return Ok(RecordWalker::new(RecordLayout::Elements, at));
+            return Ok(RecordWalker::over_pages(at, path));
         }
     }
     Ok(preview.record_walker())
@@ -240,16 +164,28 @@ impl WalkRecords for RecordWalker {
     }
 }
 
-/// The rule of a format, for records of one layout.
+/// The place of the records that form groups.
 #[derive(Debug)]
-struct LayoutGrouping {
-    layout: RecordLayout,
+enum GroupPlace {
+    /// The records of the file.
+    Records(RecordLayout),
+    /// The elements of the list under this key, in each page of the file.
+    Pages(String),
+}
+
+/// The rule of a format, for records of one place.
+#[derive(Debug)]
+struct PlaceGrouping {
+    place: GroupPlace,
     grouping: Grouping,
 }
 
-impl GroupParser for LayoutGrouping {
+impl GroupParser for PlaceGrouping {
     fn walk_from(&self, offset: u64) -> Box<dyn WalkRecords> {
-        Box::new(RecordWalker::new(self.layout, offset))
+        Box::new(match &self.place {
+            GroupPlace::Records(layout) => RecordWalker::new(*layout, offset),
+            GroupPlace::Pages(key) => RecordWalker::over_pages(offset, &[key.as_str()]),
+        })
     }
 
     fn key(&self, record: &[u8]) -> Option<String> {
@@ -321,6 +257,11 @@ impl<G: GroupParser> GroupedReader<G> {
                     out.set_span(*span);
                     let limit = MAX_RECORD / (1024 * 1024);
                     out.push_fault(format!("the record is {limit} MiB or longer"));
+                    continue;
+                }
+                if span.len == 0 {
+                    out.set_span(*span);
+                    out.push_fault(describe_empty_record(source, *span));
                     continue;
                 }
                 let Some(key) = self.parser.key(&raw.bytes[raw.byte_range(*span)]) else {
@@ -423,13 +364,14 @@ pub(super) fn open_groups(
     preview: &FilePreview<'_>,
     grouping: Grouping,
 ) -> Box<dyn TranscriptReader> {
-    let layout = preview.layout;
-    let parser = LayoutGrouping { layout, grouping };
+    let place = GroupPlace::Records(preview.layout);
+    let parser = PlaceGrouping { place, grouping };
     Box::new(GroupedReader::new(preview.start as u64, parser))
 }
 
-/// Returns a reader of groups of the elements of a list: the value of the first of `keys` whose value is a list. A file
-/// without such a key has one element per record.
+/// Returns a reader of groups of the elements of a list: the value of the first of `keys` whose value is a list. If the
+/// file has several objects with such a list, a group may have elements of each. A file without such a key has one
+/// element per record.
 pub(super) fn open_element_groups(
     source: &SourceFile,
     preview: &FilePreview<'_>,
@@ -440,8 +382,8 @@ pub(super) fn open_element_groups(
     if let Some(key) = keys.iter().find(|key| outline[**key].is_array())
         && let Some(at) = find_array_offset(source, preview.start as u64, &[*key])?
     {
-        let layout = RecordLayout::Elements;
-        let parser = LayoutGrouping { layout, grouping };
+        let place = GroupPlace::Pages((*key).to_owned());
+        let parser = PlaceGrouping { place, grouping };
         return Ok(Box::new(GroupedReader::new(at, parser)));
     }
     Ok(open_groups(preview, grouping))
@@ -472,4 +414,121 @@ pub(super) fn line_text<'l>(line: &'l [u8], out: &mut TranscriptSink) -> Option<
         return None;
     };
     Some(text.trim_start_matches('\u{feff}').trim())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::super::super::detect::preview_file;
+    use super::super::super::walk::BLOCK_SIZE;
+    use super::super::testing::fixture;
+    use super::super::{braintrust, flat_spans, helm, langsmith};
+    use super::*;
+
+    /// The function of a format that opens a file.
+    type OpenFormat =
+        fn(&SourceFile, &FilePreview<'_>) -> Result<Box<dyn TranscriptReader>, TranscriptError>;
+
+    /// Returns the transcripts and faults of a file, and the counts. Reads each transcript again by its location.
+    fn read(text: &str, open: OpenFormat) -> (Vec<String>, ReadTally) {
+        let dir = tempfile::tempdir().expect("a folder");
+        let path = dir.path().join("pages.json");
+        std::fs::write(&path, text).expect("written");
+        let source = SourceFile::open(&path).expect("a file");
+        let head = &text.as_bytes()[..text.len().min(BLOCK_SIZE)];
+        let preview = preview_file(head).expect("a preview");
+        let mut reader = open(&source, &preview).expect("a reader");
+        let mut all = Vec::new();
+        while let Some(block) = reader.next_block(&source).expect("a block") {
+            for (record, bytes) in block.records() {
+                if let Some(why) = &record.fault {
+                    all.push(format!("! {why}"));
+                    continue;
+                }
+                let again = reader.read_native(&source, record.span);
+                assert_eq!(again.expect("read again"), bytes);
+                all.push(String::from_utf8_lossy(bytes).into_owned());
+            }
+        }
+        (all, reader.tally().cloned().unwrap_or_default())
+    }
+
+    /// Returns the records of a sample of JSON lines.
+    fn sample_rows(name: &str) -> Vec<Value> {
+        let path = fixture("foreign").join(name);
+        let text = std::fs::read_to_string(path).expect("a sample");
+        let rows = text.lines().filter(|line| !line.trim().is_empty());
+        rows.map(|row| serde_json::from_str(row).expect("a row"))
+            .collect()
+    }
+
+    /// Returns files with these two pages: lines, an array, and a first page that is larger than the preview.
+    fn files_of(first: &Value, second: &Value) -> [String; 3] {
+        let mut large = first.clone();
+        large["total"] = json!("x".repeat(2 * BLOCK_SIZE));
+        [
+            format!("{first}\n{second}\n"),
+            json!([first, second]).to_string(),
+            format!("{large}\n{second}\n"),
+        ]
+    }
+
+    #[test]
+    fn groups_have_the_records_of_all_pages() {
+        let cases: [(&str, &str, OpenFormat); 3] = [
+            ("braintrust.jsonl", "events", braintrust::open),
+            ("langsmith.jsonl", "runs", langsmith::open),
+            ("spans_phoenix.jsonl", "spans", flat_spans::open),
+        ];
+        for (name, key, open) in cases {
+            let rows = sample_rows(name);
+            let page = |rows: &[Value]| {
+                let mut page = json!({});
+                page[key] = json!(rows);
+                page
+            };
+            let (expected, tally) = read(&page(&rows).to_string(), open);
+            assert!(!expected.is_empty(), "{name}");
+            // The first group has records of both pages.
+            let (first, second) = rows.split_at(1);
+            for file in files_of(&page(first), &page(second)) {
+                let (all, counts) = read(&file, open);
+                assert_eq!(all, expected, "{name}");
+                assert_eq!(counts, tally, "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn states_of_all_pages_are_read() {
+        let text = std::fs::read_to_string(fixture("foreign/helm_state.json")).expect("a sample");
+        let page: Value = serde_json::from_str(&text).expect("JSON");
+        let (expected, _) = read(&page.to_string(), helm::open);
+        for file in files_of(&page, &page) {
+            let (all, counts) = read(&file, helm::open);
+            assert_eq!(all, [expected.clone(), expected.clone()].concat());
+            assert_eq!(counts.records, 2 * expected.len() as u64);
+        }
+    }
+
+    #[test]
+    fn text_after_the_pages_is_a_fault() {
+        let state = std::fs::read_to_string(fixture("foreign/helm_state.json")).expect("a sample");
+        let spans = json!({"spans": sample_rows("spans_phoenix.jsonl")}).to_string();
+        let cases: [(&str, OpenFormat); 2] = [
+            (state.as_str(), helm::open),
+            (spans.as_str(), flat_spans::open),
+        ];
+        for (page, open) in cases {
+            let (clean, tally) = read(page, open);
+            for rest in ["no JSON", "{\"error\":\"too many requests\"}"] {
+                let (all, counts) = read(&format!("{page}\n{rest}\n"), open);
+                let is_fault = |one: &&String| one.starts_with("! after its list of records");
+                assert_eq!(all.iter().filter(is_fault).count(), 1, "{rest}");
+                assert_eq!(all.len(), clean.len() + 1, "{rest}");
+                assert_eq!(counts.records, tally.records + 1, "{rest}");
+            }
+        }
+    }
 }
