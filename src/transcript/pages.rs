@@ -9,7 +9,8 @@ use super::scan::JsonValueScanner;
 /// The search for the list of the next page, fed in pieces.
 #[derive(Debug)]
 pub(super) struct PageSearch {
-    search: JsonPathSearch,
+    /// `None` if only the first page may be read.
+    search: Option<JsonPathSearch>,
     /// The number of objects around a list.
     depth: usize,
     place: PagePlace,
@@ -45,8 +46,16 @@ impl PageSearch {
     /// Returns a search that begins in the list of a page. `path` has at least one key.
     pub(super) fn new(path: &[&str]) -> Self {
         Self {
-            search: JsonPathSearch::new(path),
-            depth: path.len(),
+            search: Some(JsonPathSearch::new(path)),
+            ..Self::first_only(path.len())
+        }
+    }
+
+    /// Returns a search that begins in the list of a page and finds no other list. `depth` objects are around the list.
+    pub(super) fn first_only(depth: usize) -> Self {
+        Self {
+            search: None,
+            depth,
             place: PagePlace::List,
             has_stray_text: false,
         }
@@ -82,7 +91,9 @@ impl PageSearch {
                 }
                 PagePlace::Between => match byte {
                     b'{' => {
-                        self.search.restart();
+                        if let Some(search) = &mut self.search {
+                            search.restart();
+                        }
                         self.has_stray_text = false;
                         self.place = PagePlace::Object(JsonValueScanner::default());
                     }
@@ -98,11 +109,13 @@ impl PageSearch {
                     }
                 },
                 PagePlace::Object(scan) => {
-                    if let SearchProgress::At(found) = self.search.feed(&bytes[at..], b'[') {
+                    if let Some(search) = &mut self.search
+                        && let SearchProgress::At(found) = search.feed(&bytes[at..], b'[')
+                    {
                         self.place = PagePlace::List;
                         return PageStep::List(at + found + 1);
                     }
-                    // The search does not tell where an object without the list ends.
+                    // The search does not tell where an object without a list to read ends.
                     let Some(len) = scan.feed(&bytes[at..]) else {
                         return PageStep::More;
                     };

@@ -89,6 +89,15 @@ impl RecordWalker {
         }
     }
 
+    /// Returns a walker over the elements of the only list of a file, within `depth` objects. An empty record before the
+    /// end of the file represents a further value after them.
+    pub(super) fn over_one_list(pos: u64, depth: usize) -> Self {
+        Self {
+            pages: Some(PageSearch::first_only(depth)),
+            ..Self::new(RecordLayout::Elements, pos)
+        }
+    }
+
     /// Returns the next block (about 1 MiB) with the locations of its records, or `None` at the end.
     pub(super) fn next_block(
         &mut self,
@@ -450,6 +459,24 @@ mod tests {
             ("{\"d\":[1]}\n{\"n\":2,", vec!["1", ""]),
         ] {
             assert_eq!(walk_pages(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn further_value_after_the_only_list_is_not_dropped_silently() {
+        for (text, expected) in [
+            ("{\"a\":{\"d\":[1]},\"b\":[2]}\n", 1),
+            ("{\"a\":{\"d\":[1]}}\n{\"a\":{\"d\":[2]}}", 2),
+        ] {
+            let (_dir, source) = source_of(text);
+            let first = text.find('1').expect("the element");
+            let mut walk = RecordWalker::over_one_list(first as u64, 2);
+            let block = walk.next_block(&source).expect("it reads");
+            let block = block.expect("a block");
+            assert_eq!(block.spans.len(), expected, "{text}");
+            let last = block.spans[expected - 1];
+            assert_eq!(last.len == 0, expected == 2, "{text}");
+            assert!(walk.next_block(&source).expect("the end").is_none());
         }
     }
 

@@ -136,7 +136,7 @@ pub(super) fn open_evalset(
     // The walker reads the scenarios one by one, so a large evalset never fills the memory.
     let offset = find_array_offset(source, preview.start as u64, &["scenarios"])?;
     let offset = offset.ok_or_else(|| source.unknown_error("its `scenarios` are not a list"))?;
-    let walk = RecordWalker::new(RecordLayout::Elements, offset);
+    let walk = RecordWalker::over_pages(offset, &["scenarios"]);
     Ok(Box::new(PerRecordReader::new(walk, EvalbenchSetParser)))
 }
 

@@ -36,7 +36,7 @@ use crate::transcript::reader::{
     PerRecordReader, RecordCx, RecordParser, TranscriptReader, TranscriptSink,
 };
 use crate::transcript::source::SourceFile;
-use crate::transcript::walk::{RecordLayout, RecordWalker};
+use crate::transcript::walk::RecordWalker;
 use grading::PromptfooOutcome;
 
 /// The paths of the results. An eval that was shared until 2024 has all keys below `data`.
@@ -98,7 +98,7 @@ pub(super) fn open(
     let start = preview.start as u64;
     for path in RESULTS_PATHS {
         if let Some(at) = find_array_offset(source, start, path)? {
-            let walk = RecordWalker::new(RecordLayout::Elements, at);
+            let walk = RecordWalker::over_one_list(at, path.len());
             return Ok(Box::new(PerRecordReader::new(
                 walk,
                 PromptfooResultParser { eval },
@@ -108,7 +108,7 @@ pub(super) fn open(
     if is_summary(preview)
         && let Some(at) = find_array_offset(source, start, SUMMARY_PATH)?
     {
-        let walk = RecordWalker::new(RecordLayout::Elements, at);
+        let walk = RecordWalker::over_one_list(at, SUMMARY_PATH.len());
         return Ok(Box::new(PerRecordReader::new(
             walk,
             PromptfooResultParser { eval },
@@ -117,7 +117,7 @@ pub(super) fn open(
     // Some files of the second format have only the table.
     for path in TABLE_PATHS {
         if let Some(at) = find_array_offset(source, start, path)? {
-            let walk = RecordWalker::new(RecordLayout::Elements, at);
+            let walk = RecordWalker::over_one_list(at, path.len());
             return Ok(Box::new(PerRecordReader::new(
                 walk,
                 PromptfooTableParser { eval },

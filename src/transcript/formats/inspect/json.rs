@@ -16,7 +16,7 @@ use crate::transcript::reader::{
 };
 use crate::transcript::scan::JsonValueScanner;
 use crate::transcript::source::SourceFile;
-use crate::transcript::walk::{BLOCK_SIZE, RecordLayout, RecordWalker};
+use crate::transcript::walk::{BLOCK_SIZE, RecordWalker};
 
 /// The parser of a sample in the list.
 #[derive(Debug)]
@@ -89,7 +89,8 @@ pub(in crate::transcript::formats) fn open(
     // `InspectLog` parses text, so the collected fields form an object again.
     let header = serde_json::to_string(&header).unwrap_or_default();
     let log = InspectLog::parse(&header).unwrap_or_default();
-    let walk = RecordWalker::new(RecordLayout::Elements, samples);
+    // The header applies to this log only, so samples of a further log would have wrong scores.
+    let walk = RecordWalker::over_one_list(samples, 1);
     Ok(Box::new(PerRecordReader::new(walk, InspectJsonParser(log))))
 }
 
