@@ -25,7 +25,6 @@ use serde_json::{Map, Value, json};
 use super::conversion::{ConversionError, ConvertedEval, EvalConverter};
 use super::doc_location::{DocLocation, load_doc};
 use crate::diag::yaml::YamlDoc;
-use crate::diag::{Diagnostic, Severity};
 use crate::rubric::{Rubric, RubricFiles};
 use assertion_value::{FilledValue, fill_value};
 pub(super) use assertion_value::{is_template, lone_variable};
@@ -221,7 +220,6 @@ fn convert_tests(
             .push(transforms::result_binding_warning(&place));
     }
     convert_assertions(cx, &same, &every_test, converter);
-    let mut bound: Option<&DocLocation> = None;
     for source in all {
         let at = &source.at;
         let variants = match read_test(cx, source, &shared_vars) {
@@ -249,11 +247,6 @@ fn convert_tests(
             .get("assert")
             .map(|at| list_assertions(cx, &at, converter))
             .unwrap_or_default();
-        // One warning for the whole file, at the first such test.
-        let is_bound = variants.iter().any(|test| test.applies_to.is_some());
-        if is_bound && !(test_assertions.is_empty() && each.is_empty()) {
-            bound.get_or_insert(at);
-        }
         let has_defaults =
             at.value().pointer("/options/disableDefaultAsserts") != Some(&Value::Bool(true));
         for test in variants {
@@ -264,9 +257,6 @@ fn convert_tests(
             }
         }
     }
-    if let Some(first) = bound {
-        converter.problems.push(metadata_binding_warning(first));
-    }
 }
 
 /// Reports the model that grades for promptfoo.
@@ -276,12 +266,6 @@ fn report_grader(at: &DocLocation, name: &str, converter: &mut EvalConverter<'_>
         "a judge of dicta.yaml: `judge:` of the workspace",
     );
     converter.report_error(at, name, error);
-}
-
-fn metadata_binding_warning(test: &DocLocation) -> Diagnostic {
-    let message = "the assertions of a test with `vars` or `metadata` are for the transcripts whose metadata says the same";
-    test.problem(Severity::Warning, "bound", message.to_owned())
-        .help("a transcript's metadata then holds `vars: { … }`; `defaultTest` and a bare `assert:` are for all transcripts")
 }
 
 /// Uses the tests' threshold for the rubric if it is the same for all.

@@ -362,7 +362,8 @@ fn test_assertions_apply_to_its_own_transcripts() {
             "eval/promptfooconfig.yaml:6:49: `provider` does not carry over: the eval's judge decides, with its own prompt",
         ]
     );
-    assert!(converted.problems[0].contains("are for the transcripts whose metadata says the same"));
+    // The lint `selects-nothing` reports an assertion whose test has no transcript.
+    assert_eq!(converted.problems, Vec::<String>::new());
 }
 
 #[test]
