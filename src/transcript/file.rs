@@ -13,9 +13,9 @@ use super::line_counter::LineCounter;
 use super::own_file::OwnFile;
 use super::pairs::{PAIR_PART, PairJoiner};
 use super::reader::TranscriptReader;
-use super::source::SourceFile;
+use super::source::{BLOCK_SIZE, SourceFile};
 use super::trial::{ChoiceError, DetectionConfidence, choose_format};
-use super::{ReadTally, RecordSpan, TranscriptBlock, TranscriptError, TranscriptIndexEntry, walk};
+use super::{ReadTally, RecordSpan, TranscriptBlock, TranscriptError, TranscriptIndexEntry};
 use crate::diag::{Diagnostic, SourceSpan};
 use crate::model::pluralize;
 
@@ -51,7 +51,7 @@ impl TranscriptFile {
         let source = SourceFile::open(path)?;
         let mut head = Vec::new();
         // One block is enough for the detection, and it bounds the memory for any file size.
-        source.fill_buffer(0, &mut head, walk::BLOCK_SIZE)?;
+        source.fill_buffer(0, &mut head, BLOCK_SIZE)?;
         let refused = |refusal| match refusal {
             DetectError::Unsupported(format) => TranscriptError::Unsupported {
                 path: path.to_owned(),
@@ -103,7 +103,7 @@ impl TranscriptFile {
     pub(crate) fn open_as(path: &Path, format: &str) -> Result<Self, TranscriptError> {
         let source = SourceFile::open(path)?;
         let mut head = Vec::new();
-        source.fill_buffer(0, &mut head, walk::BLOCK_SIZE)?;
+        source.fill_buffer(0, &mut head, BLOCK_SIZE)?;
         let (name, create_reader) = formats::readers()
             .find(|(name, _)| *name == format)
             .ok_or_else(|| source.unknown_error(format!("no reader is named `{format}`")))?;

@@ -19,9 +19,9 @@ use self::fields::{
 };
 use super::detect::{self, DetectError};
 use super::formats::csv::{CsvLayout, first_rows};
-use super::source::SourceFile;
+use super::source::{BLOCK_SIZE, SourceFile};
 use super::text_encoding::TextEncoding;
-use super::walk::{BLOCK_SIZE, RecordLayout};
+use super::walk::RecordLayout;
 use super::{TranscriptError, TranscriptFile};
 
 /// The maximum number of records that the guess is based on.

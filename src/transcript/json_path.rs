@@ -5,8 +5,7 @@
 //! strings. Does not check the grammar of JSON.
 
 use super::TranscriptError;
-use super::source::SourceFile;
-use super::walk::BLOCK_SIZE;
+use super::source::{BLOCK_SIZE, SourceFile};
 
 /// The number of bytes of a key that the search compares. A longer key cannot match a path.
 const MAX_KEY_BYTES: usize = 256;

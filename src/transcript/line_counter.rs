@@ -3,9 +3,8 @@
 //! Responsible for one pass over the file. Does not know records.
 
 use super::formats::BINARY_FORMATS;
-use super::source::SourceFile;
+use super::source::{BLOCK_SIZE, SourceFile};
 use super::unix;
-use super::walk::BLOCK_SIZE;
 use crate::diag::SourceSpan;
 
 /// A count of the lines before offsets that ascend. It reads the file once.

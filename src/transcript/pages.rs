@@ -36,7 +36,7 @@ enum PagePlace {
 pub(super) enum PageStep {
     /// A list begins after this number of bytes, which include its bracket.
     List(usize),
-    /// The byte before this number of bytes is the last one of an object without the list, or text that is no object.
+    /// The byte before this number of bytes is the last one of an object without the list, or other text.
     Stray(usize),
     /// The search needs more bytes.
     More,
@@ -76,7 +76,7 @@ impl PageSearch {
         self.place = PagePlace::Rest(JsonValueScanner::inside(self.depth));
     }
 
-    /// Reads `bytes` up to the next list or the next text that is no page.
+    /// Reads `bytes` up to the next list or the next text outside of pages.
     pub(super) fn feed(&mut self, bytes: &[u8]) -> PageStep {
         let mut at = 0;
         while let Some(byte) = bytes.get(at) {

@@ -9,6 +9,9 @@ use std::sync::Arc;
 use super::{MAX_RECORD, RecordSpan, TranscriptError, unix};
 use crate::model::default_id_prefix;
 
+/// The number of bytes that one read requests.
+pub(super) const BLOCK_SIZE: usize = 1024 * 1024;
+
 /// An open regular file.
 #[derive(Debug)]
 pub(super) struct SourceFile {

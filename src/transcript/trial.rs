@@ -10,9 +10,8 @@ use std::collections::VecDeque;
 use super::detect::{DetectError, FormatCandidates};
 use super::formats::{self, NATIVE_FORMAT, ReaderFactory};
 use super::reader::TranscriptReader;
-use super::source::SourceFile;
+use super::source::{BLOCK_SIZE, SourceFile};
 use super::unread::UnreadContent;
-use super::walk::BLOCK_SIZE;
 use super::{BadRecord, TranscriptBlock, TranscriptError, parse_native};
 use crate::model::Transcript;
 

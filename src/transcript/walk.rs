@@ -7,11 +7,8 @@ use std::ops::Range;
 
 use super::pages::{PageSearch, PageStep};
 use super::scan::{CsvRowScanner, JsonValueScanner};
-use super::source::SourceFile;
+use super::source::{BLOCK_SIZE, SourceFile};
 use super::{MAX_RECORD, RecordSpan, TranscriptError};
-
-/// The number of bytes that one read requests.
-pub(super) const BLOCK_SIZE: usize = 1024 * 1024;
 
 /// The layout of the records in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -387,7 +384,7 @@ mod tests {
         (dir, source)
     }
 
-    /// Returns the records of a walk over the pages of a file, whose list is at `d`. `stray` stands for other text.
+    /// Returns the records of a walk over the pages of a file, whose list is at `d`. `stray` means other text.
     fn walk_pages(text: &str) -> Vec<String> {
         let (_dir, source) = source_of(text);
         // An array around the pages has a bracket of its own.
@@ -454,7 +451,7 @@ mod tests {
                 "{\"d\":[1]}\nwords {\"d\":null}\n{\"d\":[2]}",
                 vec!["1", "stray", "stray", "2"],
             ),
-            // An empty record at the end stands for the rest of a torn page.
+            // An empty record at the end means the rest of a torn page.
             ("{\"d\":[1]}\n{\"d\":[2,", vec!["1", "2", ""]),
             ("{\"d\":[1]}\n{\"n\":2,", vec!["1", ""]),
         ] {

@@ -412,3 +412,11 @@ fn text_next_to_the_call_is_flagged_if_it_ends_with_the_opposite_verdict() {
         assert_eq!(find_in_accompanying_text(text, passed), flag, "{text}");
     }
 }
+
+#[test]
+fn last_sentence_has_the_text_before_it() {
+    let found =
+        last_sentence("It names the page. The date is right. It passes").expect("a sentence");
+    assert_eq!(found.text, "It passes");
+    assert_eq!(found.before, "It names the page. The date is right. ");
+}

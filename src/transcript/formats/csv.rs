@@ -12,8 +12,7 @@ use super::super::text_encoding::TextEncoding;
 use crate::transcript::TranscriptError;
 use crate::transcript::detect::FilePreview;
 use crate::transcript::reader::TranscriptReader;
-use crate::transcript::source::SourceFile;
-use crate::transcript::walk::BLOCK_SIZE;
+use crate::transcript::source::{BLOCK_SIZE, SourceFile};
 
 /// The delimiters with their names. If two occur equally often, the first one counts.
 const DELIMITERS: [(u8, &str); 4] = [(b',', ","), (b';', ";"), (b'\t', "tab"), (b'|', "|")];

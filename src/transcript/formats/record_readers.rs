@@ -317,7 +317,7 @@ impl<G: GroupParser> TranscriptReader for GroupedReader<G> {
             self.groups = self.find_groups(walk, source, &mut out)?.into_iter();
         }
         // A block of about 1 MiB, as those of the other readers.
-        while out.byte_count() < super::super::walk::BLOCK_SIZE {
+        while out.byte_count() < super::super::source::BLOCK_SIZE {
             let Some(group) = self.groups.next() else {
                 break;
             };
@@ -421,7 +421,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::super::super::detect::preview_file;
-    use super::super::super::walk::BLOCK_SIZE;
+    use super::super::super::source::BLOCK_SIZE;
     use super::super::testing::fixture;
     use super::super::{braintrust, flat_spans, helm, langsmith};
     use super::*;

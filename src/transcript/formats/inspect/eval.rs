@@ -27,8 +27,7 @@ use crate::transcript::detect::FilePreview;
 use crate::transcript::lenient::{minify_multiline_json, replace_non_finite};
 use crate::transcript::reader::{TranscriptReader, TranscriptSink};
 use crate::transcript::scan::JsonValueScanner;
-use crate::transcript::source::SourceFile;
-use crate::transcript::walk::BLOCK_SIZE;
+use crate::transcript::source::{BLOCK_SIZE, SourceFile};
 use crate::transcript::{
     MAX_RECORD, ReadTally, RecordSpan, TranscriptBlock, TranscriptError, TranscriptIndexEntry,
 };

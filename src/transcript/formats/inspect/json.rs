@@ -15,8 +15,8 @@ use crate::transcript::reader::{
     PerRecordReader, RecordCx, RecordParser, TranscriptReader, TranscriptSink,
 };
 use crate::transcript::scan::JsonValueScanner;
-use crate::transcript::source::SourceFile;
-use crate::transcript::walk::{BLOCK_SIZE, RecordWalker};
+use crate::transcript::source::{BLOCK_SIZE, SourceFile};
+use crate::transcript::walk::RecordWalker;
 
 /// The parser of a sample in the list.
 #[derive(Debug)]

@@ -11,9 +11,8 @@ use super::record::{ExpressionValue, MappedRecord};
 use crate::transcript::RecordSpan;
 use crate::transcript::detect::DetectError;
 use crate::transcript::field_mapping::{JoinMapping, RecordMapping};
-use crate::transcript::source::SourceFile;
+use crate::transcript::source::{BLOCK_SIZE, SourceFile};
 use crate::transcript::text_encoding::TextEncoding;
-use crate::transcript::walk::BLOCK_SIZE;
 
 /// The other file of a join.
 #[derive(Debug)]

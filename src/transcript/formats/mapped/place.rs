@@ -13,9 +13,9 @@ use crate::transcript::detect::{self, DetectError, FilePreview};
 use crate::transcript::field_mapping::RecordMapping;
 use crate::transcript::json_path::find_array_offset;
 use crate::transcript::scan::JsonValueScanner;
-use crate::transcript::source::SourceFile;
+use crate::transcript::source::{BLOCK_SIZE, SourceFile};
 use crate::transcript::text_encoding::TextEncoding;
-use crate::transcript::walk::{BLOCK_SIZE, RecordLayout, RecordWalker};
+use crate::transcript::walk::{RecordLayout, RecordWalker};
 
 /// The place of the records of a file.
 #[derive(Debug, Clone)]

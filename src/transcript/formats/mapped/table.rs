@@ -13,8 +13,8 @@ use super::MappedRules;
 use super::record::MappedRecord;
 use crate::model::{has_formula_marks, unmark_formula};
 use crate::transcript::reader::{TranscriptReader, TranscriptSink};
-use crate::transcript::source::SourceFile;
-use crate::transcript::walk::{BLOCK_SIZE, RecordBlock};
+use crate::transcript::source::{BLOCK_SIZE, SourceFile};
+use crate::transcript::walk::RecordBlock;
 use crate::transcript::{MAX_RECORD, ReadTally, RecordSpan, TranscriptBlock, TranscriptError};
 
 /// A walk over the rows of a table.

@@ -15,8 +15,8 @@ use super::span_kind::{GenAiSpanKind, classify_entry, conversation_id, event_nam
 use super::wire::{OtlpEntry, OtlpRequest};
 use crate::transcript::reader::{TranscriptReader, TranscriptSink, record_text};
 use crate::transcript::scan::split_values;
-use crate::transcript::source::SourceFile;
-use crate::transcript::walk::{BLOCK_SIZE, RecordLayout, RecordWalker};
+use crate::transcript::source::{BLOCK_SIZE, SourceFile};
+use crate::transcript::walk::{RecordLayout, RecordWalker};
 use crate::transcript::{MAX_RECORD, ReadTally, RecordSpan, TranscriptBlock, TranscriptError};
 
 /// The number of bytes without a new span after which a group with a root span is complete.
