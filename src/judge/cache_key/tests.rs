@@ -115,6 +115,14 @@ fn set_tool(fixture: &mut JudgeFixture, rules: FakeToolRules) {
     fixture.tools = ToolSet { tools: vec![tool] };
 }
 
+/// Returns the rules of the tool of `base`, whose credential alone would make another key.
+fn rules_of_base() -> FakeToolRules {
+    FakeToolRules {
+        secrets: vec![("Authorization".to_owned(), "Bearer tenant-a".to_owned())],
+        ..FakeToolRules::default()
+    }
+}
+
 fn set_tool_secret(fixture: &mut JudgeFixture, name: &str, value: &str) {
     let rules = FakeToolRules {
         secrets: vec![(name.to_owned(), value.to_owned())],
@@ -236,7 +244,7 @@ const CHANGES: &[(&str, Change)] = &[
             f,
             FakeToolRules {
                 statement: "SELECT 2",
-                ..FakeToolRules::default()
+                ..rules_of_base()
             },
         );
     }),
@@ -245,7 +253,7 @@ const CHANGES: &[(&str, Change)] = &[
             f,
             FakeToolRules {
                 cache: false,
-                ..FakeToolRules::default()
+                ..rules_of_base()
             },
         );
     }),
@@ -254,7 +262,7 @@ const CHANGES: &[(&str, Change)] = &[
             f,
             FakeToolRules {
                 read_only: false,
-                ..FakeToolRules::default()
+                ..rules_of_base()
             },
         );
     }),
@@ -263,7 +271,7 @@ const CHANGES: &[(&str, Change)] = &[
             f,
             FakeToolRules {
                 after: vec!["login".into()],
-                ..FakeToolRules::default()
+                ..rules_of_base()
             },
         );
     }),
@@ -272,7 +280,7 @@ const CHANGES: &[(&str, Change)] = &[
             f,
             FakeToolRules {
                 max_calls: Some(1),
-                ..FakeToolRules::default()
+                ..rules_of_base()
             },
         );
     }),

@@ -419,4 +419,8 @@ fn last_sentence_has_the_text_before_it() {
         last_sentence("It names the page. The date is right. It passes").expect("a sentence");
     assert_eq!(found.text, "It passes");
     assert_eq!(found.before, "It names the page. The date is right. ");
+    // The score after the conclusion is not a sentence of it.
+    let scored = last_sentence("It names the page. It passes. Score: 0.9").expect("a sentence");
+    assert_eq!(scored.text, "It passes.");
+    assert_eq!(scored.before, "It names the page. ");
 }
