@@ -60,7 +60,10 @@ fn serve(stream: TcpStream, way: Way, log: &Mutex<Vec<(String, String)>>) -> std
     let (mut length, mut session, mut line) = (0, String::new(), String::new());
     loop {
         line.clear();
-        reader.read_line(&mut line)?;
+        if reader.read_line(&mut line)? == 0 {
+            // The program ended while it sent the request.
+            return Ok(());
+        }
         let Some((name, value)) = line.trim().split_once(':') else {
             if line.trim().is_empty() {
                 break;
