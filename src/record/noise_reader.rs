@@ -83,15 +83,7 @@ mod tests {
     use crate::event::{RunHeader, RunPurpose};
     use crate::model::Outcome;
     use crate::record::EVENTS_FILE;
-    use crate::record::tests::samples::{end, ended, header, key, planned, record_run, started};
-
-    fn store(folder: &Path) -> RunStore {
-        RunStore {
-            dir: folder.to_owned(),
-            extra_dirs: Vec::new(),
-            key: Some(key()),
-        }
-    }
+    use crate::record::tests::samples::{end, ended, header, planned, record_run, started, store};
 
     /// Records a run with one verdict. Every third run measures noise, and every ninth is of another workspace.
     async fn record(folder: &Path, id: &str, number: u32) {

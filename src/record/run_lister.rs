@@ -182,14 +182,7 @@ mod tests {
     use std::fs;
 
     use super::*;
-
-    fn store(folder: &Path) -> RunStore {
-        RunStore {
-            dir: folder.to_owned(),
-            extra_dirs: Vec::new(),
-            key: None,
-        }
-    }
+    use crate::record::tests::samples::store;
 
     fn add(folder: &Path, id: &str, log: &str) {
         let dir = folder.join(id);

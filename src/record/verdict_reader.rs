@@ -144,16 +144,8 @@ mod tests {
     use crate::model::{CellIx, Millis, Outcome, RunId, TurnIx};
     use crate::record::EVENTS_FILE;
     use crate::record::tests::samples::{
-        end, ended, header, key, planned, record_run, settled, started,
+        end, ended, header, key, planned, record_run, settled, started, store,
     };
-
-    fn store(folder: &Path) -> RunStore {
-        RunStore {
-            dir: folder.to_owned(),
-            extra_dirs: Vec::new(),
-            key: Some(key()),
-        }
-    }
 
     /// Returns a clock that shows 2026-02-01.
     fn clock() -> FakeClock {

@@ -26,7 +26,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::Deserialize;
-use serde::de::{Deserializer, SeqAccess, Visitor};
+use serde::de::{Deserializer as _, Visitor};
 use serde_json::value::RawValue;
 
 use super::content::{ObjectOnly, RawContent};
@@ -90,38 +90,13 @@ struct NativeRecord<'a> {
     #[serde(borrow, default)]
     id: Option<&'a RawValue>,
     #[serde(borrow, default)]
-    messages: Option<NativeRecordMessages<'a>>,
+    messages: Option<Vec<ObjectOnly<NativeRecordMessage<'a>>>>,
     #[serde(borrow, default)]
     metadata: Option<JsonText<'a>>,
     #[serde(borrow, default)]
     tags: Option<&'a RawValue>,
     #[serde(default)]
     verdicts: Option<Vec<ObjectOnly<SourceVerdict>>>,
-}
-
-/// The list of messages, which begins with some capacity. serde does not know the length of a JSON list, so its own list
-/// would grow and move several times.
-struct NativeRecordMessages<'a>(Vec<ObjectOnly<NativeRecordMessage<'a>>>);
-
-impl<'de: 'a, 'a> Deserialize<'de> for NativeRecordMessages<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct ListVisitor;
-        impl<'de> Visitor<'de> for ListVisitor {
-            type Value = Vec<ObjectOnly<NativeRecordMessage<'de>>>;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                // As serde calls a list.
-                f.write_str("a sequence")
-            }
-            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
-                let mut messages = Vec::with_capacity(32);
-                while let Some(message) = list.next_element()? {
-                    messages.push(message);
-                }
-                Ok(messages)
-            }
-        }
-        deserializer.deserialize_seq(ListVisitor).map(Self)
-    }
 }
 
 #[derive(Deserialize)]
@@ -222,7 +197,7 @@ fn parse_record<'a>(
     })?;
     let ObjectOnly(raw): ObjectOnly<NativeRecord<'a>> = serde_json::from_str(text)
         .map_err(|why| NativeParseError::Invalid(format_json_error(&why)))?;
-    let NativeRecordMessages(messages) = raw
+    let messages = raw
         .messages
         .ok_or_else(|| NativeParseError::Invalid("it has no list `messages`".to_owned()))?;
     Ok(Transcript {

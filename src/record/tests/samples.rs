@@ -12,11 +12,20 @@ use crate::model::{
     CallIx, CellIx, CellResult, Digest, JudgeConfig, Millis, Outcome, ProviderKind, RunId,
     TranscriptRef, TurnIx, WallTime,
 };
-use crate::record::{RecordKey, RecordedRun, Recorder};
+use crate::record::{RecordKey, RecordedRun, Recorder, RunStore};
 
 /// The key of the installation that records these runs.
 pub(in crate::record) fn key() -> RecordKey {
     RecordKey::derive(&[5; 32])
+}
+
+/// Returns the store of one folder, with the key of [`key`].
+pub(in crate::record) fn store(folder: &Path) -> RunStore {
+    RunStore {
+        dir: folder.to_owned(),
+        extra_dirs: Vec::new(),
+        key: Some(key()),
+    }
 }
 
 /// A header with one rubric `r`, a check `plain` (eval 0), a judged `asked` (eval 1), and a judge `j` with a tool.

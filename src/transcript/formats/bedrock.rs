@@ -331,7 +331,7 @@ fn add_delta(block: &mut Value, delta: &Value, unknown: &mut Vec<String>) {
 mod tests {
     use serde_json::json;
 
-    use super::super::read_back::{message_lines, read};
+    use super::super::read_back::{lines_of_each, message_lines, read};
 
     #[test]
     fn events_of_a_stream_are_put_together() {
@@ -384,10 +384,7 @@ mod tests {
             "{\"messageStop\":{\"stopReason\":\"tool_use\"}}\n",
         );
         let (all, tally) = read([call, call, reply].concat().as_bytes());
-        let texts: Vec<_> = all
-            .iter()
-            .map(|one| message_lines(one.as_ref().expect("a transcript")))
-            .collect();
+        let texts = lines_of_each(&all);
         assert_eq!(
             texts,
             [

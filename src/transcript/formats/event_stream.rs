@@ -181,7 +181,7 @@ impl SessionParser for StreamParser {
 
 #[cfg(test)]
 mod tests {
-    use super::super::read_back::{message_lines, read};
+    use super::super::read_back::{lines_of_each, message_lines, read};
 
     #[test]
     fn file_of_events_is_one_transcript_per_reply() {
@@ -192,10 +192,7 @@ mod tests {
         };
         let file = [chunk("a", "He"), chunk("a", "y"), chunk("b", "Ho")].concat();
         let (all, _) = read(format!("{file}data: [DONE]\n\n{}", chunk("b", "No")).as_bytes());
-        let texts: Vec<_> = all
-            .iter()
-            .map(|one| message_lines(one.as_ref().expect("a transcript")))
-            .collect();
+        let texts = lines_of_each(&all);
         assert_eq!(
             texts,
             [["assistant Hey"], ["assistant Ho"], ["assistant No"]]
@@ -233,10 +230,7 @@ mod tests {
         let list = format!("[{}]", all.join(",\n")).replace(":[", ":\n [");
         for file in [events, all.join("\n"), list] {
             let (found, tally) = read(file.as_bytes());
-            let texts: Vec<_> = found
-                .iter()
-                .map(|one| message_lines(one.as_ref().expect("a transcript")))
-                .collect();
+            let texts = lines_of_each(&found);
             assert_eq!(
                 texts,
                 [["assistant There are 3."], ["assistant Four."]],
@@ -328,10 +322,7 @@ mod tests {
         let stop = r#"{"type":"message_stop"}"#;
         let file = [start, &before, &cut, start, &again, stop].join("\n");
         let (all, _) = read(file.as_bytes());
-        let texts: Vec<_> = all
-            .iter()
-            .map(|one| message_lines(one.as_ref().expect("a transcript")))
-            .collect();
+        let texts = lines_of_each(&all);
         assert_eq!(texts.len(), 2);
         assert_eq!(texts[1], ["assistant Two."]);
     }
@@ -359,10 +350,7 @@ mod tests {
             )
         };
         let (all, _) = read([line("a", "x"), line("b", "y")].concat().as_bytes());
-        let texts: Vec<_> = all
-            .iter()
-            .map(|one| message_lines(one.as_ref().expect("a transcript")))
-            .collect();
+        let texts = lines_of_each(&all);
         assert_eq!(texts, [["assistant x"], ["assistant y"]]);
     }
 

@@ -64,6 +64,12 @@ pub(super) fn fixture(name: &str) -> Vec<u8> {
     std::fs::read(path).expect("a fixture")
 }
 
+/// Returns the lines of each transcript, as [`message_lines`] does. Each record must be a transcript.
+pub(super) fn lines_of_each(all: &[ReadTranscript]) -> Vec<Vec<String>> {
+    let transcripts = all.iter().map(|one| one.as_ref().expect("a transcript"));
+    transcripts.map(message_lines).collect()
+}
+
 /// Returns `role text` or `role call(arguments)` for each message.
 pub(super) fn message_lines(transcript: &Value) -> Vec<String> {
     let mut lines = Vec::new();

@@ -200,9 +200,7 @@ fn a_list_of_lists_is_as_many_conversations() {
 /// Returns the texts of the transcripts of a file, one line per message.
 fn lines_of(file: &str) -> Vec<Vec<String>> {
     let (all, _) = super::super::read_back::read(file.as_bytes());
-    all.iter()
-        .map(|one| super::super::read_back::message_lines(one.as_ref().expect("a transcript")))
-        .collect()
+    super::super::read_back::lines_of_each(&all)
 }
 
 #[test]
