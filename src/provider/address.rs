@@ -17,6 +17,12 @@ pub fn find_foreign_origin(judge: &JudgeConfig) -> Option<String> {
     (origin_of(&own).as_ref() != Some(&origin)).then_some(origin)
 }
 
+/// Returns the origin of the server that a judge calls; `None` for a judge that calls none.
+pub fn find_origin(judge: &JudgeConfig) -> Option<String> {
+    let own = own_base(judge)?;
+    origin_of(judge.base_url.as_deref().unwrap_or(&own))
+}
+
 /// Returns the provider's default base URL; `None` for a judge that calls no server.
 fn own_base(judge: &JudgeConfig) -> Option<String> {
     match judge.provider {

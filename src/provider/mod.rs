@@ -46,7 +46,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use thiserror::Error;
 
-pub use address::{default_base_url, find_foreign_origin};
+pub use address::{default_base_url, find_foreign_origin, find_origin};
 pub use attempts::call_with_retries;
 pub use context_window::find_context_window;
 pub use readable_body::{

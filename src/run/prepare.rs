@@ -255,6 +255,10 @@ impl RunDraft {
                 .iter()
                 .flat_map(|judge| toolbox.source_names(&judge.tools));
             sends = trust::list_tool_sends(toolbox, Some(&uses.collect()));
+            if sending {
+                let judges = needed.iter().copied();
+                sends.extend(trust::list_shown_variables(judges, toolbox));
+            }
         }
         if sending {
             sends.extend(trust::list_judge_sends(needed, env));

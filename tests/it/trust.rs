@@ -24,6 +24,7 @@ fn run(test_dir: &TestDir, args: &[&str]) -> Output {
     let mut command = test_dir.command(args);
     command.env("HOUSE_KEY", "house-secret-4711");
     command.env("OTHER_KEY", "other-secret-4711");
+    command.env("HOME", test_dir.path());
     command.output().expect("the program runs")
 }
 
@@ -194,6 +195,52 @@ fn variable_of_a_tools_file_needs_trust_for_its_source() {
     }
     run(&test_dir, &["tool", "look", "{}"]);
     assert_eq!(server.requests().len(), 1);
+}
+
+#[test]
+fn variable_that_a_judge_reads_in_its_tools_needs_trust_for_the_judge() {
+    let server = polite(4);
+    let test_dir = TestDir::new();
+    let config = format!(
+        "judge: m\ntools: [tools.yaml]\njudges:\n  m: {{ provider: openai, base_url: '{}', model: m, api_key_env: null, tools: [find] }}\n",
+        server.base_url()
+    );
+    test_dir.workspace(&config, POLITE);
+    // The judge sends no key, so nothing else asks.
+    let texts: [(&str, &str); 4] = [
+        ("Finds ${OTHER_KEY}.", "SELECT ? AS found"),
+        ("Finds.", "SELECT ?, '${OTHER_KEY}'"),
+        ("Finds. ${OTHER_KEY:default}", "SELECT ? AS found"),
+        ("Finds.", "SELECT ?, '${OTHER_KEY}' -- ${HOME}"),
+    ];
+    let write = |description: &str, statement: &str| {
+        test_dir.write(
+            "tools.yaml",
+            &format!(
+                "sources:\n  db: {{ kind: sqlite, database: ':memory:' }}\ntools:\n  find:\n    kind: sqlite-sql\n    \
+                 source: db\n    description: {description}\n    statement: \"{statement}\"\n    parameters: \
+                 [{{ name: q, type: string, description: q }}]\n"
+            ),
+        );
+    };
+    let origin = server.base_url();
+    let origin = origin.trim_end_matches("/v1");
+    for (description, statement) in texts {
+        write(description, statement);
+        let why = refusal(&run(&test_dir, &["run", "-q"]));
+        let expected = format!("send OTHER_KEY to {origin}");
+        assert!(why.contains(&expected), "{description}, {statement}: {why}");
+        assert!(!why.contains("HOME"), "{why}");
+    }
+    assert_eq!(server.requests().len(), 0, "nothing was sent");
+    // A variable of the system is not a secret.
+    write("Finds. ${HOME}", "SELECT ? AS found");
+    assert_eq!(run(&test_dir, &["run", "-q"]).status.code(), Some(0));
+    let (description, statement) = texts[0];
+    write(description, statement);
+    assert_eq!(run(&test_dir, &["trust", "."]).status.code(), Some(0));
+    assert_eq!(run(&test_dir, &["run", "-q"]).status.code(), Some(0));
+    assert_eq!(server.requests().len(), 4);
 }
 
 #[test]

@@ -37,7 +37,7 @@ pub use env_placeholders::is_public_variable;
 pub use file_schema::{TOOL_KEYS, json_schema};
 pub use file_tool::FileTool;
 pub use inline_server::{ALLOW_SETTING, INLINE_SERVER};
-pub use source_reach::{SentVariable, SourceProgram};
+pub use source_reach::{SentVariable, ShownVariable, SourceProgram};
 pub use toolbox_reader::{ToolboxCx, is_tools_file, read_toolbox};
 
 /// The merged declarations of a workspace's tools files. Immutable. A run holds an `Arc` of it, and the last `Arc`
@@ -58,6 +58,8 @@ pub struct Toolbox {
     pub inline_servers: IndexMap<String, Arc<dyn ToolSource>>,
     /// The environment variables that sources send to their servers.
     pub sent_variables: Vec<SentVariable>,
+    /// The environment variables in what judges read of their tools.
+    pub shown_variables: Vec<ShownVariable>,
     /// The programs that sources start.
     pub programs: Vec<SourceProgram>,
     /// The texts that dicta must never record: passwords, tokens, header values that look like one.
@@ -81,7 +83,7 @@ pub struct ToolOrigin {
 }
 
 impl Toolbox {
-    /// Returns the names under which [`SentVariable`] lists the sources of these tools.
+    /// Returns the names under which [`SentVariable`] and [`ShownVariable`] list the sources of these tools.
     pub fn source_names(&self, uses: &[JudgeTool]) -> BTreeSet<String> {
         let mut names = BTreeSet::new();
         for entry in uses {

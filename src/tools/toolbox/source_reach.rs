@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::Toolbox;
-use super::env_placeholders::SubstitutedFile;
+use super::env_placeholders::{SubstitutedFile, is_public_variable};
 use super::file_formats::{EntrySection, ToolboxEntry};
 use crate::model::Digest;
 use crate::tools::source::SourceAddress;
@@ -22,6 +22,16 @@ pub struct SentVariable {
     pub variable: String,
     /// The server's address, with `${NAME}` for the values of variables.
     pub address: String,
+}
+
+/// An environment variable in what a judge reads of its tools: a name, a description, a rule of a parameter, or a
+/// statement whose result it gets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShownVariable {
+    /// The source of the tool.
+    pub source: String,
+    /// The variable's name.
+    pub variable: String,
 }
 
 /// A program that a tool source starts.
@@ -54,25 +64,55 @@ pub(super) fn add_reach(
             });
         }
     }
-    let mut sent = Vec::new();
+    let (mut sent, mut shown) = (Vec::new(), Vec::new());
     for (path, file) in files {
         for (variable, value) in file.env_values() {
             let here = entries.iter().filter(|entry| entry.doc.path == *path);
-            let using = here.filter(|entry| holds_text(&entry.doc.value, value));
-            let mut receivers: BTreeSet<&str> = using
-                .filter_map(|entry| receiver_of(entry, toolbox))
+            let using: Vec<&ToolboxEntry> = here
+                .filter(|entry| holds_text(&entry.doc.value, value))
                 .collect();
+            let receivers_among = |entries: &[&ToolboxEntry]| -> BTreeSet<String> {
+                let receivers = entries.iter();
+                receivers
+                    .filter_map(|entry| receiver_of(entry, toolbox))
+                    .map(str::to_owned)
+                    .collect()
+            };
+            let all = || -> BTreeSet<String> { toolbox.sources.keys().cloned().collect() };
+            let mut receivers = receivers_among(&using);
             // YAML may have changed the value, for example an escape in it. Any source may then have it.
             if receivers.is_empty() {
-                receivers = toolbox.sources.keys().map(String::as_str).collect();
+                receivers = all();
+            }
+            // The value of a variable such as HOME is part of ordinary texts.
+            if !is_public_variable(variable, value) {
+                let read: Vec<&ToolboxEntry> = using
+                    .iter()
+                    .copied()
+                    .filter(|entry| is_read_by_judges(entry, toolbox))
+                    .collect();
+                let sources = if using.is_empty() {
+                    all()
+                } else {
+                    receivers_among(&read)
+                };
+                shown.extend(sources.into_iter().map(|source| ShownVariable {
+                    source,
+                    variable: variable.to_owned(),
+                }));
             }
             sent.extend(receivers.into_iter().filter_map(|source| {
                 Some(SentVariable {
-                    source: source.to_owned(),
+                    address: redact(&find_server(toolbox, &source)?),
                     variable: variable.to_owned(),
-                    address: redact(&find_server(toolbox, source)?),
+                    source,
                 })
             }));
+        }
+    }
+    for one in shown {
+        if !toolbox.shown_variables.contains(&one) {
+            toolbox.shown_variables.push(one);
         }
     }
     for one in sent {
@@ -119,6 +159,19 @@ fn receiver_of<'t>(entry: &'t ToolboxEntry, toolbox: &'t Toolbox) -> Option<&'t 
         EntrySection::Source | EntrySection::Auth => Some(&entry.name),
         EntrySection::Tool => Some(&toolbox.origins.get(&entry.name)?.source),
         EntrySection::Set => None,
+    }
+}
+
+/// Returns true if a judge reads what is in an entry: the declaration of a tool, and the result of a statement. A source
+/// of this machine has no server that keeps its settings from the judge.
+fn is_read_by_judges(entry: &ToolboxEntry, toolbox: &Toolbox) -> bool {
+    match entry.section {
+        EntrySection::Tool => true,
+        EntrySection::Source => toolbox
+            .sources
+            .get(&entry.name)
+            .is_some_and(|source| matches!(source.address(), SourceAddress::Local)),
+        EntrySection::Auth | EntrySection::Set => false,
     }
 }
 

@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::super::scripts::SCRIPT_TYPE;
 use super::super::{Env, Workspace};
 use crate::model::{ApiKeySource, Digest, JudgeConfig};
-use crate::provider::find_foreign_origin;
+use crate::provider::{find_foreign_origin, find_origin};
 use crate::tools::toolbox::Toolbox;
 
 /// The permission to send a secret to an address.
@@ -145,12 +145,41 @@ pub fn list_tool_sends(
         .collect()
 }
 
+/// Returns the variables in what these judges read of their tools, with the judges' addresses. The address may be the
+/// provider's own: the variable is not the provider's key.
+pub fn list_shown_variables<'j>(
+    judges: impl IntoIterator<Item = &'j JudgeConfig>,
+    toolbox: &Toolbox,
+) -> BTreeSet<SendPermission> {
+    let mut found = BTreeSet::new();
+    for judge in judges {
+        let Some(address) = find_origin(judge) else {
+            continue;
+        };
+        let used = toolbox.source_names(&judge.tools);
+        let shown = toolbox.shown_variables.iter();
+        found.extend(
+            shown
+                .filter(|shown| used.contains(&shown.source))
+                .map(|shown| SendPermission {
+                    secret: shown.variable.clone(),
+                    address: address.clone(),
+                }),
+        );
+    }
+    found
+}
+
 /// Returns what a whole workspace could send to addresses other than its providers' own, also for variables that are
 /// not set now.
 pub fn list_workspace_sends(workspace: &Workspace) -> BTreeSet<SendPermission> {
     let judges = workspace.judges.values();
     let mut sends: BTreeSet<SendPermission> = judges.filter_map(judge_send).collect();
     sends.extend(list_tool_sends(&workspace.tools, None));
+    sends.extend(list_shown_variables(
+        workspace.judges.values(),
+        &workspace.tools,
+    ));
     sends
 }
 
@@ -183,7 +212,11 @@ pub(in crate::workspace) fn list_permissions(
         };
         found.insert(sent);
     }
-    let sends = list_tool_sends(&workspace.tools, None);
+    let mut sends = list_tool_sends(&workspace.tools, None);
+    sends.extend(list_shown_variables(
+        workspace.judges.values(),
+        &workspace.tools,
+    ));
     found.extend(sends.into_iter().map(Permission::Send));
     found
 }
