@@ -1,5 +1,6 @@
 //! Symbolic links: the file at the end of a chain of links, and the owners of links.
 
+use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
@@ -54,6 +55,61 @@ pub(super) fn follow_links(path: &Path) -> io::Result<LinkTarget> {
         }
     }
     Err(io::Error::other("too many symbolic links"))
+}
+
+/// A symbolic link on the way from a path to its file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PathLink {
+    /// The link itself. Its folder contains no further link.
+    pub path: PathBuf,
+    /// The link's owner.
+    pub uid: u32,
+}
+
+/// Returns all symbolic links that the system follows from a path to its file, in order: those of its folders, and those
+/// that links lead to. Ends at a part that is missing.
+pub fn list_links(path: &Path) -> Vec<PathLink> {
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let mut found = Vec::new();
+    let mut at = PathBuf::new();
+    // The parts to come, the next one last.
+    let mut rest: Vec<OsString> = split_reversed(&path);
+    while let Some(part) = rest.pop() {
+        if part == ".." {
+            at.pop();
+            continue;
+        }
+        // An absolute part, which is the root, replaces the path so far.
+        at.push(part);
+        let Ok(meta) = fs::symlink_metadata(&at) else {
+            break;
+        };
+        if !meta.is_symlink() {
+            continue;
+        }
+        let Ok(target) = fs::read_link(&at) else {
+            break;
+        };
+        found.push(PathLink {
+            path: at.clone(),
+            uid: meta.uid(),
+        });
+        // The system follows no more links than these.
+        if found.len() == MAX_LINKS {
+            break;
+        }
+        // A relative target starts from the link's own folder.
+        at.pop();
+        rest.extend(split_reversed(&target));
+    }
+    found
+}
+
+fn split_reversed(path: &Path) -> Vec<OsString> {
+    let parts = path.components().filter(|part| *part != Component::CurDir);
+    let mut parts: Vec<OsString> = parts.map(|part| part.as_os_str().to_owned()).collect();
+    parts.reverse();
+    parts
 }
 
 /// Returns the first symbolic link of a path that neither this user nor root owns.
@@ -126,6 +182,41 @@ mod tests {
             follow_links(Path::new("/dev/fd/63")).expect("followed"),
             LinkTarget::OpenFile("/dev/fd/63".into())
         );
+    }
+
+    #[test]
+    fn all_links_on_the_way_to_a_file_are_listed() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let root = dir.path().canonicalize().expect("a path");
+        fs::create_dir_all(root.join("real/rubrics")).expect("made");
+        fs::create_dir_all(root.join("shared")).expect("made");
+        fs::write(root.join("real/rubrics/a.yaml"), "x").expect("written");
+        symlink("../real/./rubrics", root.join("shared/middle")).expect("linked");
+        symlink(root.join("shared/middle"), root.join("rubrics")).expect("linked");
+        symlink("a.yaml", root.join("real/rubrics/b.yaml")).expect("linked");
+        let list = |path: &str| {
+            let links = list_links(&root.join(path)).into_iter();
+            links
+                .map(|link| {
+                    let path = link.path.strip_prefix(&root).expect("inside").to_owned();
+                    path.to_str().expect("Unicode").to_owned()
+                })
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(
+            list("rubrics/b.yaml"),
+            ["rubrics", "shared/middle", "real/rubrics/b.yaml"]
+        );
+        assert_eq!(
+            list("shared/../rubrics/a.yaml"),
+            ["rubrics", "shared/middle"]
+        );
+        assert_eq!(list("real/rubrics/a.yaml"), [""; 0]);
+        assert_eq!(list("missing/rubrics"), [""; 0]);
+        symlink("loop", root.join("loop")).expect("linked");
+        assert_eq!(list("loop").len(), MAX_LINKS);
+        let own = fs::symlink_metadata(root.join("rubrics")).expect("there");
+        assert_eq!(list_links(&root.join("rubrics"))[0].uid, own.uid());
     }
 
     #[test]

@@ -8,6 +8,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use super::accounts::Accounts;
+use crate::storage::{PathLink, list_links};
 
 /// The permission bits of a mode.
 const PERMISSION_BITS: u32 = 0o7777;
@@ -69,7 +70,8 @@ pub struct UnsafeFile {
 
 /// Finds the unsafe ones of these files and of all folders above them.
 ///
-/// A user who can write a folder can replace everything below it. The search ends at the user's home: dicta trusts the
+/// A user who can write a folder can replace everything below it. The owner of a symbolic link can change where it leads,
+/// so the links between a path and its file are searched as well. The search ends at the user's home: dicta trusts the
 /// system that contains it.
 pub(super) fn find_unsafe_files(
     paths: &[PathBuf],
@@ -77,13 +79,21 @@ pub(super) fn find_unsafe_files(
     read_owner: &dyn Fn(&Path) -> io::Result<FileOwner>,
 ) -> Vec<UnsafeFile> {
     let home = accounts.home();
-    let mut seen = BTreeSet::new();
+    // The set of files has the targets of links, which have owners of their own.
+    let (mut seen, mut seen_links) = (BTreeSet::new(), BTreeSet::new());
     let mut found = Vec::new();
     for path in paths {
-        // A link is safe if both its own folder and its target are safe.
+        // A link is safe if its owner, its own folder and its target are safe.
         let target = path.canonicalize().unwrap_or_else(|_| path.clone());
+        let links = list_links(path);
+        for link in &links {
+            if seen_links.insert(link.path.clone()) {
+                found.extend(find_link_problem(link, accounts));
+            }
+        }
         let folders = [path.as_path(), target.as_path()]
             .into_iter()
+            .chain(links.iter().map(|link| link.path.as_path()))
             .flat_map(|path| list_folders_above(path, home));
         for path in std::iter::once(path.as_path()).chain(folders) {
             let path = path.to_owned();
@@ -111,6 +121,25 @@ pub(super) fn find_unsafe_files(
         }
     }
     found
+}
+
+/// Returns the problem of a link that another user owns, and so can change.
+fn find_link_problem(link: &PathLink, accounts: &Accounts) -> Option<UnsafeFile> {
+    let is_above_home = accounts
+        .home()
+        .is_some_and(|home| home.starts_with(&link.path));
+    if is_above_home || accounts.is_trusted_owner(link.uid) {
+        return None;
+    }
+    Some(UnsafeFile {
+        path: link.path.clone(),
+        foreign_owner: Some(link.uid),
+        writable: false,
+        description: format!(
+            "a symbolic link owned by {}",
+            accounts.describe_user(link.uid)
+        ),
+    })
 }
 
 /// Returns the folders above a path, from the nearest one to the home or the root.
@@ -237,6 +266,54 @@ mod tests {
         );
         let elsewhere = find_unsafe_files(&["/home/anna/w/f".into()], &accounts, &read);
         assert_eq!(elsewhere.len(), 2, "{elsewhere:?}");
+    }
+
+    #[test]
+    fn link_between_a_path_and_its_file_must_be_safe() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let root = dir.path().canonicalize().expect("a path");
+        for name in ["own", "shared"] {
+            std::fs::create_dir(root.join(name)).expect("made");
+        }
+        std::fs::write(root.join("own/a.yaml"), "x").expect("written");
+        let shared = root.join("shared");
+        std::os::unix::fs::symlink(root.join("own/a.yaml"), shared.join("b")).expect("linked");
+        std::os::unix::fs::symlink(shared.join("b"), root.join("c.yaml")).expect("linked");
+        let find = |mode: u32| {
+            let read = |path: &Path| {
+                Ok::<_, io::Error>(FileOwner {
+                    mode: if path == shared { mode } else { 0o755 },
+                    ..folder(USER, USER, 0)
+                })
+            };
+            let found = find_unsafe_files(&[root.join("c.yaml")], &accounts(), &read);
+            let unsafe_folders = found.into_iter().filter(|file| file.writable);
+            unsafe_folders.map(|file| file.path).collect::<Vec<_>>()
+        };
+        let none: [PathBuf; 0] = [];
+        assert_eq!(find(0o755), none);
+        // Another user can replace the link there.
+        assert_eq!(find(0o757), [shared.as_path()]);
+        // In a folder with the sticky bit, only the owner of the link can.
+        assert_eq!(find(0o1777), none);
+        let link = |uid: u32| PathLink {
+            path: "/tmp/b".into(),
+            uid,
+        };
+        for uid in [USER, 0] {
+            assert_eq!(find_link_problem(&link(uid), &accounts()), None);
+        }
+        let problem = find_link_problem(&link(1001), &accounts()).expect("bob can change it");
+        assert_eq!(problem.foreign_owner, Some(1001));
+        assert_eq!(
+            problem.description,
+            "a symbolic link owned by bob (uid 1001)"
+        );
+        let at_home = Accounts {
+            passwd: "ann:x:1000:1000::/tmp/b/ann:/bin/sh\n".to_owned(),
+            ..accounts()
+        };
+        assert_eq!(find_link_problem(&link(1001), &at_home), None);
     }
 
     #[test]
