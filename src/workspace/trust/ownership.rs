@@ -16,6 +16,8 @@ const PERMISSION_BITS: u32 = 0o7777;
 const GROUP_WRITE: u32 = 0o020;
 /// The permission of everyone to write.
 const OTHERS_WRITE: u32 = 0o002;
+/// The attribute of a file with an access control list, on Linux.
+const ACCESS_LIST: &str = "system.posix_acl_access";
 /// In a folder with this bit, users can't replace the files of others.
 const STICKY: u32 = 0o1000;
 
@@ -30,6 +32,8 @@ pub(super) struct FileOwner {
     pub(super) mode: u32,
     /// True for a folder.
     pub(super) is_folder: bool,
+    /// True if an access control list gives rights to further users or groups.
+    pub(super) has_access_list: bool,
 }
 
 impl FileOwner {
@@ -41,6 +45,8 @@ impl FileOwner {
             gid: meta.gid(),
             mode: meta.mode() & PERMISSION_BITS,
             is_folder: meta.is_dir(),
+            // The system removes a list that gives no more rights than the mode.
+            has_access_list: rustix::fs::getxattr_query(path, ACCESS_LIST).is_ok(),
         })
     }
 
@@ -50,8 +56,9 @@ impl FileOwner {
         if self.is_folder && self.mode & STICKY != 0 {
             return false;
         }
-        self.mode & OTHERS_WRITE != 0
-            || (self.mode & GROUP_WRITE != 0 && !accounts.is_private_group(self.gid))
+        // With an access control list, the permission of the group is the most that any user or group of the list has.
+        let others_in_group = self.has_access_list || !accounts.is_private_group(self.gid);
+        self.mode & OTHERS_WRITE != 0 || (self.mode & GROUP_WRITE != 0 && others_in_group)
     }
 }
 
@@ -112,9 +119,14 @@ pub(super) fn find_unsafe_files(
                     foreign_owner: foreign.then_some(owner.uid),
                     writable,
                     description: format!(
-                        "owned by {}, mode {:03o}",
+                        "owned by {}, mode {:03o}{}",
                         accounts.describe_user(owner.uid),
-                        owner.mode
+                        owner.mode,
+                        if owner.has_access_list {
+                            " with an access control list"
+                        } else {
+                            ""
+                        }
                     ),
                 });
             }
@@ -195,6 +207,7 @@ mod tests {
             gid,
             mode,
             is_folder: true,
+            has_access_list: false,
         }
     }
 
@@ -217,6 +230,56 @@ mod tests {
         // Everyone can write to /tmp, but not replace the files of others there.
         let none = unsafe_files(folder(0, 0, 0o1777), file(USER, USER, 0o644));
         assert_eq!(none, Vec::<String>::new());
+    }
+
+    #[test]
+    fn file_is_unsafe_if_an_access_control_list_gives_the_permission_to_write() {
+        let with_list = |mode: u32| FileOwner {
+            has_access_list: true,
+            ..file(USER, USER, mode)
+        };
+        let safe_folder = folder(USER, USER, 0o755);
+        assert_eq!(
+            unsafe_files(safe_folder, with_list(0o664)),
+            ["/w/f None true owned by ann (uid 1000), mode 664 with an access control list"]
+        );
+        assert_eq!(
+            unsafe_files(safe_folder, with_list(0o644)),
+            Vec::<String>::new()
+        );
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn access_control_list_of_a_file_is_found() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let path = dir.path().join("f");
+        std::fs::write(&path, "x").expect("written");
+        let read = || FileOwner::read(&path).expect("read");
+        assert!(!read().has_access_list);
+        // Version 2, then tag, rights and id of each entry: the owner, user 65534, the group, the mask, and others.
+        let mut list = 2_u32.to_le_bytes().to_vec();
+        for (tag, rights, id) in [
+            (0x01_u16, 6_u16, u32::MAX),
+            (0x02, 6, 65534),
+            (0x04, 4, u32::MAX),
+            (0x10, 6, u32::MAX),
+            (0x20, 4, u32::MAX),
+        ] {
+            list.extend(tag.to_le_bytes());
+            list.extend(rights.to_le_bytes());
+            list.extend(id.to_le_bytes());
+        }
+        let flags = rustix::fs::XattrFlags::empty();
+        match rustix::fs::setxattr(path.as_path(), ACCESS_LIST, &list, flags) {
+            // The file system of the test has no access control lists.
+            Err(rustix::io::Errno::NOTSUP) => {}
+            set => {
+                set.expect("set");
+                assert!(read().has_access_list);
+                assert_eq!(read().mode, 0o664, "the mode shows the mask");
+            }
+        }
     }
 
     #[test]
