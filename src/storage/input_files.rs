@@ -58,8 +58,12 @@ impl FromIterator<PathBuf> for InputFiles {
 /// Returns the identity of a regular file or a missing file. Pipes and devices have none: writing to them replaces
 /// nothing.
 fn identify_file(path: &Path) -> Option<FileIdentity> {
-    let LinkTarget::Path(path) = follow_links(path).ok()? else {
-        return None;
+    let path = match follow_links(path).ok()? {
+        LinkTarget::Path(path) => path,
+        // A shell may have opened an input: `-o /dev/fd/3 3<labels.jsonl`.
+        LinkTarget::OpenFile(_) | LinkTarget::StandardOutput | LinkTarget::StandardError => {
+            path.to_owned()
+        }
     };
     if let Ok(meta) = fs::metadata(&path) {
         return meta.is_file().then(|| FileIdentity::Existing {
@@ -105,6 +109,20 @@ mod tests {
             Some(&*at("missing.jsonl"))
         );
         assert_eq!(inputs.find(&at("other.jsonl")), None);
+        // An open file of this process, as `3<labels.jsonl` of a shell makes it.
+        let open = fs::File::open(at("labels.jsonl")).expect("opened");
+        let number = std::os::fd::AsRawFd::as_raw_fd(&open);
+        for name in [
+            format!("/dev/fd/{number}"),
+            format!("/proc/self/fd/{number}"),
+        ] {
+            // macOS has no /proc.
+            if Path::new(&name).exists() {
+                let found = inputs.find(Path::new(&name));
+                assert_eq!(found, Some(&*at("labels.jsonl")), "{name}");
+            }
+        }
+        drop(open);
         assert_eq!(inputs.find(Path::new("/dev/null")), None);
     }
 }
