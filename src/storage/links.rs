@@ -105,6 +105,12 @@ pub fn list_links(path: &Path) -> Vec<PathLink> {
     found
 }
 
+/// Returns true if an existing file may have a second name: a hard link, or a path through a symbolic link.
+pub fn may_have_other_names(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|meta| meta.nlink() > 1)
+        || path.canonicalize().is_ok_and(|real| real != path)
+}
+
 fn split_reversed(path: &Path) -> Vec<OsString> {
     let parts = path.components().filter(|part| *part != Component::CurDir);
     let mut parts: Vec<OsString> = parts.map(|part| part.as_os_str().to_owned()).collect();

@@ -20,7 +20,9 @@ pub use atomic_file::{
 };
 pub use file_lock::{FileLock, has_no_locks};
 pub use input_files::InputFiles;
-pub use links::{PathLink, find_foreign_link, list_links, refuse_foreign_links};
+pub use links::{
+    PathLink, find_foreign_link, list_links, may_have_other_names, refuse_foreign_links,
+};
 pub use list::{has_name_form, list_entries};
 pub use private::{
     create_own_folder, create_private_folder, read_private_file, read_signed_file,

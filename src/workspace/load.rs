@@ -323,6 +323,11 @@ impl WorkspaceLoader<'_> {
             ));
             self.problems
                 .extend(labels::check_map_labels(doc, &rubrics));
+            let read = self.files.iter().map(|file| self.root.join(&file.path));
+            let read = read.chain(transcripts.files.iter().cloned());
+            let shared = found.file.as_deref();
+            let shared = shared.and_then(|file| labels::check_labels_place(self.root, file, read));
+            self.problems.extend(shared);
         }
         let sealed = self.seal_labels(&mut found, (&transcripts.files, &transcripts.maps));
         self.problems.append(&mut found.problems);

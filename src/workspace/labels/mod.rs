@@ -45,7 +45,7 @@ pub use sealing::SealedLabels;
 pub(super) use sealing::seal_labels;
 pub(crate) use unselected::LabelledTranscripts;
 pub(crate) use validate::find_stray_labels;
-pub(super) use validate::{check_labels_against_rubrics, check_map_labels};
+pub(super) use validate::{check_labels_against_rubrics, check_labels_place, check_map_labels};
 
 /// The maximum size of a label file, in bytes.
 const MAX_LABELS_BYTES: u64 = 64 << 20;

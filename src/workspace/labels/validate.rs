@@ -3,7 +3,7 @@
 //! one warning for all labels of a renamed rubric or eval, because one command fixes them.
 
 use std::collections::{HashMap, HashSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use foldhash::fast::RandomState;
@@ -15,7 +15,9 @@ use crate::diag::yaml::YamlDoc;
 use crate::diag::{Diagnostic, find_nearest};
 use crate::model::{Digest, Label, make_visible};
 use crate::rubric::Rubric;
+use crate::storage::{InputFiles, may_have_other_names};
 use crate::workspace::Workspace;
+use crate::workspace::paths::display_path;
 
 /// The decision and question that a label of one person is about.
 #[derive(PartialEq, Eq, Hash)]
@@ -132,6 +134,28 @@ pub(in crate::workspace) fn check_map_labels(
         }
     }
     problems
+}
+
+/// Returns the error about a file of new labels that is also one of these other files, under another name. A new label
+/// would change that file.
+pub(in crate::workspace) fn check_labels_place(
+    root: &Path,
+    labels: &Path,
+    others: impl Iterator<Item = PathBuf>,
+) -> Option<Diagnostic> {
+    // Without a second name, the comparison would only cost a system call per file.
+    if !may_have_other_names(labels) {
+        return None;
+    }
+    // A file that dicta.yaml lists twice is reported where it is read.
+    let others: InputFiles = others.filter(|other| other != labels).collect();
+    let other = display_path(root, others.find(labels)?);
+    let message = format!(
+        "this is the file {} under another name, and a new label would change that file",
+        other.display()
+    );
+    let problem = Diagnostic::error("io", display_path(root, labels), message);
+    Some(problem.help("replace the link by a file of its own, or name another file as `labels:`"))
 }
 
 pub(super) fn cap_problems(problems: &mut Vec<Diagnostic>, what: &str) {

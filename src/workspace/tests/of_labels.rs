@@ -42,6 +42,32 @@ fn unmatched_and_contradicting_labels_are_warnings() {
 }
 
 #[test]
+fn labels_file_that_is_another_file_under_a_second_name_is_an_error() {
+    type Link = fn(&std::path::Path, &std::path::Path);
+    let links: [Link; 2] = [
+        |file, link| std::os::unix::fs::symlink(file, link).expect("linked"),
+        |file, link| std::fs::hard_link(file, link).expect("linked"),
+    ];
+    for link in links {
+        for other in ["t.jsonl", "r.yaml"] {
+            let folder = config("");
+            let root = folder.root();
+            let labels = root.join("labels.jsonl");
+            folder.write("own.jsonl", "");
+            link(&root.join("own.jsonl"), &labels);
+            assert!(folder.load().is_ok(), "{other}");
+            std::fs::remove_file(&labels).expect("removed");
+            link(&root.join(other), &labels);
+            let found = lines(&folder.load().err().expect("refused"));
+            let expected = format!(
+                "labels.jsonl: this is the file {other} under another name, and a new label would change that file"
+            );
+            assert!(found.contains(&expected), "{found:?}");
+        }
+    }
+}
+
+#[test]
 fn default_label_file_needs_no_key() {
     let folder = config("");
     let workspace = folder.load().unwrap_or_else(|p| panic!("{:?}", lines(&p)));
