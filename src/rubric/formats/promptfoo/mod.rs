@@ -191,7 +191,9 @@ fn convert_tests(
     // A test with its own options changes the assertions of `defaultTest`, too.
     let has_own_options = |source: &TestSource| {
         let options = source.at.child("options");
-        transforms::find_transform(&options).is_some() || options.get("rubricPrompt").is_some()
+        transforms::find_transform(&options).is_some()
+            || options.get("rubricPrompt").is_some()
+            || disables_defaults(source)
     };
     let are_options_equal = !all.iter().any(has_own_options);
     let name = "defaultTest.options.transformVars";
@@ -247,16 +249,20 @@ fn convert_tests(
             .get("assert")
             .map(|at| list_assertions(cx, &at, converter))
             .unwrap_or_default();
-        let has_defaults =
-            at.value().pointer("/options/disableDefaultAsserts") != Some(&Value::Bool(true));
         for test in variants {
             let test = test.with_options(&[&options, &default_options]);
             convert_assertions(cx, &test_assertions, &test, converter);
-            if has_defaults {
+            if !disables_defaults(source) {
                 convert_assertions(cx, &each, &test, converter);
             }
         }
     }
+}
+
+/// Returns true if a test leaves out the assertions of `defaultTest`.
+fn disables_defaults(test: &TestSource) -> bool {
+    let option = test.at.value().pointer("/options/disableDefaultAsserts");
+    option == Some(&Value::Bool(true))
 }
 
 /// Reports the model that grades for promptfoo.

@@ -127,3 +127,20 @@ fn variables_in_files_are_those_of_the_test() {
         converted.lost
     );
 }
+
+#[test]
+fn assertion_of_every_test_skips_a_test_that_disables_it() {
+    let config = "prompts: [p]\nproviders: [x]\ndefaultTest: { assert: [{ type: icontains, value: a }] }\ntests:\n  - vars: { x: b }\n  - vars: { x: c }\n    options: { disableDefaultAsserts: true }\n    assert: [{ type: is-json }]\n";
+    let converted = convert_file(config, "promptfooconfig.yaml", &InMemoryFiles::default());
+    assert_eq!(
+        converted.evals,
+        [
+            from_yaml(
+                "{id: test-1.icontains, type: contains, params: {patterns: [a]}, applies_to: {metadata: {vars.x: b}}}"
+            ),
+            from_yaml(
+                "{id: test-2.is-json, type: json_valid, applies_to: {metadata: {vars.x: c}}}"
+            ),
+        ]
+    );
+}
