@@ -27,7 +27,7 @@ use crate::model::{MessageRole, SourceText, Transcript, TranscriptMessage, Trans
 use crate::transcript::TranscriptError;
 use crate::transcript::content::ObjectOnly;
 use crate::transcript::detect::FilePreview;
-use crate::transcript::fields::RawFields;
+use crate::transcript::fields::{RawFields, compact_json};
 use crate::transcript::json_path::{find_array_offset, find_text, find_value_offset};
 use crate::transcript::metadata::{MetadataBuilder, SourceUsage};
 use crate::transcript::native;
@@ -362,18 +362,18 @@ impl<'a> PromptfooResultRow<'a> {
                 meta.set(key, value.clone());
             }
         }
-        let parts = match (&self.text, response.output) {
+        let output = match (&self.text, response.output) {
             // A cell of a table: its text is the output, unless the provider failed.
             (Some(text), None) if provider_error.is_none() => {
                 let text = self.strip_reason(text);
-                (!text.is_empty())
-                    .then(|| vec![TranscriptPart::Text(SourceText::from(text.to_owned()))])
+                (!text.is_empty()).then(|| PromptfooOutput::text(text.to_owned().into()))
             }
-            (_, Some(output)) => parse_output_parts(output),
+            (_, Some(output)) => parse_output(output),
             _ => None,
         };
-        if let Some(parts) = parts {
+        if let Some(PromptfooOutput { parts, form }) = output {
             let mut reply_meta = MetadataBuilder::default();
+            reply_meta.set("output_type", form);
             for (key, value) in metrics {
                 reply_meta.set(key, value);
             }
@@ -550,8 +550,25 @@ fn parse_chat_messages(record: &str) -> Option<Vec<TranscriptMessage<'static>>> 
     (!messages.is_empty()).then_some(messages)
 }
 
-/// Parses the output: text, a message or list of calls in OpenAI's shape, or another object as its JSON.
-fn parse_output_parts(output: &RawValue) -> Option<Vec<TranscriptPart<'static>>> {
+/// An output of a provider.
+struct PromptfooOutput {
+    parts: Vec<TranscriptPart<'static>>,
+    /// `json`, `calls` or `message` of an output that is not a text. The code of an assertion gets its value in this form.
+    form: Option<&'static str>,
+}
+
+impl PromptfooOutput {
+    fn text(text: SourceText<'static>) -> Self {
+        Self {
+            parts: vec![TranscriptPart::Text(text)],
+            form: None,
+        }
+    }
+}
+
+/// Parses the output: text, a message or list of calls in OpenAI's shape, or another value as its JSON on one line, which
+/// promptfoo's assertions compare.
+fn parse_output(output: &RawValue) -> Option<PromptfooOutput> {
     let written = output.get();
     match written.as_bytes().first()? {
         // null: the provider returned no output.
@@ -559,7 +576,7 @@ fn parse_output_parts(output: &RawValue) -> Option<Vec<TranscriptPart<'static>>>
         // A string with half a surrogate pair, which JavaScript can create, is not valid text. It stays as written.
         b'"' => {
             let text = native::text_or_json(output).into_owned();
-            Some(vec![TranscriptPart::Text(text)])
+            Some(PromptfooOutput::text(text))
         }
         _ => {
             // A list is one of tool calls; an object may be a message with calls.
@@ -578,8 +595,18 @@ fn parse_output_parts(output: &RawValue) -> Option<Vec<TranscriptPart<'static>>>
                     .any(|p| matches!(p, TranscriptPart::ToolCall(_)))
             });
             Some(match calls {
-                Some(message) => message.parts,
-                None => vec![TranscriptPart::Text(SourceText::from(written.to_owned()))],
+                Some(message) => PromptfooOutput {
+                    parts: message.parts,
+                    form: Some(if written.starts_with('[') {
+                        "calls"
+                    } else {
+                        "message"
+                    }),
+                },
+                None => PromptfooOutput {
+                    form: Some("json"),
+                    ..PromptfooOutput::text(compact_json(written).into_owned().into())
+                },
             })
         }
     }

@@ -69,16 +69,19 @@ fn names<'t>(transcript: &'t Transcript<'_>) -> Vec<&'t str> {
 fn third_format_gives_prompt_output_and_metrics() {
     let all = good(&fixture("v3.json"));
     assert_eq!(all.len(), 7);
-    // An object is its JSON, as written.
+    // An object is its JSON on one line, as promptfoo compares it.
     let object = &all[1];
     assert_eq!(object.id.len(), 36, "the result's own id");
     assert_eq!(object.messages.len(), 2);
-    assert!(object.messages[1].text().starts_with('{'), "{object:?}");
+    let json = object.messages[1].text();
+    assert!(json.starts_with("{\""), "{json}");
+    assert!(!json.contains('\n'), "{json}");
     let reply_metadata = object.messages[1]
         .metadata
         .as_ref()
         .expect("numbers")
         .parse_value();
+    assert_eq!(reply_metadata["output_type"], "json");
     assert_eq!(reply_metadata["latency_ms"], 3);
     assert_eq!(reply_metadata["cost_usd"], 0.002);
     assert_eq!(reply_metadata["usage"]["total"], 12);
@@ -162,6 +165,8 @@ fn a_chat_is_its_messages_and_calls_are_calls() {
         (&*call.name, &*call.arguments),
         ("get_weather", "{\"city\": \"Ulm\"}")
     );
+    let reply_metadata = answer.metadata.as_ref().expect("numbers").parse_value();
+    assert_eq!(reply_metadata["output_type"], "calls");
     // Another answer has no numbers: so the transcript has them, too.
     assert_eq!(meta(chat)["latency_ms"], 1234);
     assert_eq!(meta(chat)["cost_usd"], 0.25);
