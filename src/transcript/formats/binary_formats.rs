@@ -1,6 +1,6 @@
 //! The formats that the first bytes of a file show.
 //!
-//! Responsible for their signatures. Does not know text formats: they are a table in `mod.rs`.
+//! Responsible for their signatures. Does not know text formats: they are the table in `text_formats.rs`.
 
 #[cfg(feature = "sqlite")]
 use super::databases;
