@@ -157,6 +157,12 @@ pub(crate) fn cases() -> Vec<Case> {
         ),
         ("otlp, a moving window", 1500, otlp::moving_window),
         ("streamed replies, many", 1000, made_files::streamed_replies),
+        ("aider history, many sessions", 2000, |n| {
+            made_files::aider_history(n, MESSAGES)
+        }),
+        ("aider history, one session", 2000, |n| {
+            made_files::aider_history(n, n)
+        }),
     ];
     let mut cases: Vec<Case> = readers
         .iter()

@@ -144,3 +144,19 @@ pub(crate) fn streamed_replies(n: usize) -> Vec<u8> {
     }
     out.into_bytes()
 }
+
+/// A chat history of Aider with `n` questions, in sessions of `per_session` questions.
+pub(crate) fn aider_history(n: usize, per_session: usize) -> Vec<u8> {
+    let mut out = String::new();
+    for at in 0..n {
+        if at % per_session.max(1) == 0 {
+            out.push_str("\n# aider chat started at 2025-05-04 17:02:36\n\n> Aider v0.86.1  \n");
+        }
+        let (question, answer) = (text(at), text(at + 1));
+        let _infallible = write!(
+            out,
+            "\n#### {question}  \n\n{answer}\n\n> Applied edit to a.py  \n"
+        );
+    }
+    out.into_bytes()
+}

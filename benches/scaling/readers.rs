@@ -10,13 +10,14 @@ use dicta::transcript::TranscriptFile;
 use serde_json::Value;
 
 /// The formats whose files cannot grow by text, with a word of the names of their cases.
-pub(crate) const OWN_CASES: [(&str, &str); 6] = [
+pub(crate) const OWN_CASES: [(&str, &str); 7] = [
     ("native", "native"),
     ("an Inspect log (.eval)", "inspect eval"),
     ("a CSV table", "csv with a mapping"),
     ("an SQLite database", "sqlite"),
     ("a Harbor trajectory (ATIF)", "harbor trajectory"),
     ("a streamed reply (server-sent events)", "streamed replies"),
+    ("a chat history of Aider", "aider history"),
 ];
 
 /// The size of a file at the smallest size of its case, in bytes.

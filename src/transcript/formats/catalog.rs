@@ -211,6 +211,16 @@ const TOOLS: &[FormatDescription] = &[
         ),
     },
     FormatDescription {
+        name: "a chat history of Aider",
+        known_by: "`# aider chat started at TIME` as the first line",
+        transcript: "a session in which someone wrote",
+        id: "`FILE:NUMBER`",
+        version: "Aider 0.82 to 0.86, and a history of 2023",
+        origin: SampleOrigin::Real(
+            "histories in AndrewJacop/Simple-Calulator, AIXMOS537/TMMT, dadmaan/music-anomalizer and BeehiveInnovations/zen-mcp-server, and the one in the tests of Aider-AI/aider",
+        ),
+    },
+    FormatDescription {
         name: "a Braintrust log",
         known_by: "`root_span_id` with `span_attributes`, `scores` or `span_id`",
         transcript: "a trace; its branches",

@@ -7,6 +7,7 @@
 mod adk;
 mod adot;
 mod ai_sdk;
+mod aider;
 mod alpaca;
 mod anthropic;
 mod api_log;

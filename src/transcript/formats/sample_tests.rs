@@ -17,6 +17,7 @@ const SAMPLES: &[&str] = &[
     "adk_session.json",
     "ai_sdk_model.jsonl",
     "ai_sdk_ui.json",
+    "aider.md",
     "alpaca.json",
     "autogen.json",
     "autogen_calls.json",

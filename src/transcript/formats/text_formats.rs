@@ -5,13 +5,14 @@
 use super::super::detect::FilePreview;
 use super::super::sniff;
 use super::{
-    NATIVE_FORMAT, TranscriptFormat, adk, ai_sdk, alpaca, anthropic, api_log, arena, atif, autogen,
-    bedrock, bfcl, braintrust, chatgpt, claude_code, claude_export, codex, codex_exec, cohere,
-    continue_dev, copilot, copilot_cli, csv, cursor, deepeval, droid, evalbench, event_stream,
-    flat_spans, gemini_cli, goose, helm, http_recording, inspect, item_list, kiro, langchain,
-    langfuse, langsmith, librechat, livekit, lm_eval, mlflow, mt_bench, open_webui, openai_agents,
-    openai_evals, opencode, openhands, opik, otlp, pi, preference, promptfoo, promptfoo_csv,
-    qwen_code, ragas, sharegpt, signatures, smolagents, spend_log, swe_agent, tau_bench, toolbench,
+    NATIVE_FORMAT, TranscriptFormat, adk, ai_sdk, aider, alpaca, anthropic, api_log, arena, atif,
+    autogen, bedrock, bfcl, braintrust, chatgpt, claude_code, claude_export, codex, codex_exec,
+    cohere, continue_dev, copilot, copilot_cli, csv, cursor, deepeval, droid, evalbench,
+    event_stream, flat_spans, gemini_cli, goose, helm, http_recording, inspect, item_list, kiro,
+    langchain, langfuse, langsmith, librechat, livekit, lm_eval, mlflow, mt_bench, open_webui,
+    openai_agents, openai_evals, opencode, openhands, opik, otlp, pi, preference, promptfoo,
+    promptfoo_csv, qwen_code, ragas, sharegpt, signatures, smolagents, spend_log, swe_agent,
+    tau_bench, toolbench,
 };
 
 /// The text formats in the order of detection. A record with `messages` in OpenAI's shapes is native, unless an answer is
@@ -114,6 +115,11 @@ pub(in crate::transcript) const TEXT_FORMATS: &[TranscriptFormat] = &[
         name: "an OpenCode session",
         matches: opencode::is_session,
         create_reader: Some(opencode::open),
+    },
+    TranscriptFormat {
+        name: "a chat history of Aider",
+        matches: aider::is_history,
+        create_reader: Some(|_, preview| Ok(aider::open(preview))),
     },
     TranscriptFormat {
         name: "a Braintrust log",
