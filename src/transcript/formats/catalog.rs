@@ -221,6 +221,16 @@ const TOOLS: &[FormatDescription] = &[
         ),
     },
     FormatDescription {
+        name: "a SillyTavern chat",
+        known_by: "lines with `mes` and `is_user`",
+        transcript: "a chat",
+        id: "`FILE:NUMBER`",
+        version: "SillyTavern of 2023 and of 2026-09",
+        origin: SampleOrigin::Real(
+            "three chats in SillyTavern/SillyTavern and one in jam4435/sillytavern0011; newer keys from lines that other programs quote",
+        ),
+    },
+    FormatDescription {
         name: "a Braintrust log",
         known_by: "`root_span_id` with `span_attributes`, `scores` or `span_id`",
         transcript: "a trace; its branches",

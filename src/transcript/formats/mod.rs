@@ -98,6 +98,7 @@ mod response_items;
 mod sample_tests;
 mod sharegpt;
 mod signatures;
+mod sillytavern;
 mod smolagents;
 mod smolagents_roles;
 mod spend_log;

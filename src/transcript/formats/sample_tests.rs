@@ -78,6 +78,7 @@ const SAMPLES: &[&str] = &[
     "ragas.json",
     "sharegpt.json",
     "sharegpt_v1.jsonl",
+    "sillytavern.jsonl",
     "smolagents.json",
     "spans_phoenix.jsonl",
     "spans_sdk.json",
