@@ -52,7 +52,7 @@ pub(super) fn read_index(store: &RunStore, key: &RecordKey) -> Vec<IndexedLog> {
     let parse = || {
         // A link or a pipe in place of the file is not read.
         let path = store.dir.join(CACHE_INDEX_FILE);
-        let bytes = storage::read_signed_file(&path).ok()?;
+        let bytes = storage::read_signed_file(&path, u64::MAX).ok()?;
         let rest = bytes.strip_prefix(MAGIC.as_bytes())?;
         let (digest, rest) = rest.split_first_chunk::<{ blake3::OUT_LEN }>()?;
         if key.hash_cache_index(rest) != *digest {

@@ -69,14 +69,14 @@ pub fn read_private_file(path: &Path, max_bytes: u64) -> io::Result<Vec<u8>> {
 }
 
 /// Reads a file with a keyed checksum, so that its owner and mode do not matter: some file systems have no modes. A link or
-/// a pipe is an error.
-pub fn read_signed_file(path: &Path) -> io::Result<Vec<u8>> {
-    let mut file = open_no_link(path)?;
+/// a pipe is an error. The content of a longer file is cut, so its checksum is wrong.
+pub fn read_signed_file(path: &Path, max_bytes: u64) -> io::Result<Vec<u8>> {
+    let file = open_no_link(path)?;
     if !file.metadata()?.is_file() {
         return Err(refuse(path, "it is not a file"));
     }
     let mut bytes = Vec::new();
-    file.read_to_end(&mut bytes)?;
+    file.take(max_bytes).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 

@@ -226,7 +226,7 @@ pub(super) fn read_index(run: &RecordedRun) -> Option<StoredIndex> {
     let log = LogStamp::of(run)?;
     // An index is smaller than its log, except if it only states that the log has none.
     let limit = log.bytes.max(CHECKED_BYTES);
-    let bytes = storage::read_private_file(&run.dir.join(INDEX_FILE), limit).ok()?;
+    let bytes = storage::read_signed_file(&run.dir.join(INDEX_FILE), limit).ok()?;
     let rest = bytes.strip_prefix(MAGIC)?;
     let (hash, rest) = rest.split_at_checked(HASH_BYTES)?;
     if key.hash_index(rest) != *hash {

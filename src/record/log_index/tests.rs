@@ -1,5 +1,6 @@
 //! The laws of the index, and its validation.
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use proptest::prelude::*;
@@ -150,6 +151,19 @@ fn index_of_a_changed_log_or_of_another_installation_is_built_again() {
     bytes[last] ^= 1;
     std::fs::write(&path, &bytes).expect("written");
     assert!(!stored(&run), "a damaged index");
+}
+
+#[test]
+fn index_is_used_on_a_file_system_without_modes() {
+    let runs = tempfile::tempdir().expect("a folder");
+    let (run, _) = record_run(runs.path(), small_run());
+    assert!(run.open_index_above(0).is_some());
+    let path = run.dir.join(INDEX_FILE);
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o777)).expect("mode");
+    assert!(
+        file::read_index(&run).is_some(),
+        "its checksum shows that this installation wrote it"
+    );
 }
 
 #[test]
