@@ -334,6 +334,46 @@ fn only_the_storage_module_writes_files() {
     fail_with(&problems, "files are written with `crate::storage`");
 }
 
+/// The functions for files of secrets. A file with a keyed checksum needs neither their checks nor their wait for the disk.
+const SECRET_FILE_CALLS: &[&str] = &[
+    "read_private_file(",
+    "create_private_file(",
+    "replace_private_file(",
+];
+
+/// Returns the calls for secrets in a file that reads or writes a file with a keyed checksum.
+fn signed_file_problems(source: &Source) -> Vec<String> {
+    let code = blank_tests(&source.code);
+    if source.path.starts_with("src/storage/") || !code.contains("_signed_file(") {
+        return Vec::new();
+    }
+    let mut problems = Vec::new();
+    for text in SECRET_FILE_CALLS {
+        for (at, _) in code.match_indices(text) {
+            let line = line_of(&code, at);
+            problems.push(format!("{}:{line} has `{text}`", source.path));
+        }
+    }
+    problems
+}
+
+#[test]
+fn files_with_a_checksum_are_read_and_written_in_one_way() {
+    let problems: Vec<String> = sources().iter().flat_map(signed_file_problems).collect();
+    fail_with(
+        &problems,
+        "a file with a keyed checksum uses `read_signed_file` and `replace_signed_file`",
+    );
+    let mixed = source(
+        "src/record/cache_file.rs",
+        "read_signed_file(&path, 1);\nstorage::replace_private_file(&path, b\"\");\n",
+    );
+    assert_eq!(
+        signed_file_problems(&mixed),
+        ["src/record/cache_file.rs:2 has `replace_private_file(`"]
+    );
+}
+
 #[test]
 fn modules_import_only_from_lower_layers() {
     let problems: Vec<String> = sources().iter().flat_map(layer_problems).collect();

@@ -73,5 +73,5 @@ pub(super) fn write_index(
     let mut file = MAGIC.as_bytes().to_vec();
     file.extend_from_slice(&key.hash_cache_index(&rest));
     file.extend_from_slice(&rest);
-    storage::replace_private_file(&store.dir.join(CACHE_INDEX_FILE), &file)
+    storage::replace_signed_file(&store.dir.join(CACHE_INDEX_FILE), &file)
 }

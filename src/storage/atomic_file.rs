@@ -180,6 +180,14 @@ pub fn replace_private_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
     write_whole(file, bytes)
 }
 
+/// Writes a whole file with a keyed checksum in one step, as [`replace_private_file`] does, but does not wait for the disk.
+/// After a loss of power, the file can be damaged. Its checksum is then wrong, and dicta builds the file again.
+pub fn replace_signed_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let (mut file, temp) = create_temp_file(path, PRIVATE)?;
+    file.write_all(bytes)?;
+    temp.persist(path).map_err(|error| error.error)
+}
+
 /// Writes a whole file in one step. An existing file, also a broken link, is an error.
 pub fn create_new_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
     write_whole(AtomicFile::create_new(path, PUBLIC)?, bytes)
@@ -315,15 +323,18 @@ mod tests {
         let dir = tempfile::tempdir().expect("a folder");
         let (real, link) = (dir.path().join("notes"), dir.path().join("index"));
         fs::write(&real, "of the user").expect("written");
-        symlink("notes", &link).expect("linked");
-        for text in ["one", "two"] {
-            replace_private_file(&link, text.as_bytes()).expect("written");
-            assert_eq!(fs::read_to_string(&link).expect("read"), text);
-            let mode = fs::symlink_metadata(&link).expect("there").mode();
-            assert_eq!(mode, 0o100_600);
+        for replace in [replace_private_file, replace_signed_file] {
+            symlink("notes", &link).expect("linked");
+            for text in ["one", "two"] {
+                replace(&link, text.as_bytes()).expect("written");
+                assert_eq!(fs::read_to_string(&link).expect("read"), text);
+                let mode = fs::symlink_metadata(&link).expect("there").mode();
+                assert_eq!(mode, 0o100_600);
+            }
+            assert_eq!(fs::read_to_string(&real).expect("read"), "of the user");
+            assert_eq!(list(dir.path()), ["index", "notes"]);
+            fs::remove_file(&link).expect("removed");
         }
-        assert_eq!(fs::read_to_string(&real).expect("read"), "of the user");
-        assert_eq!(list(dir.path()), ["index", "notes"]);
     }
 
     #[test]

@@ -16,7 +16,7 @@ mod private;
 pub use append::append_lines;
 pub use atomic_file::{
     AtomicFile, create_new_file, create_private_file, replace_file, replace_private_file,
-    sync_folder,
+    replace_signed_file, sync_folder,
 };
 pub use file_lock::{FileLock, has_no_locks};
 pub use input_files::InputFiles;

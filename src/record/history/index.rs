@@ -230,7 +230,7 @@ impl HistoryIndex {
         file.extend_from_slice(&key.hash_history_index(&rest));
         file.extend_from_slice(&rest);
         // A recording folder can come with a workspace, so a link in it must not choose the file to overwrite.
-        storage::replace_private_file(&self.path, &file)
+        storage::replace_signed_file(&self.path, &file)
     }
 
     /// Returns the results of the runs of the next content, and sets their positions. Those of deleted runs are left out.

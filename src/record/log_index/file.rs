@@ -210,10 +210,8 @@ fn write_parts(run: &RecordedRun, log: &LogStamp, parts: &IndexParts<'_>, is_sui
     let mut bytes = MAGIC.to_vec();
     bytes.extend_from_slice(&key.hash_index(&rest));
     bytes.append(&mut rest);
-    let path = run.dir.join(INDEX_FILE);
     // A full disk or a read-only folder only costs time at the next opening.
-    let _not_needed = std::fs::remove_file(&path);
-    let _not_needed = storage::create_private_file(&path, &bytes);
+    let _not_needed = storage::replace_signed_file(&run.dir.join(INDEX_FILE), &bytes);
 }
 
 fn push_numbers(out: &mut Vec<u8>, numbers: &[u32]) {
