@@ -56,6 +56,7 @@ pub use state::{
 };
 pub use stats::{
     BudgetStop, CallDurations, JudgeStats, RunStats, StatsDurations, StatsSnapshot, ToolStats,
+    format_limit_amount,
 };
 pub use tag::EventTag;
 pub use tool::{FROZEN_RULE, RecordedToolResponse, ToolFact, ToolResponseSource};

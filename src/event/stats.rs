@@ -466,11 +466,17 @@ impl BudgetStop {
         })
     }
 
-    fn format_amount(&self, of: f64) -> String {
-        match self.limit.as_str() {
-            "usd" => format!("${of:.4}"),
-            "minutes" => format!("{of:.1} minutes"),
-            limit => format!("{of:.0} {limit}"),
+}
+
+/// Formats an amount of a limit (`usd`, `tokens`, `calls` or `minutes`): `$2.0100`, `1 call`, `12 calls`.
+pub fn format_limit_amount(limit: &str, amount: f64) -> String {
+    match limit {
+        "usd" => format!("${amount:.4}"),
+        "minutes" => format!("{amount:.1} minutes"),
+        limit => {
+            let number = format!("{amount:.0}");
+            let unit = limit.strip_suffix('s').filter(|_| number == "1");
+            format!("{number} {}", unit.unwrap_or(limit))
         }
     }
 }
@@ -491,11 +497,11 @@ impl fmt::Display for BudgetStop {
                 write!(
                     f,
                     ": {} of {} taken",
-                    self.format_amount(spent),
-                    self.format_amount(max)
+                    format_limit_amount(&self.limit, spent),
+                    format_limit_amount(&self.limit, max)
                 )
             }
-            (_, Some(max)) => write!(f, ": {}", self.format_amount(max)),
+            (_, Some(max)) => write!(f, ": {}", format_limit_amount(&self.limit, max)),
             _ => Ok(()),
         }
     }

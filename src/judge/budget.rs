@@ -16,6 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
 use crate::clock::Clock;
+use crate::event::format_limit_amount;
 use crate::model::{BudgetLimits, Millis, RunAndCellBudgets};
 
 /// The factor of estimates of cost until the first bill of a run.
@@ -376,11 +377,7 @@ impl LimitUsage {
     fn into_limit_reached(self, of_cell: bool, assumed: &BudgetSpend, first: bool) -> LimitReached {
         // The message is the same for reached and near limits; the event records which of the two it is.
         let owner = if of_cell { "cell" } else { "run" };
-        let amount = |x: f64| match self.limit {
-            "usd" => format!("${x:.4}"),
-            "minutes" => format!("{x:.1} minutes"),
-            limit => format!("{x:.0} {limit}"),
-        };
+        let amount = |amount: f64| format_limit_amount(self.limit, amount);
         let max = amount(self.max);
         let mut why = format!(
             "the {owner}'s limit of {max} is reached or near ({} taken",

@@ -65,7 +65,7 @@ mod tests {
     fn reason_is_what_fails_and_not_the_first_line() {
         for (why, reason) in [
             (
-                "rules, a checker and not a model.\n1. ✓ names it: “x” is in message 1\n2. ✗ contains a link: there is no URL\n1 of 2 clauses hold.",
+                "rules, a checker and not a model.\n1. ✓ names it: “x” is in message 1\n2. ✗ contains a link: there is no URL\n1 of 2 clauses holds.",
                 "2. ✗ contains a link: there is no URL",
             ),
             (

@@ -32,7 +32,7 @@ fn call_limit_leaves_cells_pending_and_resume_judges_them() {
     let show_output = text(&test_dir.dicta(&["show", "@"]).stdout);
     assert!(
         show_output
-            .contains("stopped by the budget: max_calls: 1 calls of 1 calls taken; 1 cell not run"),
+            .contains("stopped by the budget: max_calls: 1 call of 1 call taken; 1 cell not run"),
         "{show_output}"
     );
     assert!(show_output.contains("dicta run --resume"), "{show_output}");

@@ -327,6 +327,20 @@ fn tool_calls_are_counted_by_their_end() {
 }
 
 #[test]
+fn amount_of_a_limit_has_the_singular_for_one() {
+    for (limit, amount, text) in [
+        ("calls", 1.0, "1 call"),
+        ("calls", 2.0, "2 calls"),
+        ("tokens", 0.0, "0 tokens"),
+        ("tokens", 1.0, "1 token"),
+        ("usd", 1.0, "$1.0000"),
+        ("minutes", 1.0, "1.0 minutes"),
+    ] {
+        assert_eq!(format_limit_amount(limit, amount), text);
+    }
+}
+
+#[test]
 fn percentiles_are_the_nearest_ranks() {
     let mut times = CallDurations::default();
     assert_eq!(times.percentile(50), None);

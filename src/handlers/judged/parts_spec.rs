@@ -75,8 +75,11 @@ impl VerdictPartsSpec {
                     .map(|part| format!("{} {}", part.count.unwrap_or_default(), part.text));
                 return format!("{}.", counts.collect::<Vec<_>>().join(", "));
             }
+            Self::Calls(_) if all == 1 => "call without an issue",
             Self::Calls(_) => "calls without an issue",
+            Self::Goals(_) if all == 1 => "goal met",
             Self::Goals(_) => "goals met",
+            Self::Criteria(_) | Self::SingleVerdict if all == 1 => "criterion met",
             Self::Criteria(_) | Self::SingleVerdict => "criteria met",
         };
         format!("{met} of {all} {what}.")
@@ -137,6 +140,31 @@ mod tests {
                 "{hallucinations} {clarifications}"
             );
             assert_eq!(passed, hallucinations + clarifications == 0);
+        }
+    }
+
+    #[test]
+    fn summary_names_one_part_in_the_singular() {
+        type Kind = VerdictPartsSpec;
+        for (kind, one, two) in [
+            (
+                Kind::Criteria(Vec::new()),
+                "1 of 1 criterion met.",
+                "1 of 2 criteria met.",
+            ),
+            (
+                Kind::Goals(Vec::new()),
+                "1 of 1 goal met.",
+                "1 of 2 goals met.",
+            ),
+            (
+                Kind::Calls(Vec::new()),
+                "1 of 1 call without an issue.",
+                "1 of 2 calls without an issue.",
+            ),
+        ] {
+            assert_eq!(kind.summarize(&parts(&[(true, 0)])), one);
+            assert_eq!(kind.summarize(&parts(&[(true, 0), (false, 0)])), two);
         }
     }
 

@@ -145,6 +145,8 @@ fn undecided_verdict(holds: &[Option<bool>], lines: &str) -> Option<Value> {
         // This case is first: without clauses, 0 open ones would look like a verdict.
         (_, 0) => "The rubric holds no clause.".to_owned(),
         (0, _) => return None,
+        (_, 1) => "The clause cannot be checked, so nothing is decided; a model could judge this."
+            .to_owned(),
         _ => format!(
             "{open} of {total} clauses cannot be checked, so nothing is decided; a model could judge this."
         ),
@@ -154,6 +156,16 @@ fn undecided_verdict(holds: &[Option<bool>], lines: &str) -> Option<Value> {
         "reasoning": format!("{RULES_HEAD}\n{lines}{why}"),
         "applicable": false
     }))
+}
+
+/// Returns a sentence with the number of clauses that hold.
+fn describe_holding(holding: usize, total: usize) -> String {
+    match (holding, total) {
+        (1, 1) => "The clause holds.".to_owned(),
+        (_, 1) => "The clause does not hold.".to_owned(),
+        (1, _) => format!("1 of {total} clauses holds."),
+        _ => format!("{holding} of {total} clauses hold."),
+    }
 }
 
 pub(super) fn state_verdict(
@@ -168,7 +180,7 @@ pub(super) fn state_verdict(
     let json = undecided_verdict(&report.holds, &lines).unwrap_or_else(|| {
         json!({
             "citations": report.citations,
-            "reasoning": format!("{RULES_HEAD}\n{lines}{holding} of {total} clauses hold."),
+            "reasoning": format!("{RULES_HEAD}\n{lines}{}", describe_holding(holding, total)),
             "passed": holding == total,
             // The share of clauses that hold, on the eval's scale. `total` is not 0 here.
             "score": low + (high - low) * holding as f64 / total as f64,
@@ -230,4 +242,28 @@ fn number_lines(lines: &[String]) -> String {
         _ = writeln!(text, "{number}. {line}");
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn number_of_clauses_agrees_with_its_verb() {
+        for (holding, total, text) in [
+            (1, 1, "The clause holds."),
+            (0, 1, "The clause does not hold."),
+            (1, 2, "1 of 2 clauses holds."),
+            (0, 2, "0 of 2 clauses hold."),
+            (2, 2, "2 of 2 clauses hold."),
+        ] {
+            assert_eq!(describe_holding(holding, total), text);
+        }
+        let open = |holds: &[Option<bool>]| {
+            let verdict = undecided_verdict(holds, "").expect("not decided");
+            verdict["reasoning"].as_str().expect("a text").to_owned()
+        };
+        assert!(open(&[None]).contains("\nThe clause cannot be checked, so"));
+        assert!(open(&[None, Some(true)]).contains("\n1 of 2 clauses cannot be checked, so"));
+    }
 }

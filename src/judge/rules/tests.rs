@@ -60,7 +60,7 @@ async fn rules_verdict_names_the_judge_and_lists_its_clauses() {
         "rules, a checker and not a model.\n\
          1. ✓ The answer mentions \"Oslo\": “Oslo” is in message 1\n\
          2. ✗ contains a link: there is no URL\n\
-         1 of 2 clauses hold."
+         1 of 2 clauses holds."
     );
     assert_eq!(
         format_facts(&facts),
