@@ -3,7 +3,7 @@
 use super::CommandCx;
 use crate::compare::EvalFigures;
 use crate::compare::statistics::{BoundCheck, Estimate, check_lower_bound};
-use crate::model::{ExitReason, quote_shell_word};
+use crate::model::{ExitReason, pluralize, quote_shell_word};
 use crate::record::State;
 use crate::report::agreement_text::has_labels;
 
@@ -68,7 +68,8 @@ impl AgreementGate {
         let labels = figures.population.labels();
         if let Some(wanted) = self.min_labels.filter(|wanted| labels < *wanted) {
             result.too_few.push(format!(
-                "{labels} measured labels, at least {wanted} required"
+                "{}, at least {wanted} required",
+                pluralize(labels, "measured label")
             ));
         }
         let Some(measured) = &figures.measured else {

@@ -9,6 +9,7 @@ use super::error::CommandError;
 use super::format::{Format, join_lines};
 use super::github_place::find_diagnostic_place;
 use crate::diag::{Diagnostic, Severity};
+use crate::model::pluralize;
 use crate::report::{AnnotationLevel, format_annotation};
 
 /// The report of one check. For people, it prints at once; other formats are printed at the end.
@@ -139,7 +140,7 @@ impl<'c> CheckReport<'c> {
             lines.push(format_annotation(error, None, "dicta check", message));
         }
         if self.hidden > 0 {
-            let text = format!("… and {} more warnings", self.hidden);
+            let text = format!("… and {}", pluralize(self.hidden, "more warning"));
             let notice = AnnotationLevel::Notice;
             lines.push(format_annotation(notice, None, "dicta check", &text));
         }

@@ -372,9 +372,11 @@ pub(super) fn plan_labels(args: &LabelPlanArgs, cx: &CommandCx) -> Result<u8, Co
         let suggestion = suggest(passes, fails, eval, &labelling, &items);
         let _infallible = writeln!(
             out,
-            "\n{}/{}\n  missing: {passes} pass labels for TPR, {fails} fail labels for TNR\n  {}\n  {}\n  {}",
+            "\n{}/{}\n  missing: {} for TPR, {} for TNR\n  {}\n  {}\n  {}",
             eval.rubric,
             eval.eval,
+            pluralize(passes, "pass label"),
+            pluralize(fails, "fail label"),
             describe_class("TPR", tpr, "pass labels"),
             describe_class("TNR", tnr, "fail labels"),
             describe_suggestion(&suggestion, passes + fails)

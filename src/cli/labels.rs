@@ -454,7 +454,7 @@ fn note_other_files(workspace: &Workspace, is_meant: &dyn Fn(&Label) -> bool, cx
     }
     for (file, count) in others {
         cx.streams.print_stderr(&format!(
-            "note: {} in {file} stay, because dicta writes only files with one JSON object per line",
+            "note: dicta keeps {} in {file}, because it writes only files with one JSON object per line",
             pluralize(count, "label")
         ));
     }

@@ -10,7 +10,7 @@ use super::error::CommandError;
 use super::format::{Format, format_document};
 use super::workspace::load_workspace_without_judges;
 use crate::handlers::EvalTypeRegistry;
-use crate::model::{ApiKeySource, JudgeConfig, ProviderKind, VERDICT_SOURCES};
+use crate::model::{ApiKeySource, JudgeConfig, ProviderKind, VERDICT_SOURCES, pluralize};
 use crate::report;
 use crate::rubric;
 use crate::tools;
@@ -122,8 +122,8 @@ fn format_judges(workspace: &Workspace, cx: &CommandCx) -> String {
         let price = format_price(judge);
         let _infallible = writeln!(
             out,
-            "    {key} · {tool_list} · at most {} turns · {price}",
-            judge.max_turns
+            "    {key} · {tool_list} · at most {} · {price}",
+            pluralize(judge.max_turns, "turn")
         );
         if let Some(rule) = tools::loosened_seen_rule(&judge.tools) {
             let _infallible = writeln!(

@@ -20,7 +20,9 @@ use super::{CommandCx, build_runtime};
 use crate::diag::{Severity, find_nearest};
 use crate::event::CallCx;
 use crate::judge::collect_judged_messages;
-use crate::model::{ArgumentChange, CallIx, Hop, JudgeTool, Millis, RawJson, Transcript};
+use crate::model::{
+    ArgumentChange, CallIx, Hop, JudgeTool, Millis, RawJson, Transcript, pluralize,
+};
 use crate::tools::toolbox::Toolbox;
 use crate::tools::transcript_tools::{is_transcript_tool, transcript_tools_for};
 use crate::tools::{
@@ -353,8 +355,8 @@ fn read_transcript_arg(arg: &str) -> Result<Transcript<'static>, CommandError> {
                 format!("{path} doesn't contain the transcript `{id}`; did you mean `{near}`?")
             }
             None => format!(
-                "{path} doesn't contain the transcript `{id}`; it contains {} transcripts",
-                ids.len()
+                "{path} doesn't contain the transcript `{id}`; it contains {}",
+                pluralize(ids.len(), "transcript")
             ),
         },
     }))

@@ -241,7 +241,10 @@ fn format_counts(counts: &BTreeMap<String, u64>) -> String {
         .collect();
     if all.len() > shown {
         let rest: u64 = all[shown..].iter().map(|(_, n)| **n).sum();
-        parts.push(format!("{rest} of {} more kinds", all.len() - shown));
+        parts.push(format!(
+            "{rest} of {}",
+            pluralize(all.len() - shown, "more kind")
+        ));
     }
     parts.join(", ")
 }

@@ -20,6 +20,7 @@ use super::{EVENTS_FILE, MAX_FACT_BYTES, RecordError, RecordedRun, RunLog, lock}
 use crate::event::{
     BlobSource, EventKind, EventTag, FORMAT, LogFormat, RunEvent, RunHeader, RunState,
 };
+use crate::model::pluralize;
 
 /// The longest line that the writer produces: a fact and its frame.
 const MAX_LINE_BYTES: usize = MAX_FACT_BYTES + 512;
@@ -179,10 +180,8 @@ impl EventReader {
     pub fn warnings(&self) -> Vec<String> {
         let mut all = self.warnings.clone();
         if self.suppressed_warnings > 0 {
-            all.push(format!(
-                "{} more lines like these",
-                self.suppressed_warnings
-            ));
+            let more = pluralize(self.suppressed_warnings, "more line");
+            all.push(format!("{more} like these"));
         }
         all
     }

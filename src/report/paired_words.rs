@@ -203,13 +203,18 @@ pub fn describe_noise(noise: &EvalNoise) -> Option<String> {
     }
     let mut text = match (&noise.rate, &noise.own_rate) {
         (Ok(rate), _) => format!(
-            "{:.2} self-flip rate, 95% interval {:.2}–{:.2}, {} in {}; {} differ without an edit",
+            "{:.2} self-flip rate, 95% interval {:.2}–{:.2}, {} in {}; {} {} without an edit",
             rate.rate,
             rate.interval.lower,
             rate.interval.upper,
             pluralize(noise.repeats, "verdict"),
             pluralize(rate.cells, "cell"),
-            noise.noisy.len()
+            noise.noisy.len(),
+            if noise.noisy.len() == 1 {
+                "differs"
+            } else {
+                "differ"
+            }
         ),
         (Err(_), Ok(own)) => format!(
             "{:.2} self-flip rate of the eval's own repeats, 95% interval {:.2}–{:.2}, in {}",

@@ -16,7 +16,7 @@ use super::state::overlay::AvailableJudge;
 use crate::clock::{Clock, with_timeout};
 use crate::handlers::EvalTypeRegistry;
 use crate::model::{
-    ApiKeySource, CellName, JudgeConfig, JudgeTool, Millis, ProviderKind, make_visible,
+    ApiKeySource, CellName, JudgeConfig, JudgeTool, Millis, ProviderKind, make_visible, pluralize,
 };
 use crate::net::{LlmClient, ReplyLimits};
 use crate::run::{CachePolicy, DecisionFilter, JudgePreview, RunOptions, preview_run};
@@ -289,7 +289,7 @@ fn judges_from_server(
     }
     if more > 0 {
         found.push(AvailableJudge {
-            title: format!("{name} · {more} more models"),
+            title: format!("{name} · {}", pluralize(more, "more model")),
             judge: None,
             note: "configure the one you want in dicta.yaml".to_owned(),
         });

@@ -85,7 +85,7 @@ fn flip_of_a_noisy_cell_is_marked_and_noise_of_another_question_is_stale() {
     let report = text(&noise.stdout);
     for part in [
         "0.33 self-flip rate, 95% interval",
-        "8 verdicts in 2 cells; 1 differ without an edit",
+        "8 verdicts in 2 cells; 1 differs without an edit",
         "noise alone gives 0–",
         "their flips prove nothing:\n    one/r/polite~m  2 of 4 pass",
     ] {

@@ -141,22 +141,16 @@ impl Check for ToolsCalledCheck {
         if !over.is_empty() {
             let most = self.max_calls.unwrap_or_default();
             let listed = over.iter().map(|tally| {
-                format!(
-                    "{} (called {} times, at most {most})",
-                    QuotedText(tally.tool),
-                    tally.calls.len()
-                )
+                let calls = pluralize(tally.calls.len(), "call");
+                format!("{} ({calls}, at most {most})", QuotedText(tally.tool))
             });
             why.push(format!("too often: {}", format_list(listed)));
         }
         if !short.is_empty() {
             let listed = short.iter().map(|tally| {
-                format!(
-                    "{} (called {} of {} times)",
-                    QuotedText(tally.tool),
-                    tally.calls.len(),
-                    self.min_calls
-                )
+                let calls = pluralize(tally.calls.len(), "call");
+                let tool = QuotedText(tally.tool);
+                format!("{tool} ({calls}, at least {})", self.min_calls)
             });
             why.push(format!("missing {}", format_list(listed)));
             why.push(list_called_tools(subject));
@@ -235,12 +229,12 @@ mod tests {
             (
                 json!({"tool_names": ["search", "get_order"], "min_calls": 2}),
                 Fail,
-                r#"missing "get_order" (called 1 of 2 times); called: "search" 2×, "get_order" 1×"#,
+                r#"missing "get_order" (1 call, at least 2); called: "search" 2×, "get_order" 1×"#,
             ),
             (
                 json!({"tool_names": ["Search"]}),
                 Fail,
-                r#"missing "Search" (called 0 of 1 times); called: "search" 2×, "get_order" 1×"#,
+                r#"missing "Search" (0 calls, at least 1); called: "search" 2×, "get_order" 1×"#,
             ),
         ] {
             for kind in ["tools_called", "tools_called_session"] {
@@ -264,12 +258,12 @@ mod tests {
             (
                 json!({"tool_names": ["search", "get_order", "pay"], "max_calls": 1}),
                 Fail,
-                r#"too often: "search" (called 2 times, at most 1); missing "pay" (called 0 of 1 times); called: "search" 2×, "get_order" 1×"#,
+                r#"too often: "search" (2 calls, at most 1); missing "pay" (0 calls, at least 1); called: "search" 2×, "get_order" 1×"#,
             ),
             (
                 json!({"tool_names": ["search"], "require_args": true}),
                 Fail,
-                r#"missing "search" (called 0 of 1 times); called: "search" 2×, "get_order" 1×; 2 calls without arguments do not count"#,
+                r#"missing "search" (0 calls, at least 1); called: "search" 2×, "get_order" 1×; 2 calls without arguments do not count"#,
             ),
             (
                 json!({"tool_names": ["search"], "require_args": false}),
@@ -325,7 +319,7 @@ mod tests {
             outcome_and_why("tools_called", &json!({"tool_names": ["search"]}), &record),
             (
                 Fail,
-                r#"missing "search" (called 0 of 1 times); no tool was called"#.to_owned()
+                r#"missing "search" (0 calls, at least 1); no tool was called"#.to_owned()
             )
         );
     }

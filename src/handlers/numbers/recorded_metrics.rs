@@ -254,8 +254,9 @@ impl<'s, 't> MetricReader<'s, 't> {
                 "any assistant message",
             )),
             (count, without @ [first, ..]) => Err(format!(
-                "{} of {count} assistant messages (first message {first}) have no {} ({}): the sum of the others would be too small",
+                "{} of {count} assistant messages (first message {first}) {} no {} ({}): the sum of the others would be too small",
                 without.len(),
+                if without.len() == 1 { "has" } else { "have" },
                 kind.noun(),
                 kind.typical_paths()
             )),

@@ -12,7 +12,7 @@ use super::lowercase::to_lowercase;
 use crate::handlers::eval_type::{EvalType, param_problem};
 use crate::handlers::explain::QuotedText;
 use crate::handlers::{Check, CompiledEval, Finding, MessageText, Subject};
-use crate::model::escape_pointer_step;
+use crate::model::{escape_pointer_step, pluralize};
 use crate::rubric::{ParamProblem, json_equal};
 
 /// Params of `exact_match`.
@@ -207,9 +207,9 @@ fn find_difference(is: &Value, wanted: &Value, at: &mut String) -> Option<String
         }
         // Lists of different lengths: the number of items explains more than the first difference.
         (Value::Array(is), Value::Array(wanted)) => Some(format!(
-            "{}{} items instead of {}",
+            "{}{} instead of {}",
             place(at),
-            is.len(),
+            pluralize(is.len(), "item"),
             wanted.len()
         )),
         // Numbers compare by value, so equal values can differ in text.
@@ -304,7 +304,7 @@ mod tests {
         }
         for (output, why) in [
             (r#"{"a": [1, {"b": 3}]}"#, r#"/a/1/b: "3" instead of "2""#),
-            (r#"{"a": [1]}"#, "/a: 1 items instead of 2"),
+            (r#"{"a": [1]}"#, "/a: 1 item instead of 2"),
             (r#"{"a": [1, {}]}"#, "/a/1/b: missing"),
             (r#"{"a": [1, {"b": 2}], "c": 0}"#, r#""c" is not expected"#),
         ] {

@@ -9,6 +9,7 @@ use super::json_extraction::JsonExtraction;
 use crate::handlers::eval_type::{EvalType, param_problem};
 use crate::handlers::explain::{QuotedText, format_list};
 use crate::handlers::{Check, CompiledEval, Finding, Subject};
+use crate::model::pluralize;
 use crate::query::{self, JmesPathQuery};
 use crate::rubric::{ParamProblem, json_equal};
 
@@ -267,10 +268,18 @@ impl JsonPathExpectation {
             _ => 1,
         };
         if let Some(min) = self.min_results.filter(|min| count < *min) {
-            return Some(format!("{count} results, {} fewer than {min}", min - count));
+            return Some(format!(
+                "{}, {} fewer than {min}",
+                pluralize(count, "result"),
+                min - count
+            ));
         }
         if let Some(max) = self.max_results.filter(|max| count > *max) {
-            return Some(format!("{count} results, {} more than {max}", count - max));
+            return Some(format!(
+                "{}, {} more than {max}",
+                pluralize(count, "result"),
+                count - max
+            ));
         }
         None
     }

@@ -225,11 +225,12 @@ pub(super) fn write_answer(
     let noisy = noisy.filter(|flip| find_noisy_flip(flip, states, &comparison.noise).is_some());
     let noisy = noisy.count();
     if noisy > 0 {
-        remarks.push(format!(
-            "{} of the {} are of decisions whose judge differs without an edit, so they prove nothing.",
-            noisy,
-            pluralize(found.flips.len(), "flip")
-        ));
+        let of_all = format!("of the {}", pluralize(found.flips.len(), "flip"));
+        remarks.push(if noisy == 1 {
+            format!("1 {of_all} is of a decision whose judge differs without an edit, so it proves nothing.")
+        } else {
+            format!("{noisy} {of_all} are of decisions whose judge differs without an edit, so they prove nothing.")
+        });
     }
     if counts.labelled() > 0 && has_few_labels(after) {
         remarks.push(

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::worker::WorkedRecord;
 use crate::event::ReadingTotals;
+use crate::model::pluralize;
 use crate::run::inputs::feed::FileReport;
 use crate::transcript::{ReadCounts, ReadTally};
 
@@ -48,8 +49,9 @@ impl FileCount {
             .map(|(kind, count)| format!("{count} {kind}"))
             .collect();
         (!kinds.is_empty()).then(|| {
+            let were = if missed == 1 { "was" } else { "were" };
             format!(
-                "{missed} of {records} records were not understood: {}",
+                "{missed} of {records} records {were} not understood: {}",
                 kinds.join(", ")
             )
         })
@@ -95,8 +97,10 @@ impl FileCounts {
         let more = described.len().saturating_sub(MAX_DESCRIBED_FILES);
         let mut shown: Vec<String> = described.into_iter().take(MAX_DESCRIBED_FILES).collect();
         if more > 0 {
+            let have = if more == 1 { "has" } else { "have" };
             shown.push(format!(
-                "{more} more files have records that were not understood; `dicta check` lists them"
+                "{} {have} records that were not understood; `dicta check` lists them",
+                pluralize(more, "more file")
             ));
         }
         shown

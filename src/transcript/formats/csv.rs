@@ -9,6 +9,7 @@ use std::ops::Range;
 use csv::{ByteRecord, ReaderBuilder};
 
 use super::super::text_encoding::TextEncoding;
+use crate::model::pluralize;
 use crate::transcript::TranscriptError;
 use crate::transcript::detect::FilePreview;
 use crate::transcript::reader::TranscriptReader;
@@ -41,6 +42,15 @@ pub(super) fn refuse_unmapped(
         "it is a table with the columns {}{more}, and no `map` defines their meaning",
         shown_names.join(", ")
     )))
+}
+
+/// Returns the reason why a row is not read: it has another number of cells than the table has columns.
+pub(super) fn describe_torn_row(cells: usize, columns: usize) -> String {
+    format!(
+        "the row has {}, the table {}",
+        pluralize(cells, "cell"),
+        pluralize(columns, "column")
+    )
 }
 
 /// Returns the cells of a row with commas; `None` if it is not UTF-8 text or has no cell.

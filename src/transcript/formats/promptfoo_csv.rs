@@ -17,7 +17,7 @@ use crate::transcript::scan::CsvRowScanner;
 use crate::transcript::source::SourceFile;
 use crate::transcript::walk::{RecordLayout, RecordWalker};
 
-use super::csv::parse_cells;
+use super::csv::{describe_torn_row, parse_cells};
 use super::transcript_builder::{TranscriptBuilder, text_part, verdict_of};
 
 /// The marks before an output, and whether they mean a pass.
@@ -128,10 +128,7 @@ impl RecordParser for RowParser {
     ) -> Result<(), String> {
         let cells = parse_cells(record.as_bytes()).ok_or("the row is not a row of CSV")?;
         if cells.len() != self.columns.len() {
-            let (cells, columns) = (cells.len(), self.columns.len());
-            return Err(format!(
-                "the row has {cells} cells, the table {columns} columns"
-            ));
+            return Err(describe_torn_row(cells.len(), self.columns.len()));
         }
         let mut variables = Map::new();
         let mut outputs: Vec<Output<'_>> = Vec::new();

@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 use serde_json::{Map, Value};
 
 use super::styled_line;
+use crate::model::pluralize;
 use crate::theme::{Role, StyledSpan};
 use crate::tui::widget::flow::TextBlock;
 use crate::tui::widget::styled_row::StyledRow;
@@ -42,12 +43,12 @@ fn write_folded(value: &Value, depth: u8, indent: usize, out: &mut String) {
         Value::Object(fields) if fields.is_empty() => out.push_str("{}"),
         Value::Array(items) if items.is_empty() => out.push_str("[]"),
         Value::Object(fields) if depth == 0 => {
-            let count = fields.len();
-            _ = write!(out, "▸ {{{count} fields}}");
+            let count = pluralize(fields.len(), "field");
+            _ = write!(out, "▸ {{{count}}}");
         }
         Value::Array(items) if depth == 0 => {
-            let count = items.len();
-            _ = write!(out, "▸ [{count} items]");
+            let count = pluralize(items.len(), "item");
+            _ = write!(out, "▸ [{count}]");
         }
         Value::Object(fields) => {
             out.push('{');
@@ -131,7 +132,11 @@ pub(super) fn lay_out_table<'a>(text: &str) -> Option<Vec<TextBlock<'a>>> {
     }
     let more = rows.len().saturating_sub(MAX_ROWS);
     if more > 0 || hidden > 0 {
-        let text = format!("{more} more rows and {hidden} more columns: x shows everything");
+        let text = format!(
+            "{} and {}: x shows everything",
+            pluralize(more, "more row"),
+            pluralize(hidden, "more column")
+        );
         out.push(TextBlock::new(text, Role::Muted));
     }
     Some(out)
@@ -298,6 +303,10 @@ mod tests {
         assert_eq!(
             fold_json(text, 2).as_deref(),
             Some("{\n  \"a\": {\n    \"b\": ▸ [2 items],\n    \"c\": 3\n  },\n  \"d\": []\n}")
+        );
+        assert_eq!(
+            fold_json(r#"{"a": {"b": 1}, "c": [1]}"#, 1).as_deref(),
+            Some("{\n  \"a\": ▸ {1 field},\n  \"c\": ▸ [1 item]\n}")
         );
         assert_eq!(fold_json("plain", 2), None);
         assert_eq!(fold_json("12", 2), None);

@@ -11,7 +11,7 @@ use crate::event::{
     CallState, GatePoint, StepId, StepPart, StoredText, TraceStep, TurnState, reply_texts,
 };
 use crate::judge::{ClaimFinding, ClaimKind, VerdictClaim};
-use crate::model::{Millis, RawJson, SUBMIT_VERDICT};
+use crate::model::{Millis, RawJson, SUBMIT_VERDICT, pluralize};
 use crate::report::format_bytes;
 use crate::theme::{Glyphs, Role, StyledSpan};
 use crate::tui::state::pane::Pane;
@@ -404,10 +404,10 @@ fn describe_prompt_part(request: &ReadableRequest, part: usize) -> TextBlock<'_>
         .sum();
     let mut parts: Vec<String> = named.iter().map(|name| (*name).to_owned()).collect();
     if frame > 0 {
-        parts.push(format!("dicta's frame, {frame} lines"));
+        parts.push(format!("dicta's frame, {}", pluralize(frame, "line")));
     }
     if request.earlier_items > 0 {
-        parts.insert(0, format!("{} earlier items", request.earlier_items));
+        parts.insert(0, pluralize(request.earlier_items, "earlier item"));
     }
     TextBlock::new(parts.join(" · "), Role::Muted)
 }

@@ -102,8 +102,9 @@ pub(crate) fn describe_unread(counts: &ReadCounts, tally: Option<&ReadTally>) ->
         kinds.truncate(MAX_KINDS_NAMED);
         kinds.push("others".to_owned());
     }
+    let were = if missed == 1 { "was" } else { "were" };
     Some(format!(
-        "{missed} of the file's {records} records were not understood: {}",
+        "{missed} of the file's {records} records {were} not understood: {}",
         kinds.join(", ")
     ))
 }

@@ -6,7 +6,7 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::model::{JsonText, SourceVerdict, Transcript};
+use crate::model::{JsonText, SourceVerdict, Transcript, pluralize};
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
@@ -28,7 +28,7 @@ pub(super) fn format_figures(metadata: Option<&JsonText<'_>>) -> String {
     let count = |key: &str| figures.usage[key].as_u64();
     // Some sources give the parts of the usage but no total.
     let sum = || Some(count("input")? + count("output")?);
-    words.extend(count("total").or_else(sum).map(|n| format!("{n} tokens")));
+    words.extend(count("total").or_else(sum).map(|n| pluralize(n, "token")));
     let cost = figures.cost_usd.as_f64();
     words.extend(cost.map(|usd| format!("${usd:.4}")));
     words.join(" · ")

@@ -89,7 +89,7 @@ fn build_run_statistics(app: &App) -> Vec<TextBlock<'static>> {
         .last
         .map_or_else(String::new, |last| format!(" · {}", last.at));
     let head = format!(
-        "run {name} · {how_far} · {} of {} have a result{took} · {}",
+        "run {name} · {how_far} · {} of {} with a result{took} · {}",
         run.finished_cells,
         pluralize(run.planned_cells(), "cell"),
         state.stats.total_cost()

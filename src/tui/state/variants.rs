@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 
 use crate::compare::{VariantFigures, VariantTable};
-use crate::model::{format_usd, make_visible};
+use crate::model::{format_usd, make_visible, pluralize};
 use crate::report::format_p_value;
 use crate::run::{PaidCalls, PreparedVariant};
 use crate::theme::Role;
@@ -184,10 +184,10 @@ impl VariantsScreen {
                 let file = one.file.to_string_lossy();
                 blocks.push(TextBlock::new(
                     format!(
-                        "{}: {} on {} dev labels",
+                        "{}: {} on {}",
                         make_visible(&file, false),
                         make_visible(&one.eval, false),
-                        one.labels
+                        pluralize(one.labels, "dev label")
                     ),
                     Role::Title,
                 ));

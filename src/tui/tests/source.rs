@@ -55,7 +55,7 @@ fn one_key_shows_record_of_transcript() {
     for part in [
         "source  row-1",
         "promptfoo results",
-        "1 of the file's 2 records were not understood",
+        "1 of the file's 2 records was not understood",
         "\"evalId\"",
         "\"testIdx\": 0,",
     ] {

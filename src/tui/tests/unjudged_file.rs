@@ -110,7 +110,7 @@ fn source_verdicts_and_skipped_records_are_reported() {
     let log = &driven.event_loop.app.notices.log;
     assert!(log.iter().any(|n| {
         n.text
-            .contains("1 of the file's 2 records were not understood")
+            .contains("1 of the file's 2 records was not understood")
     }));
     // The screen shows no empty pane and no key without an effect.
     assert!(!screen.contains("2 prompt ─"), "{screen}");

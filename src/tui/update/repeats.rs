@@ -135,9 +135,10 @@ pub(super) fn handle_noise_read(
         .filter_map(|row| cells.repeats_of(cells.row(*row)?));
     let repeats: Vec<RepeatedCell> = repeats.collect();
     let differ = repeats.iter().filter(|cell| cell.has_flip()).count();
+    let verb = if differ == 1 { "differs" } else { "differ" };
     let text = match self_flip_rate(&repeats, Confidence::P95) {
         Ok(rate) => format!(
-            "noise: {differ} of {} differ without an edit; self-flip rate {:.2}, 95% interval {:.2}–{:.2} (I shows it)",
+            "noise: {differ} of {} {verb} without an edit; self-flip rate {:.2}, 95% interval {:.2}–{:.2} (I shows it)",
             pluralize(rate.cells, "cell"),
             rate.rate,
             rate.interval.lower,

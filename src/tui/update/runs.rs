@@ -554,10 +554,10 @@ fn collect_notes(run: &TrackedRun) -> Vec<String> {
         .map(|note| note.text.clone())
         .collect();
     if all.len() > MAX_SHOWN_NOTES {
-        notes.push(format!(
-            "{} more notes are in the run's log",
-            all.len() - MAX_SHOWN_NOTES
-        ));
+        let more = all.len() - MAX_SHOWN_NOTES;
+        let are = if more == 1 { "is" } else { "are" };
+        let more = pluralize(more, "more note");
+        notes.push(format!("{more} {are} in the run's log"));
     }
     notes
 }

@@ -4,7 +4,7 @@
 
 use super::label_file::LabelFileReader;
 use crate::diag::SourceSpan;
-use crate::model::{has_formula_marks, unmark_formula};
+use crate::model::{has_formula_marks, pluralize, unmark_formula};
 
 /// A row with its place.
 pub(super) struct LabelTableRow {
@@ -85,7 +85,10 @@ pub(super) fn check_row_length(
     if n == columns {
         return true;
     }
-    let message = format!("this row has {n} cells, and the header names {columns}");
+    let message = format!(
+        "this row has {}, and the header names {columns}",
+        pluralize(n, "cell")
+    );
     reader.error(row.span.clone(), message);
     false
 }

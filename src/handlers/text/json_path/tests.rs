@@ -201,6 +201,27 @@ fn params_that_check_nothing_or_cannot_run_are_refused() {
 }
 
 #[test]
+fn number_of_results_has_the_singular_for_one() {
+    for (params, text) in [
+        (
+            json!({"expression": "a", "min_results": 3}),
+            "1 result, 2 fewer than 3",
+        ),
+        (
+            json!({"expression": "a", "max_results": 0}),
+            "1 result, 1 more than 0",
+        ),
+        (
+            json!({"expression": "b", "min_results": 1}),
+            "0 results, 1 fewer than 1",
+        ),
+    ] {
+        let found = on_output("json_path", &params, r#"{"a": [1]}"#);
+        assert!(found.explanation.contains(text), "{}", found.explanation);
+    }
+}
+
+#[test]
 fn largest_allowed_expression_runs_on_a_small_stack() {
     let nested = format!("{}id{}", "(".repeat(200), ")".repeat(200));
     let negated = format!("{}id", "!".repeat(200));

@@ -205,3 +205,13 @@ fn parser_does_not_panic_on_any_text() {
         }
     }
 }
+
+#[test]
+fn torn_row_is_described_with_the_right_number() {
+    for (cells, columns, text) in [
+        (1, 4, "the row has 1 cell, the table 4 columns"),
+        (2, 1, "the row has 2 cells, the table 1 column"),
+    ] {
+        assert_eq!(describe_torn_row(cells, columns), text);
+    }
+}

@@ -4,7 +4,7 @@
 
 use serde_json::Value;
 
-use crate::transcript::formats::csv::parse_cells;
+use crate::transcript::formats::csv::{describe_torn_row, parse_cells};
 use crate::transcript::scan::CsvRowScanner;
 use crate::transcript::walk::RecordLayout;
 
@@ -30,11 +30,7 @@ impl EvalbenchColumns {
         let cells = parse_cells(record).ok_or("the row is not UTF-8 text")?;
         // A torn row would assign cells to the wrong columns.
         if cells.len() != self.0.len() {
-            return Err(format!(
-                "the row has {} cells, the table {} columns",
-                cells.len(),
-                self.0.len()
-            ));
+            return Err(describe_torn_row(cells.len(), self.0.len()));
         }
         Ok(EvalbenchRow {
             columns: &self.0,
