@@ -18,7 +18,8 @@ use crate::workspace::paths::{RUNS_FOLDER, default_runs_folder};
 
 /// The beginning of the name of a demo's folder in the data directory.
 pub const FOLDER_PREFIX: &str = "demo-";
-/// The name of the file next to the workspace folder that marks the parent folder as an unpacked demo.
+/// The name of the file next to the workspace folder that marks the parent folder as an unpacked demo. It contains the
+/// digest of the demo's files once all of them are unpacked; during a reset, it is empty.
 pub const MARKER_FILE: &str = ".dicta-demo";
 
 static EMBEDDED_DEMO: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/sample-runs");
@@ -88,17 +89,20 @@ fn move_former_demo(data_dir: &Path, folder: &Path) -> Result<PathBuf, DemoUnpac
     let workspace = folder.join("demo");
     let kept = former.join("demo");
     create_folder(&kept)?;
-    // The marker leaves first: without it, the folder is not a complete demo, and the next command unpacks the rest.
+    // The marker becomes empty first: the folder is then not a complete demo, and the next command unpacks the rest. It
+    // stays, because an open workbench loads the folder again during the reset, and the folder is a demo all the time.
     let marker = folder.join(MARKER_FILE);
-    if marker.exists() {
-        rename(&marker, &former.join(MARKER_FILE))?;
-    }
+    let kept_marker = former.join(MARKER_FILE);
+    let digest = fs::read(&marker).unwrap_or_default();
+    storage::create_new_file(&kept_marker, &digest)
+        .map_err(|error| io_error(&kept_marker, error))?;
+    storage::replace_file(&marker, b"").map_err(|error| io_error(&marker, error))?;
     create_folder(&workspace)?;
     for name in list_names(&workspace)? {
         rename(&workspace.join(&name), &kept.join(&name))?;
     }
     for name in list_names(folder)? {
-        if name != "demo" {
+        if name != "demo" && name != MARKER_FILE {
             rename(&folder.join(&name), &former.join(&name))?;
         }
     }
@@ -188,7 +192,7 @@ fn unpack_files(
 ) -> Result<PathBuf, DemoUnpackError> {
     let folder = demo_folder(data_dir, files);
     let workspace = folder.join("demo");
-    if folder.join(MARKER_FILE).is_file() {
+    if is_complete(&folder, files) {
         return Ok(workspace);
     }
     storage::create_own_folder(data_dir).map_err(|error| io_error(data_dir, error))?;
@@ -211,9 +215,15 @@ fn unpack_files(
             Ok(workspace)
         }
         // Another process was faster; it unpacked the same content.
-        Err(_) if folder.join(MARKER_FILE).is_file() => Ok(workspace),
+        Err(_) if is_complete(&folder, files) => Ok(workspace),
         Err(error) => Err(io_error(&folder, error)),
     }
+}
+
+/// Returns true if all files of the demo were unpacked into the folder.
+fn is_complete(folder: &Path, files: &[(String, Cow<'_, [u8]>)]) -> bool {
+    fs::read(folder.join(MARKER_FILE))
+        .is_ok_and(|marker| marker == digest_files(files).0.as_bytes())
 }
 
 /// Writes the demo's files that a folder lacks, and then the marker.
@@ -228,11 +238,9 @@ fn fill_folder(folder: &Path, files: &[(String, Cow<'_, [u8]>)]) -> Result<(), D
         }
     }
     let marker = folder.join(MARKER_FILE);
-    // The marker is the last file; a folder that has it is complete.
-    match storage::create_new_file(&marker, digest_files(files).0.as_bytes()) {
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
-        written => written.map_err(|error| io_error(&marker, error)),
-    }
+    // The marker is the last file; a folder with the digest in it is complete.
+    storage::replace_file(&marker, digest_files(files).0.as_bytes())
+        .map_err(|error| io_error(&marker, error))
 }
 
 /// Returns the folder with the demo's recorded runs, if `root` is an unpacked demo.
@@ -306,6 +314,23 @@ mod tests {
         assert!(find_demo_runs(&root).is_some_and(|runs| runs.join("r").is_dir()));
         let again = reset_files(&data, &files("v1")).expect("restored");
         assert_ne!(again.moved_to, Some(former));
+    }
+
+    #[test]
+    fn demo_stays_a_demo_during_a_reset_and_an_interrupted_reset_is_completed() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let data = dir.path().join("data");
+        let root = unpack_files(&data, &files("v1")).expect("unpacked");
+        let folder = root.parent().expect("a parent").to_owned();
+        let former = move_former_demo(&data, &folder).expect("moved");
+        // An open workbench loads the folder now.
+        assert!(find_demo_runs(&root).is_some(), "the badge DEMO stays");
+        assert!(find_demo_runs(&former).is_some());
+        assert!(!root.join("dicta.yaml").exists());
+        // Here, the reset ends early, and the next command unpacks the rest.
+        let again = unpack_files(&data, &files("v1")).expect("unpacked");
+        assert_eq!(again, root);
+        assert!(root.join("dicta.yaml").is_file() && root.join("transcripts/a.jsonl").is_file());
     }
 
     #[test]

@@ -126,8 +126,8 @@ pub(crate) const SAVES: &[Save] = &[
             if !now.values().any(|bytes| bytes == EDIT.as_bytes()) {
                 return Err("the edited file is lost".to_owned());
             }
-            // The content moves to another folder, and then returns file by file. The marker is the last file: the
-            // next `dicta demo` completes a folder without it.
+            // The content moves to another folder, and then returns file by file. The marker is empty until the end: the
+            // next `dicta demo` completes a folder with an empty one.
             let lost = saved.old.values().filter(|bytes| {
                 let mut all = now.values();
                 !all.any(|other| other == *bytes)
@@ -138,14 +138,17 @@ pub(crate) const SAVES: &[Save] = &[
             }
             let is_former = |name: &str| name.contains(".former-");
             let mut present = now.iter().filter(|(name, _)| !is_former(name));
-            let has_marker = present
+            let is_marker = |name: &str| name.ends_with("/.dicta-demo");
+            let is_complete = present
                 .clone()
-                .any(|(name, _)| name.ends_with("/.dicta-demo"));
-            if has_marker && !present.clone().count().is_multiple_of(saved.old.len()) {
+                .any(|(name, bytes)| is_marker(name) && !bytes.is_empty());
+            if is_complete && !present.clone().count().is_multiple_of(saved.old.len()) {
                 return Err(format!("a complete demo has {} files", present.count()));
             }
             let is_whole = |(name, bytes): (&String, &Vec<u8>)| {
-                saved.old.get(name) == Some(bytes) || saved.new.get(name) == Some(bytes)
+                saved.old.get(name) == Some(bytes)
+                    || saved.new.get(name) == Some(bytes)
+                    || (is_marker(name) && bytes.is_empty())
             };
             match present.find(|file| !is_whole(*file)) {
                 Some((name, _)) => Err(format!("{name} is neither old nor new")),
