@@ -131,6 +131,29 @@ impl Hash for FirstLabel {
     }
 }
 
+/// Two sets are equal if they have the same labels, seal and author.
+impl PartialEq for Labels {
+    fn eq(&self, other: &Self) -> bool {
+        let is_in_other = |(eval, own): (&String, &LabelsByTranscript)| {
+            let others = other.by_eval.get(eval);
+            others.is_some_and(|others| has_same_labels(own, others))
+        };
+        self.author == other.author
+            && self.seal == other.seal
+            && self.by_eval.len() == other.by_eval.len()
+            && self.by_eval.iter().all(is_in_other)
+    }
+}
+
+/// Compares the labels of an eval. The keys of the maps are equal if their transcripts are, so the labels are compared, too.
+fn has_same_labels(own: &LabelsByTranscript, others: &LabelsByTranscript) -> bool {
+    own.len() == others.len()
+        && own.iter().all(|(first, later)| {
+            let known = others.get_key_value(first);
+            known.is_some_and(|(known, others)| known.0 == first.0 && later == others)
+        })
+}
+
 impl Labels {
     /// Indexes labels. Of several labels of one decision the last one counts, because files of labels grow at their
     /// end.
@@ -332,7 +355,7 @@ impl Labels {
 }
 
 /// The known part of sealed labels: their decisions and authors, and no answer.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct LabelSeal {
     split: LabelSplit,
     /// The side whose labels are hidden: the part `test`, or everything else.

@@ -497,6 +497,12 @@ pub(super) fn play(model: &mut Model, steps: &[Step]) -> Vec<RunFacts> {
         .collect()
 }
 
+/// Returns the history of a new model's workspace after each run among the steps, as a workbench reads it again and again.
+pub(crate) fn histories_after(steps: &[Step]) -> Vec<History> {
+    let facts = play(&mut Model::new(), steps);
+    fold_in_steps(&facts, facts.len().min(1))
+}
+
 /// Returns the history of a new model's workspace after the steps.
 pub(crate) fn history_after(steps: &[Step]) -> History {
     fold(play(&mut Model::new(), steps))

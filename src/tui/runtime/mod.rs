@@ -39,6 +39,7 @@ use tasks::{RunningTask, RuntimeOutbox, describe_join_error, run_unless_cancelle
 
 use super::ExportState;
 use super::effect::Effect;
+use super::history_counts::CountCache;
 use super::msg::Msg;
 use super::reads;
 use super::screen_choices::ScreenChoices;
@@ -139,8 +140,8 @@ pub(crate) struct Runtime {
     examples_turn: Arc<AsyncMutex<()>>,
     /// Cancels the count of the history that is running.
     history_cancel: CancellationToken,
-    /// Locked while the history is counted.
-    count_turn: Arc<AsyncMutex<()>>,
+    /// The counts of the history. Locked while it is counted.
+    count_cache: Arc<AsyncMutex<CountCache>>,
     last_history: progress::LastHistory,
     /// Locked while the history is read.
     progress_reader: Arc<Mutex<progress::ProgressReader>>,
@@ -192,7 +193,7 @@ impl Runtime {
             outline_turn: Arc::default(),
             examples_turn: Arc::default(),
             history_cancel: CancellationToken::new(),
-            count_turn: Arc::default(),
+            count_cache: Arc::default(),
             last_history: progress::LastHistory::default(),
             progress_reader: Arc::default(),
             past_verdicts: past_verdicts::PastVerdicts::default(),

@@ -85,10 +85,10 @@ impl Runtime {
         let stop = self.history_cancel.clone();
         let out = self.outbox.clone();
         let working = self.outbox.tasks.start_task();
-        let turns = Arc::clone(&self.count_turn);
+        let cache = Arc::clone(&self.count_cache);
         tokio::spawn(box_task(async move {
             // The earlier count ends at its next entry, because it is cancelled.
-            let _turn = turns.lock().await;
+            let mut cache = cache.lock_owned().await;
             if stop.is_cancelled() {
                 return;
             }
@@ -97,7 +97,7 @@ impl Runtime {
                 let draws =
                     workspace.and_then(|workspace| read_draws(&workspace.labels_file_path()).ok());
                 let draws = draws.unwrap_or_default();
-                history_counts::count_entries(&view, &labels, &draws, &mut |facts| {
+                history_counts::count_entries(&view, &labels, &draws, &mut cache, &mut |facts| {
                     let msg = Msg::HistoryCounted { number, facts };
                     // The queue of runs waits for the screen, so a long history does not delay keys.
                     !stop.is_cancelled() && out.runs.blocking_send(msg).is_ok()
