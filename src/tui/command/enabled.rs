@@ -630,7 +630,7 @@ pub(super) fn progress_open(app: &App) -> EnabledResult {
                 "the threshold is as in the rubric: h and l move it",
             )
         }
-        ProgressPane::Entries | ProgressPane::Diff | ProgressPane::Chart => progress_entry(app),
+        ProgressPane::Entries | ProgressPane::Diff | ProgressPane::Agreement => progress_entry(app),
     }
 }
 

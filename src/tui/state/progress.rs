@@ -38,7 +38,7 @@ pub(crate) enum ProgressPane {
     /// The difference of the rubrics of these states.
     Diff,
     /// The agreement over edits.
-    Chart,
+    Agreement,
     /// The scores of an eval with the threshold.
     Scores,
 }
@@ -49,28 +49,17 @@ impl ProgressPane {
         Self::Entries,
         Self::Flips,
         Self::Diff,
-        Self::Chart,
+        Self::Agreement,
         Self::Scores,
     ];
 
-    /// Returns the title.
+    /// Returns the name, in its frame and in the tabs.
     pub(crate) const fn title(self) -> &'static str {
         match self {
             Self::Entries => "history",
             Self::Flips => "flips",
-            Self::Diff => "what changed",
-            Self::Chart => "agreement over edits",
-            Self::Scores => "scores",
-        }
-    }
-
-    /// Returns the title for tabs.
-    pub(crate) const fn short_title(self) -> &'static str {
-        match self {
-            Self::Entries => "history",
-            Self::Flips => "flips",
             Self::Diff => "diff",
-            Self::Chart => "chart",
+            Self::Agreement => "agreement",
             Self::Scores => "scores",
         }
     }

@@ -16,6 +16,7 @@ use crate::record::{
 use crate::tui::history_view::HistoryView;
 use crate::tui::msg::Msg;
 use crate::tui::state::OpenedItem;
+use crate::tui::state::progress::ProgressPane;
 use crate::tui::testing::TestWorkbench;
 
 /// The scores of the transcripts of the made history.
@@ -190,6 +191,29 @@ fn progress_screen_fits_three_sizes() {
     same("progress_scores_80x24", &rows(&app));
     app.resize(40, 12).settle();
     same("progress_40x12", &rows(&app));
+}
+
+#[test]
+fn each_part_has_the_same_name_in_its_frame_and_in_the_tabs() {
+    let wide = made(120, 40).screen();
+    let narrow = made(80, 24).screen();
+    let tabs = narrow
+        .lines()
+        .find_map(|row| row.split_once("tab "))
+        .expect("tabs")
+        .1;
+    for pane in ProgressPane::ALL {
+        let name = pane.title();
+        // The history has its own frame above the part with the tabs.
+        let is_tab = tabs.contains(&format!(" {name} "));
+        assert_eq!(is_tab, pane != ProgressPane::Entries, "{name}: {tabs}");
+        assert!(
+            ["┏", "┌"]
+                .iter()
+                .any(|corner| wide.contains(&format!("{corner} {name}"))),
+            "{name}: {wide}"
+        );
+    }
 }
 
 #[test]

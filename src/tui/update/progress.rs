@@ -415,7 +415,7 @@ pub(super) fn move_by(app: &mut App, rows: i64) {
             scroll.scroll_rows(&content::state_diff_blocks(screen), area, rows);
             screen.diff_scroll = scroll;
         }
-        ProgressPane::Entries | ProgressPane::Chart | ProgressPane::Scores => {
+        ProgressPane::Entries | ProgressPane::Agreement | ProgressPane::Scores => {
             let to = moved(screen.list.last_position, screen.items.len());
             select_item(app, to);
         }
@@ -446,7 +446,7 @@ fn move_to_end(app: &mut App, last: bool) {
         }
         ProgressPane::Diff if last => screen.diff_scroll.scroll_to_end(),
         ProgressPane::Diff => screen.diff_scroll.scroll_to_start(),
-        ProgressPane::Entries | ProgressPane::Chart | ProgressPane::Scores => {
+        ProgressPane::Entries | ProgressPane::Agreement | ProgressPane::Scores => {
             let end = screen.items.len().saturating_sub(1);
             select_item(app, if last { end } else { 0 });
         }
@@ -492,7 +492,7 @@ fn open_selection(app: &mut App) -> Vec<Effect> {
             });
             read.into_iter().collect()
         }
-        ProgressPane::Entries | ProgressPane::Diff | ProgressPane::Chart => {
+        ProgressPane::Entries | ProgressPane::Diff | ProgressPane::Agreement => {
             match screen.list.selected {
                 Some(ProgressItem::Run { .. }) => replay_run(app),
                 Some(ProgressItem::Entry(entry)) => vec![Effect::ReadState {

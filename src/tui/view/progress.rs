@@ -39,7 +39,7 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, app: &App) {
             ProgressPane::Entries => entries::title(screen),
             ProgressPane::Flips => flips::title(screen, canvas.glyphs()),
             ProgressPane::Diff => diff_title(screen),
-            ProgressPane::Chart => ProgressPane::Chart.title().to_owned(),
+            ProgressPane::Agreement => ProgressPane::Agreement.title().to_owned(),
             ProgressPane::Scores => scores::title(screen),
         };
         let inside = canvas.draw_frame(
@@ -65,7 +65,7 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, app: &App) {
                 let blocks = content::state_diff_blocks(screen);
                 scrolled_text::draw(canvas, inside, &blocks, &screen.diff_scroll);
             }
-            ProgressPane::Chart => chart::draw(canvas, inside, screen),
+            ProgressPane::Agreement => chart::draw(canvas, inside, screen),
             ProgressPane::Scores => scores::draw(canvas, inside, screen),
         }
     }
@@ -142,7 +142,7 @@ fn draw_tabs(canvas: &mut Canvas<'_>, frame: Rect, layout: &ProgressLayout, show
         } else {
             Role::Muted
         };
-        row = row.with(format!(" {} ", pane.short_title()), role);
+        row = row.with(format!(" {} ", pane.title()), role);
     }
     canvas.draw_corner_note(frame, &row);
 }

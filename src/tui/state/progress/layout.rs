@@ -101,7 +101,7 @@ impl ProgressLayout {
             parts.extend([
                 part(ProgressPane::Flips, flips),
                 part(ProgressPane::Diff, diff),
-                part(ProgressPane::Chart, chart),
+                part(ProgressPane::Agreement, chart),
                 part(ProgressPane::Scores, scores),
             ]);
         } else {
