@@ -63,16 +63,20 @@ impl CitableSources {
         }
     }
 
-    /// Returns true if a text occurs in a judged message or a tool response, apart from white space and backslashes.
+    /// Returns true if a text, or a JSON object's fields, occur in a judged message or a tool response.
     ///
-    /// A judge that quotes JSON often writes other spaces, and leaves out the escapes of a string that contains it.
+    /// Compares letters and digits only, without case. A judge that quotes JSON often writes other spaces, escapes,
+    /// quotation marks or numbers, adds a field, or changes the order of the fields.
     pub fn contains_anywhere(&self, text: &str) -> bool {
-        let squeeze = |text: &str| -> String {
-            let kept = |c: &char| !c.is_whitespace() && *c != '\\';
-            text.chars().filter(kept).collect()
+        let whole = keep_letters(text);
+        let fields = list_field_letters(text);
+        let occurs_in = |source: &String| {
+            let source = keep_letters(source);
+            source.contains(&whole)
+                || fields
+                    .as_ref()
+                    .is_some_and(|fields| fields.iter().all(|field| source.contains(field)))
         };
-        let text = squeeze(text);
-        let occurs_in = |source: &String| squeeze(source).contains(&text);
         (0..self.messages.len())
             .filter_map(|n| self.message_texts(n))
             .flatten()
@@ -153,6 +157,65 @@ pub(crate) fn parse_citation_target(source: &str) -> Option<CitationTarget> {
             Some(CitationTarget::Rubric)
         }
         _ => None,
+    }
+}
+
+/// The letters that an object's fields need, so that equal fields mean a quotation and not a coincidence.
+const MIN_FIELD_LETTERS: usize = 30;
+
+/// Lists each field of a JSON object with its name, as letters and digits. Returns `None` for any other text, and for an
+/// object with few letters.
+///
+/// Numbers don't count, because `1`, `1.0` and `1e0` are equal.
+fn list_field_letters(text: &str) -> Option<Vec<String>> {
+    let object: serde_json::Map<String, serde_json::Value> = serde_json::from_str(text).ok()?;
+    // A field that the verdict format doesn't have can be the judge's addition to a quotation.
+    let fields: Vec<String> = object
+        .iter()
+        .filter(|(name, value)| VERDICT_FIELDS.contains(&name.as_str()) && !value.is_number())
+        .map(|(name, value)| keep_letters(&format!("{name}{value}")))
+        .collect();
+    (fields.iter().map(String::len).sum::<usize>() >= MIN_FIELD_LETTERS).then_some(fields)
+}
+
+/// The fields of a verdict that a quotation keeps.
+const VERDICT_FIELDS: &[&str] = &["citations", "reasoning", "passed"];
+
+/// Returns the letters and digits of a text in lower case, with the escapes of JSON decoded.
+fn keep_letters(text: &str) -> String {
+    let mut kept = String::with_capacity(text.len());
+    let mut rest = text.chars();
+    while let Some(c) = rest.next() {
+        if c != '\\' {
+            push_letter(&mut kept, c);
+            continue;
+        }
+        // Text in JSON in JSON has several backslashes in front of one escape.
+        let escaped = rest.as_str().trim_start_matches('\\');
+        let code = escaped
+            .strip_prefix('u')
+            .and_then(|digits| digits.get(..4))
+            .and_then(|digits| u32::from_str_radix(digits, 16).ok());
+        let skipped = match code {
+            Some(code) => {
+                if let Some(c) = char::from_u32(code) {
+                    push_letter(&mut kept, c);
+                }
+                5
+            }
+            // Line breaks and tabs are white space.
+            None if escaped.starts_with(['n', 'r', 't', 'b', 'f']) => 1,
+            None => 0,
+        };
+        rest = escaped[skipped..].chars();
+    }
+    kept
+}
+
+/// Adds a character in lower case if it is a letter or digit.
+fn push_letter(kept: &mut String, c: char) {
+    if c.is_alphanumeric() {
+        kept.extend(c.to_lowercase());
     }
 }
 
@@ -251,6 +314,46 @@ mod tests {
             ("not judged", false),
         ] {
             assert_eq!(sources.contains_anywhere(text), found, "{text}");
+        }
+    }
+
+    #[test]
+    fn object_is_found_in_any_spelling_of_its_fields() {
+        let verdict = r#"{"citations": [], "reasoning": "The answer is kind.", "passed": true, "score": 1.0}"#;
+        let in_json = serde_json::Value::from(verdict).to_string();
+        let mut sources = sources();
+        for (source, object, found) in [
+            (verdict, verdict.replace("1.0", "1"), true),
+            (verdict, verdict.replace("kind", "\\u006bind"), true),
+            (verdict, verdict.replace("}", r#", "note": "x"}"#), true),
+            (verdict, verdict.replace("kind", "k\u{200b}ind"), true),
+            (verdict, verdict.replace("kind", "unkind"), false),
+            (verdict, verdict.replace("true", "false"), false),
+            (
+                verdict,
+                r#"{"passed":true,"score":1,"reasoning":"The answer is kind.","citations":[]}"#
+                    .to_owned(),
+                true,
+            ),
+            (
+                "> {'citations': [], 'reasoning': 'The answer is kind.',\n> 'passed': True, 'score': 1}",
+                verdict.to_owned(),
+                true,
+            ),
+            (in_json.as_str(), verdict.to_owned(), true),
+            // Few letters can agree by chance.
+            (
+                r#"{"reasoning": "ok", "citations": [], "passed": true}"#,
+                r#"{"citations":[],"reasoning":"","passed":true,"score":1}"#.to_owned(),
+                false,
+            ),
+        ] {
+            sources.add_fetched(1, source);
+            assert_eq!(
+                sources.contains_anywhere(&object),
+                found,
+                "{source} {object}"
+            );
         }
     }
 
