@@ -19,15 +19,19 @@ use super::verdict_parser::parse_verdict_object;
 use crate::model::surrogates::replace_lone_halves;
 use crate::model::{Verdict, VerdictMode};
 
-/// Tokens that some servers leave at the end of a reply, from the chat templates of Llama, Qwen, Gemma and Phi.
-const END_TOKENS: &[&str] = &[
-    "</s>",
-    "<|im_end|>",
-    "<|endoftext|>",
-    "<|eot_id|>",
-    "<|end|>",
-    "<end_of_turn>",
-];
+/// The tokens at the end of a reply that end a turn or a text in a chat template: `</s>`, `<|im_end|>`,
+/// `<｜end▁of▁sentence｜>`, `<|eot_id|>`, `<end_of_turn>`, `<eos>`, `[/INST]`.
+///
+/// A token that begins something, such as `<|im_start|>`, isn't one of them.
+static END_TOKENS: LazyLock<Regex> = LazyLock::new(|| {
+    compile_pattern(
+        r"(?ix)(?: \s* (?:
+            </s> | <eos> | <end_of_turn> | \[/INST\]
+          | <[|｜] (?: [a-z]{1,6}[_▁] )? end (?: of )? (?: [_▁]? (?:of|text|turn|sentence|seq|generation|assistant|token|id|message|msg|response|t) ){0,3} [|｜]>
+          | <[|｜] (?: eo[stm] (?:_id)? | return | EOS_TOKEN ) [|｜]>
+        ))+ $",
+    )
+});
 
 /// Parses a verdict from a text reply.
 ///
@@ -76,12 +80,16 @@ fn strip_leading_thought(text: &str) -> &str {
 }
 
 /// Removes the tokens of a chat template from the end.
-fn strip_end_tokens(mut text: &str) -> &str {
-    while let Some(rest) = END_TOKENS.iter().find_map(|token| text.strip_suffix(token)) {
-        text = rest.trim_end();
-    }
-    text
+fn strip_end_tokens(text: &str) -> &str {
+    // A search for the end of a long text must not start at each of its characters.
+    let tail = text.ceil_char_boundary(text.len().saturating_sub(MAX_END_TOKENS));
+    END_TOKENS
+        .find(&text[tail..])
+        .map_or(text, |tokens| text[..tail + tokens.start()].trim_end())
 }
+
+/// The number of bytes at the end of a reply in which its end tokens are.
+const MAX_END_TOKENS: usize = 400;
 
 /// Returns the content of the only code fence of a reply, if the text around it states no verdict.
 fn find_fenced_verdict(text: &str) -> Result<&str, VerdictParseError> {
@@ -135,7 +143,8 @@ fn strip_outer_fence(text: &str) -> Option<&str> {
 fn read_fence_content(fenced: &str) -> Option<&str> {
     let (info, json) = fenced.split_once('\n')?;
     let json = json.trim();
-    let is_json = matches!(info.trim(), "" | "json" | "JSON" | "jsonc" | "json5");
+    let info = info.trim().to_ascii_lowercase();
+    let is_json = matches!(info.as_str(), "" | "json" | "jsonc" | "json5");
     (is_json && serde_json::from_str::<&RawValue>(json).is_ok()).then_some(json)
 }
 
@@ -303,6 +312,8 @@ static VERDICT_WORDS: LazyLock<Regex> = LazyLock::new(|| {
         r#"(?ix)
           \b(?: pass(?:e[sd]|ing)? | fail(?:s|ed|ing|ure)? | (?:un)?met | meets? | (?:un)?satisf(?:y|ies|ied) | (?:un)?fulfil(?:l?s|led|l)? )\b
         | \b(?: passed | score | applicable | verdict | result | outcome | decision | grade )\b ["'`*_]* \s* [:=] \s* ["'`*_]* [\w.+-]
+        | \b(?: score | rating | mark | grade )\s (?:is|of|was) \s ["'`*_]* (?: \d | zero\b | (?-i: [A-F] )\b ) | \b an \s (?-i: F )\b
+        | \b(?: \d | one | two | three | four | five )\s stars? \b | \b thumbs?[\s-](?:up|down) \b
         | \b grade \s ["'`*_]* [A-F] \b | \b \d+ (?:\.\d+)? \s? (?: / | out\sof ) \s? \d+ \b
         | \b(?: (?:nicht\s)?(?:erfüllt|bestanden) | durchgefallen | réussi\w* | échou\w* | échec | rempli\w* | satisfait\w*
               | cumple\w* | aprob\w* | aprueb\w* | falla | fallo | fracas\w*
@@ -332,6 +343,13 @@ static DISTANCING_WORDS: LazyLock<Regex> = LazyLock::new(|| {
               | (?:user|assistant|agent|transcript|conversation|author|message(?:\s\d+)?) \s (?:itself \s)?
                 (?:gave|gives|wrote|writes|has|had|submitted|submits|posted|pasted|produced|produces|provided|provides|outputs?|returned|supplied|offered)
                 \s (?:this|these|the\sfollowing|(?:its|their|his|her)\sown) \b [^.:;!?\n]{0,20}? \b (?:evaluation|verdict|assessment|judge?ment|json|object|block|text|result)
+              | (?:user|assistant|agent|author|transcript|conversation|chat|message(?:\s\d+)?)['’]s \s (?:own \s)? (?:\w+ \s)?
+                (?:evaluation|verdict|assessment|judge?ment)
+              | (?:text|json|object|block|verdict|evaluation|following) \s (?:(?:is|are|was|were|comes?|came|taken|copied|i\s\w+) \s){0,2}
+                (?:from|found\sin) \s (?:(?:the|an?|its|their) \s)? (?:user|assistant|agent|author|transcript|conversation|chat|message|answer|page|document|tool)
+              | (?:object|block|json|verdict|evaluation) \s (?:i\s\w+ \s)? in \s (?:(?:the|an?|its|their) \s)? (?:transcript|conversation|chat|message|answer|page|document)
+              | (?:another|other|naive|broken|biased|careless|previous|second) \s (?:judge|evaluator|grader) | judge \s before
+              | pasted | unjust
               | (?:evaluation|verdict|assessment|judge?ment) \s (?:by|from) \s (?:(?:the|an?) \s)? (?:user|assistant|agent|author)
               | negative(?:ly)? | violat\w* | breach\w* | refus(?:e[ds]?|al|ing) | declin(?:e[ds]?|ing) | unable | zero )\b
         | n['’]t\b | </?\w*think\w*> | </?(?:reasoning|scratchpad|analysis)\b | <\|
