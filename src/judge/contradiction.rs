@@ -80,10 +80,33 @@ const VERDICT_FIELD_WORDS: &[&str] = &[
     "failure",
     "unmet",
     "label",
+    "rating",
+    "success",
+    "satisfied",
+    "satisfies",
+    "fulfilled",
+    "fulfils",
+    "fulfills",
+    "meets",
+    "violates",
+    "violated",
+    "unsatisfied",
+    "unfulfilled",
 ];
 
 /// Words that turn the meaning of `true` in such a field: `failed`, `not_met`.
-const NEGATIVE_FIELD_WORDS: &[&str] = &["failed", "fails", "fail", "failure", "unmet", "not"];
+const NEGATIVE_FIELD_WORDS: &[&str] = &[
+    "failed",
+    "fails",
+    "fail",
+    "failure",
+    "unmet",
+    "violates",
+    "violated",
+    "unsatisfied",
+    "unfulfilled",
+    "not",
+];
 
 /// Other words that the name of such a field can have. A name with any further word, such as `tool_result`, is about
 /// something else.
@@ -94,6 +117,9 @@ const VERDICT_FIELD_QUALIFIERS: &[&str] = &[
     "the",
     "is",
     "corrected",
+    "actual",
+    "real",
+    "text",
     "answer",
     "criteria",
     "criterion",
@@ -135,14 +161,20 @@ fn has_verdict(value: &Value, verdict: bool, is_negative: bool) -> bool {
         Value::String(word) if is_negative => match word.trim().to_lowercase().as_str() {
             "true" | "yes" => !verdict,
             "false" | "no" => verdict,
-            _ => false,
+            _ => read_verdict_word(word) == Some(verdict),
         },
-        Value::String(word) => read_verdict_word(word) == Some(verdict),
+        Value::String(word) => {
+            read_verdict_word(word) == Some(verdict)
+                || find_opposite_statement(word, !verdict).is_some()
+        }
         Value::Object(fields) => fields
             .iter()
             .any(|(name, value)| states_verdict(name, value, verdict)),
-        // A list of objects has one verdict per part, and dicta reads only the overall one.
-        Value::Null | Value::Number(_) | Value::Array(_) => false,
+        // A list of several values has one verdict per part, and dicta reads only the overall one.
+        Value::Array(values) => {
+            matches!(&values[..], [value] if has_verdict(value, verdict, is_negative))
+        }
+        Value::Null | Value::Number(_) => false,
     }
 }
 
@@ -160,6 +192,11 @@ fn is_verdict_field(name: &str) -> bool {
 
 /// Reads a short text that consists of a verdict, in any spelling: `not met`, `NOT_MET`, `**FAIL**`.
 fn read_verdict_word(word: &str) -> Option<bool> {
+    match word.trim() {
+        "✅" | "✓" | "✔" | "✔️" | "👍" => return Some(true),
+        "❌" | "✗" | "✘" | "✖" | "✖️" | "👎" => return Some(false),
+        _ => {}
+    }
     // A verdict has at most three words, and the field can hold a long text.
     let words: Vec<String> = word
         .split(|c: char| !c.is_alphanumeric())
@@ -168,9 +205,16 @@ fn read_verdict_word(word: &str) -> Option<bool> {
         .map(str::to_lowercase)
         .collect();
     match words.join(" ").as_str() {
-        "pass" | "passed" | "passes" | "true" | "yes" | "met" | "correct" => Some(true),
+        "pass" | "passed" | "passes" | "true" | "yes" | "met" | "correct" | "satisfied"
+        | "fulfilled" | "erfüllt" | "bestanden" | "réussi" | "cumple" | "aprobado" | "aprovado"
+        | "通过" | "合格" | "符合" => Some(true),
         "fail" | "failed" | "fails" | "failure" | "false" | "no" | "not met" | "unmet"
-        | "not passed" | "does not pass" | "did not pass" | "incorrect" | "f" => Some(false),
+        | "not passed" | "does not pass" | "did not pass" | "no pass" | "not satisfied"
+        | "unsatisfied" | "not fulfilled" | "incorrect" | "f" | "nicht erfüllt"
+        | "nicht bestanden" | "échec" | "échoué" | "no cumple" | "no aprobado" | "suspenso"
+        | "reprobado" | "reprovado" | "不通过" | "未通过" | "不合格" | "不符合" => {
+            Some(false)
+        }
         _ => None,
     }
 }
@@ -183,13 +227,13 @@ static VERDICT_LINE: LazyLock<Regex> = LazyLock::new(|| {
     )
 });
 
-/// Reads `passed` of a text that is one JSON object, also in a code fence.
+/// Reads `passed` of a text that is one JSON object, or that ends with one in its only code fence.
 fn read_verdict_object(text: &str) -> Option<(bool, String)> {
     let text = text.trim();
     let fenced = text
-        .strip_prefix("```json")
-        .or_else(|| text.strip_prefix("```"))
-        .and_then(|rest| rest.strip_suffix("```"));
+        .strip_suffix("```")
+        .and_then(|rest| rest.split_once("```"))
+        .map(|(_, fenced)| fenced.strip_prefix("json").unwrap_or(fenced));
     let object: Value = serde_json::from_str(fenced.unwrap_or(text)).ok()?;
     let passed = object.get("passed")?.as_bool()?;
     Some((passed, format!("\"passed\": {passed}")))
@@ -227,21 +271,41 @@ pub(super) fn find_in_accompanying_text(text: &str, passed: bool) -> Option<Stri
 static REFUSAL: LazyLock<Regex> = LazyLock::new(|| {
     compile_pattern(
         r"(?ix)^\W*
-          (?: (?: i['’]?m | i\s am | we['’]?re ) \s (?: very \s )? (?: really \s )? sorry [,.]? \s? (?: but \s )? | sorry [,.]? \s? (?: but \s )? | i \s apologi[sz]e [,.]? \s? (?: but \s )? | unfortunately ,? \s )?
+          (?: (?: i['’]?m | i\s am | we['’]?re ) \s (?: very \s )? (?: really \s )? sorry \s? [,.;:–—-]? \s? (?: but \s )? | sorry \s? [,.;:–—-]? \s? (?: but \s )? | i \s apologi[sz]e [,.]? \s? (?: but \s )? | unfortunately ,? \s
+            | (?: this | the ) \s (?: content | request | conversation | material | topic ) \s violates \s [^.!?;]{1,60} [.;,] \s (?: so \s )? )?
           (?: as \s an \s ai (?: \s language \s model | \s assistant )? ,? \s )?
           (?: i | we ) \s?
           (?: (?: can['’]?t | can \s?not | won['’]t | will \s not ) (?: \s be \s able \s to )? | (?: ['’]m | am | are ) \s (?: unable | not \s able | not \s willing ) \s to | must \s (?: decline | refuse ) (?: \s to )? | decline \s to | refuse \s to )
           \s? (?: assist | help | comply | engage | participate | continue | proceed | respond | do \s (?:that|this) | fulfil+ | provide | judge | evaluate | complete | discuss )?
           (?: \s (?: you | with | to | in | on | this | that | these | those | the | your | such | request s? | requests | evaluation | content | topic | task | conversation | material | matter | or | any | kind | of | type | an? | it | assistance | help | assessment | judge?ment | verdict ) )*
           (?: \s (?: due \s to | because \s of | as \s it \s violates | under ) (?: \s [\w-]+ ){0,4}? \s (?: safety | polic(?:y|ies) | guidelines? ) (?: \s [\w-]+ ){0,2} )?
+          (?: ,? \s (?: because | since | as ) \s (?: it | this | the \s \w+ ) \s (?: contains | involves | includes | is | has ) \s (?: [\w-]+ \s (?: and | or )? \s? ){0,3}? (?: harmful | sensitive | inappropriate | explicit | violent | offensive | unsafe | illegal | sexual | hateful ) (?: \s [\w-]+ ){0,2} )?
           \W* (?: (?: please | is \s there | let \s me \s know | if \s you ) [^.!?]{0,120} [.!?]? \W* )?$",
+    )
+});
+
+/// The same in German, French, Spanish, Portuguese, Italian, Russian, Chinese and Japanese: one sentence that begins with
+/// an apology, in which the model can't help.
+static FOREIGN_REFUSAL: LazyLock<Regex> = LazyLock::new(|| {
+    compile_pattern(
+        r"(?ix)^\W*
+          (?: (?: (?: es \s )? tut \s mir \s (?: sehr \s )? leid | entschuldigung | leider ) \W{1,3} (?: (?: aber | doch ) \s )? (?: (?: kann | darf ) \s ich | ich \s (?: kann | darf ) ) \s [^.!?]{0,80} \b nicht \s (?: weiter )? (?: helfen | unterstützen | bearbeiten | beantworten | bewerten | beurteilen | erfüllen | nachkommen )
+            | (?: je \s (?: suis \s )? (?: vraiment \s )? (?: désolée? | regrette ) | désolée? ) \W{1,3} (?: mais \s )? je \s ne \s (?: peux | suis ) \s [^.!?]{0,40} \b (?: aider | assister | répondre | évaluer | traiter | juger | satisfaire ) \b [^.!?]{0,80}
+            | (?: lo \s (?: siento | lamento ) | perdón | disculpa ) \W{1,3} (?: pero \s )? no \s (?: puedo | me \s es \s posible ) \s [^.!?]{0,40}? (?: ayudar\w* | asistir\w* | responder | evaluar | cumplir | juzgar ) \b [^.!?]{0,80}
+            | (?: (?: sinto \s muito | desculpe | lamento ) \W{1,3} (?: mas \s )? )  não \s posso \s [^.!?]{0,40}? (?: ajudar | auxiliar | responder | avaliar | julgar | atender ) \b [^.!?]{0,80}
+            | (?: mi \s (?: dispiace | scuso ) | spiacente ) \W{1,3} (?: ma \s )? non \s posso \s [^.!?]{0,40}? (?: aiutar\w* | assister\w* | rispondere | valutare | giudicare | soddisfare ) \b [^.!?]{0,80}
+            | (?: извините | простите | к \s сожалению | мне \s жаль ) \W{1,3} (?: но \s )? я \s не \s могу \s [^.!?]{0,40}? (?: помочь | ответить | оценить | выполнить | обсуждать ) [^.!?]{0,80}
+            | (?: 非常 | 很 | 十分 )? (?: 抱歉 | 对不起 | 對不起 | 遗憾 ) [，,。\s]{0,2} (?: 但 | 但是 )? 我 (?: 无法 | 無法 | 不能 | 不可以 ) [^。！？.!?]{0,12} (?: 协助 | 協助 | 帮助 | 幫助 | 满足 | 滿足 | 提供 | 评估 | 評估 | 回答 | 完成 | 继续 | 讨论 | 处理 | 判断 ) [^。！？.!?]{0,30}
+            | (?: 申し訳 (?: ありません | ございません | ないです ) | すみません | ごめんなさい ) (?: が | けど )? [、,。\s]{0,2} [^。！？.!?]{0,40} (?: できません | できかねます | いたしかねます | お応えできません )
+          ) \W*$",
     )
 });
 
 /// Returns true if a reasoning is only a refusal to judge.
 pub(super) fn is_refusal(reasoning: &str) -> bool {
+    let reasoning = reasoning.trim();
     // A longer text gives reasons, so it is not only a refusal.
-    reasoning.len() <= 400 && REFUSAL.is_match(reasoning.trim())
+    reasoning.len() <= 400 && (REFUSAL.is_match(reasoning) || FOREIGN_REFUSAL.is_match(reasoning))
 }
 
 /// Describes the first part whose reason contradicts its own verdict.

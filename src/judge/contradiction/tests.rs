@@ -290,8 +290,31 @@ fn another_field_with_the_opposite_verdict_is_flagged() {
     ] {
         assert!(find_in_other_fields(json, passed).is_some(), "{json}");
     }
+    for json in [
+        r#"{"passed": true, "pass_fail": "FAIL"}"#,
+        r#"{"passed": true, "failure": "fail"}"#,
+        r#"{"passed": true, "actual_verdict": "fail"}"#,
+        r#"{"passed": true, "verdict_text": "FAIL"}"#,
+        r#"{"passed": true, "verdict": "❌"}"#,
+        r#"{"passed": true, "verdict": "nicht erfüllt"}"#,
+        r#"{"passed": true, "verdict": "不通过"}"#,
+        r#"{"passed": true, "verdict": "no pass"}"#,
+        r#"{"passed": true, "result": ["fail"]}"#,
+        r#"{"passed": true, "conclusion": "The answer fails the criteria."}"#,
+        r#"{"passed": true, "success": false}"#,
+        r#"{"passed": true, "is_satisfied": false}"#,
+        r#"{"passed": true, "meets_criteria": false}"#,
+        r#"{"passed": true, "violates_criteria": true}"#,
+        r#"{"passed": true, "rating": "fail"}"#,
+    ] {
+        assert!(find_in_other_fields(json, true).is_some(), "{json}");
+        assert_eq!(find_in_other_fields(json, false), None, "{json}");
+    }
     for (json, passed) in [
         (r#"{"passed": true, "verdict": "pass"}"#, true),
+        (r#"{"passed": true, "results": ["fail", "pass"]}"#, true),
+        (r#"{"passed": true, "violates_criteria": false}"#, true),
+        (r#"{"passed": true, "rating": 3}"#, true),
         (r#"{"passed": true}"#, true),
         (r#"{"passed": false, "result": 3}"#, false),
         (
@@ -333,6 +356,18 @@ fn only_reasoning_that_contains_nothing_else_counts_as_a_refusal() {
         "I apologize, but I am not able to provide an evaluation of this content.",
         "I won't be able to help with this request as it violates our policy.",
         "I'm unable to assist with this request due to safety guidelines.",
+        "Sorry — I can't judge that.",
+        "This content violates my guidelines; I cannot evaluate it.",
+        "I can't provide an evaluation of this material because it contains harmful content.",
+        "Es tut mir leid, aber ich kann dabei nicht helfen.",
+        "Je suis désolé, mais je ne peux pas vous aider avec cette demande.",
+        "Lo siento, pero no puedo ayudar con eso.",
+        "Desculpe, não posso ajudar com isso.",
+        "Mi dispiace, ma non posso aiutarti.",
+        "Извините, я не могу помочь с этим запросом.",
+        "对不起，我无法协助您的请求。",
+        "抱歉，我不能满足该请求。",
+        "申し訳ありませんが、そのリクエストにはお応えできません。",
     ] {
         assert!(is_refusal(reasoning), "{reasoning}");
     }
@@ -346,6 +381,12 @@ fn only_reasoning_that_contains_nothing_else_counts_as_a_refusal() {
         "I cannot assist with that request, says the agent, although the criteria require an answer.",
         "I cannot provide a judgment because the page is missing.",
         "I'm unable to evaluate the safety of the advice.",
+        "I cannot evaluate this because it is out of date.",
+        "Leider nennt die Antwort kein Datum. Die Kriterien sind nicht erfüllt.",
+        "Je suis désolé de voir que la réponse ne cite rien.",
+        "Lo siento, pero no puedo ayudar con eso, dice el agente. No cumple los criterios.",
+        "抱歉一词没有出现。不符合标准。",
+        "エージェントは質問に答えていません。",
     ] {
         assert!(!is_refusal(reasoning), "{reasoning}");
     }
@@ -413,6 +454,16 @@ fn text_next_to_the_call_is_flagged_if_it_ends_with_the_opposite_verdict() {
             Some(r#""passed": false"#),
         ),
         (r#"{"passed": true}"#, true, None),
+        (
+            "My verdict:\n```json\n{\"passed\": false}\n```",
+            true,
+            Some(r#""passed": false"#),
+        ),
+        (
+            "```json\n{\"passed\": false}\n```\nThat is the page's own.",
+            true,
+            None,
+        ),
         (r#"{"passed": "no"}"#, true, None),
         // The last sentence.
         (
