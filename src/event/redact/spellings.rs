@@ -11,6 +11,10 @@ const HTML_QUOTES: [(&str, &str); 5] = [
     ("&#34;", "&#39;"),
 ];
 
+/// The characters, other than letters and digits, that URL writers leave as they are: none, those of RFC 3986, Python's
+/// `quote`, and JavaScript's `encodeURIComponent` and `encodeURI`.
+const URL_SAFE: [&str; 5] = ["", "-._~", "-._~/", "-_.!~*'()", "-_.!~*'();,/?:@&=+$#"];
+
 /// Returns a secret in all spellings of JSON, HTML, URL, hexadecimal and base64 writers.
 pub(super) fn list_spellings(secret: &str) -> Vec<String> {
     let by_char = |spell: &dyn Fn(char) -> String| secret.chars().map(spell).collect::<String>();
@@ -26,8 +30,22 @@ pub(super) fn list_spellings(secret: &str) -> Vec<String> {
         by_char(&escape_unicode),
         escape_json_for_html(secret),
         encode_query(secret),
-        by_char(&|c| as_is(c, &escape_percent)),
+        by_char(&escape_percent),
+        // The literals of Python.
+        secret.replace('\\', "\\\\").replace('\'', "\\'"),
     ];
+    let encode_for = |safe: &str| {
+        let keeps = |c: char| plain(c) || safe.contains(c);
+        by_char(&|c| {
+            if keeps(c) {
+                c.to_string()
+            } else {
+                escape_percent(c)
+            }
+        })
+    };
+    spellings.extend(URL_SAFE.map(encode_for));
+    spellings.extend(write_into_url(secret));
     // Servers also encode whole requests, in which the secret is part of a JSON text or a URL.
     let mut written = vec![
         spellings[0].clone(),
@@ -81,6 +99,19 @@ fn escape_html(text: &str, (quote, apostrophe): (&str, &str)) -> String {
         }
     }
     out
+}
+
+/// Returns a text as a URL parser writes it at the end of a path, and as a query. dicta shows the addresses of tools in
+/// this form.
+fn write_into_url(text: &str) -> impl Iterator<Item = String> {
+    ["https://h/", "https://h/?"]
+        .into_iter()
+        .filter_map(move |before| {
+            let url = url::Url::parse(&format!("{before}{text}")).ok()?;
+            let written = url.as_str().strip_prefix(before)?.to_owned();
+            // A parser removes line breaks, `.` and `..`. What is left could be a short or an ordinary text.
+            (written.len() >= text.len()).then_some(written)
+        })
 }
 
 fn encode_query(text: &str) -> String {
@@ -176,6 +207,31 @@ mod tests {
             "a\\u0026b\\u003cc\\u003e\\\"d'",
         ] {
             assert!(spellings.iter().any(|s| s == spelling), "{spelling}");
+        }
+    }
+
+    #[test]
+    fn secret_has_the_spellings_of_url_writers() {
+        let spellings = list_spellings("it's-4711/a b+\"x|y<q>{z}");
+        for spelling in [
+            // A URL parser, in a path and in a query.
+            "it's-4711/a%20b+%22x|y%3Cq%3E%7Bz%7D",
+            "it%27s-4711/a%20b+%22x|y%3Cq%3E{z}",
+            // `encodeURIComponent`, `encodeURI`, and Python's `quote`.
+            "it's-4711%2Fa%20b%2B%22x%7Cy%3Cq%3E%7Bz%7D",
+            "it's-4711/a%20b+%22x%7Cy%3Cq%3E%7Bz%7D",
+            "it%27s-4711/a%20b%2B%22x%7Cy%3Cq%3E%7Bz%7D",
+            // A literal of Python.
+            "it\\'s-4711/a b+\"x|y<q>{z}",
+        ] {
+            assert!(spellings.iter().any(|s| s == spelling), "{spelling}");
+        }
+        assert!(list_spellings("abc").contains(&"%61%62%63".to_owned()));
+        // What a parser shortens is not a spelling.
+        for secret in ["a/../../../b", "../../..", "line\n\n\n\nend"] {
+            let spellings = list_spellings(secret);
+            let is_whole = |spelling: &String| spelling.len() >= secret.len();
+            assert!(spellings.iter().all(is_whole), "{spellings:?}");
         }
     }
 
