@@ -106,27 +106,44 @@ impl RedactedEvent {
     }
 }
 
-/// Redacts a fact whose keys or fixed words contain a secret: only in its texts, as far as it stays a fact.
+/// Redacts a fact whose keys, numbers or fixed words contain a secret: only in its texts and numbers, as far as it stays a
+/// fact.
 ///
-/// A short header value may be equal to a key of the format, such as `judge`.
+/// A short header value may be equal to a key of the format, such as `judge`, and a password in a request body may be a
+/// number. A number of the format, such as a duration, may be equal to that password and stays.
 fn redact_texts(json: &str, redactor: &Redactor) -> Option<RedactedEvent> {
-    let mut value: serde_json::Value = serde_json::from_str(json).ok()?;
-    redact_strings(&mut value, redactor);
-    let json = value.to_string();
-    let kind = EventKind::from_json(&json).ok()?;
-    Some(RedactedEvent { kind, json })
+    let value: serde_json::Value = serde_json::from_str(json).ok()?;
+    [true, false].into_iter().find_map(|with_numbers| {
+        let mut value = value.clone();
+        redact_scalars(&mut value, redactor, with_numbers);
+        let json = value.to_string();
+        let kind = EventKind::from_json(&json).ok()?;
+        Some(RedactedEvent { kind, json })
+    })
 }
 
-fn redact_strings(value: &mut serde_json::Value, redactor: &Redactor) {
+fn redact_scalars(value: &mut serde_json::Value, redactor: &Redactor, with_numbers: bool) {
     use serde_json::Value;
     match value {
+        Value::Number(number) if with_numbers => {
+            if let Some(clean) = redactor.redact(&number.to_string()) {
+                *value = Value::String(clean);
+            }
+        }
         Value::String(text) => {
             if let Some(clean) = redactor.redact(text) {
                 *text = clean;
             }
         }
-        Value::Array(items) => items.iter_mut().for_each(|v| redact_strings(v, redactor)),
-        Value::Object(map) => map.values_mut().for_each(|v| redact_strings(v, redactor)),
+        Value::Array(items) => {
+            items
+                .iter_mut()
+                .for_each(|item| redact_scalars(item, redactor, with_numbers));
+        }
+        Value::Object(map) => {
+            map.values_mut()
+                .for_each(|item| redact_scalars(item, redactor, with_numbers));
+        }
         _ => {}
     }
 }

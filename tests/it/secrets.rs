@@ -7,7 +7,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::cli::{TestDir, of_type, rows, text};
+use crate::cli::{PASSES, POLITE, TestDir, of_type, rows, text};
 use crate::screen;
 use crate::support::wire::{Dialect, Reply, Request, WireServer};
 
@@ -398,5 +398,33 @@ fn forty_planted_secrets_appear_nowhere() {
         for n in [0, 1, 8, 12, 16, 19, 36, 37] {
             assert_eq!(find_spellings(&environment, n), Vec::<String>::new());
         }
+    }
+}
+
+#[test]
+fn password_that_is_a_number_is_not_recorded() {
+    const PASSWORD: &str = "4711471147114711";
+    let verdict = || Reply::verdict(serde_json::from_str::<Value>(PASSES).expect("JSON"));
+    let server = WireServer::openai(vec![verdict(), verdict()]);
+    let test_dir = TestDir::new();
+    test_dir.workspace(
+        &format!(
+            "judge: m\njudges:\n  m: {{ provider: openai, base_url: '{}', model: m, api_key_env: null, \
+             extra_body: {{ password: {PASSWORD} }} }}\n",
+            server.base_url()
+        ),
+        POLITE,
+    );
+    assert_eq!(test_dir.dicta(&["run", "-q"]).status.code(), Some(0));
+    assert!(
+        server
+            .requests()
+            .iter()
+            .all(|sent| sent.body.contains(PASSWORD))
+    );
+    let files = written_files(&test_dir.path().join(".data"));
+    assert!(files.iter().any(|(name, _)| name.ends_with("events.jsonl")));
+    for (name, text) in files {
+        assert!(!text.contains(PASSWORD), "{name}");
     }
 }
