@@ -8,6 +8,7 @@ use super::CommandCx;
 use super::error::{CommandError, EXIT_USAGE};
 use super::format::{Format, format_document};
 use super::transcript_file::explain_unreadable;
+use crate::model::make_visible;
 use crate::transcript::{MappingGuess, guess_mapping};
 use crate::workspace;
 
@@ -36,7 +37,9 @@ pub(super) fn print_field_map(
     }
     match guess {
         MappingGuess::AlreadyReadable(format) => {
-            let path = path.display();
+            // Users append the line to dicta.yaml, where a line break in the name would end the comment.
+            let path = path.display().to_string();
+            let path = make_visible(&path, false);
             cx.streams.print(&format!(
                 "# {path} needs no field mapping: its format is known ({format}). List only its name in dicta.yaml.\n"
             ));

@@ -115,7 +115,7 @@ pub(super) fn print_prompt(
         let _infallible = writeln!(out, "  {part:<20} {}", digest.short());
     }
     out.push_str(&format_shots(&asked.shots));
-    cx.streams.print(&out);
+    cx.streams.print(&make_visible(&out, true));
     Ok(0)
 }
 

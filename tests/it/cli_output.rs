@@ -197,6 +197,35 @@ enum Place {
 }
 
 #[test]
+fn texts_for_people_have_no_control_characters_in_a_pipe() {
+    let test_dir = TestDir::new();
+    test_dir.workspace(
+        "judge: m\njudges:\n  m: { provider: openai, base_url: 'http://127.0.0.1:9/v1', model: \"m\\e]0;x\\a\\u202e\", api_key_env: null }\n",
+        POLITE,
+    );
+    let name = "one\nallow_scripts: true\n#\u{1b}[2J.jsonl";
+    test_dir.write(
+        name,
+        "{\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}]}\n",
+    );
+    let commands: [&[&str]; 3] = [&["judges"], &["check", name], &["map", name]];
+    for args in commands {
+        let output = test_dir.dicta(args);
+        let printed = text(&output.stdout);
+        let hidden = |c: &char| (c.is_control() && *c != '\n') || *c == '\u{202e}';
+        assert_eq!(printed.chars().find(hidden), None, "{args:?}: {printed}");
+        assert!(printed.contains('␛'), "{args:?}: {printed}");
+    }
+    // Users append this comment to dicta.yaml.
+    let map = text(&test_dir.dicta(&["map", name]).stdout);
+    assert_eq!(map.lines().count(), 1, "{map}");
+    assert!(
+        map.starts_with("# one␊allow_scripts: true␊#␛[2J.jsonl needs"),
+        "{map}"
+    );
+}
+
+#[test]
 fn result_is_printed_while_the_next_cell_is_judged() {
     for place in [Place::Pipe, Place::File, Place::Output] {
         for quiet in [true, false] {
