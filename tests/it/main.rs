@@ -39,6 +39,7 @@ mod pairs;
 mod pauses;
 #[cfg(all(unix, feature = "postgres"))]
 mod postgres;
+mod promptfoo_code;
 mod provider_wire;
 mod recordings;
 mod results;

@@ -7,9 +7,7 @@ const run = async () => {
     if (typeof found !== 'function') throw new Error(file + ' exports no such function');
     return found(output, context);
   }
-  const code = params.code;
-  const body = code.includes('\n') || /(^|;)\s*return\b/.test(code) ? code : 'return ' + code;
-  return new Function('output', 'context', 'process', 'require', body)(output, context, process, require);
+  return compile(params.code)(output, context, process, require);
 };
 run().then(grade).catch((error) => {
   console.error(error && error.message ? error.message : error);

@@ -1,15 +1,3 @@
-const calls = answers.length ? answers[answers.length - 1].tool_calls : undefined;
-const compile = (code) => {
-  const body = code.includes('\n') || /(^|;)\s*return\b/.test(code) ? code : 'return ' + code;
-  return new Function('output', 'context', 'process', 'require', body);
-};
-const parse = (text) => {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-};
 const transform = async () => {
   // promptfoo gives an output with a structure as a value. A transcript has it as text or as calls.
   let failure = new Error('the transform returns nothing');
