@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Number, Value};
 
 use super::super::conversion::ConversionError;
 use super::super::doc_location::{DocLocation, find_file};
@@ -140,7 +140,8 @@ fn fill_text(text: &str, vars: &Map<String, Value>) -> Result<String, Conversion
             // A value with a template of its own would be filled again, so it is refused.
             Some(Value::String(value)) if !is_template(value) => out.push_str(value),
             // Mappings and lists have no text that both tools agree on.
-            Some(value @ (Value::Number(_) | Value::Bool(_))) => out.push_str(&value.to_string()),
+            Some(Value::Number(number)) => out.push_str(&number_text(number)),
+            Some(Value::Bool(value)) => out.push_str(&value.to_string()),
             _ => return Err(unfilled_template_error(text)),
         }
         rest = after;
@@ -151,6 +152,14 @@ fn fill_text(text: &str, vars: &Map<String, Value>) -> Result<String, Conversion
     }
     out.push_str(rest);
     Ok(out)
+}
+
+/// Returns a number as JavaScript writes it in a text, which promptfoo compares: `1` for 1.0.
+pub(super) fn number_text(number: &Number) -> String {
+    match number.as_f64() {
+        Some(float) if number.is_f64() => float.to_string(),
+        _ => number.to_string(),
+    }
 }
 
 fn at_path<'v>(vars: &'v Map<String, Value>, name: &str) -> Option<&'v Value> {

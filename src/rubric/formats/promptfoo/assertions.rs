@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::super::conversion::{ConversionError, ConvertedEval};
 use super::super::doc_location::DocLocation;
-use super::assertion_value::{FilledValue, parse_schema, unfilled_template_error};
+use super::assertion_value::{FilledValue, number_text, parse_schema, unfilled_template_error};
 use super::js_regex;
 use crate::diag::yaml;
 use crate::model::SIMILAR_EVAL_TYPE;
@@ -268,8 +268,8 @@ fn apply_threshold(
 fn scalar_text(value: &Value) -> Result<String, ConversionError> {
     match value {
         Value::String(text) => Ok(text.clone()),
-        // promptfoo compares texts, so numbers and booleans count as written.
-        Value::Number(_) | Value::Bool(_) => Ok(value.to_string()),
+        Value::Number(number) => Ok(number_text(number)),
+        Value::Bool(value) => Ok(value.to_string()),
         Value::Null => Err(ConversionError::new(
             "it has no `value`",
             "give it a `value`",

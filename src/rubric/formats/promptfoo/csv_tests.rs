@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
+use super::assertion_value::number_text;
 use crate::diag::SourceSpan;
 use crate::diag::yaml::{self, MovedPointer, YamlDoc, YamlLimits};
 
@@ -128,6 +129,7 @@ fn build_row_test(row: Map<String, Value>) -> Result<Value, String> {
     let cell = |value: &Value| match value {
         Value::String(text) => text.clone(),
         Value::Null => String::new(),
+        Value::Number(number) => number_text(number),
         other => other.to_string(),
     };
     let names: Vec<&String> = columns.keys().collect();

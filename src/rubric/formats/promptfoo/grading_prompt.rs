@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::super::conversion::ConversionError;
 use super::super::doc_location::DocLocation;
-use super::assertion_value::{is_template, read_file_value};
+use super::assertion_value::{is_template, number_text, read_file_value};
 use crate::rubric::RubricFiles;
 
 /// promptfoo's own variables of such a prompt, each with the words that replace it.
@@ -78,6 +78,7 @@ fn fill_places(text: &str, vars: Option<&Map<String, Value>>) -> String {
         match (own, value) {
             (Some((_, words)), _) => out.push_str(words),
             (None, Some(Value::String(value))) => out.push_str(value),
+            (None, Some(Value::Number(value))) => out.push_str(&number_text(value)),
             (None, Some(value)) => out.push_str(&value.to_string()),
             (None, None) => {
                 out.push_str("{{");

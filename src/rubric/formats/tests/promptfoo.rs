@@ -21,6 +21,15 @@ fn each_assertion_becomes_an_equivalent_eval() {
             "{type: equals, value: 42}",
             "{id: equals, type: exact_match, params: {expected: '42'}}",
         ),
+        // JavaScript writes 1.0 as `1`.
+        (
+            "{type: equals, value: 1.0}",
+            "{id: equals, type: exact_match, params: {expected: '1'}}",
+        ),
+        (
+            "{type: contains, value: 0.50}",
+            r"{id: contains, type: regex, params: {pattern: '0\.5'}}",
+        ),
         (
             "{type: equals, value: {a: 1}}",
             "{id: equals, type: exact_match, params: {expected: {a: 1}}}",

@@ -144,3 +144,13 @@ fn assertion_of_every_test_skips_a_test_that_disables_it() {
         ]
     );
 }
+
+#[test]
+fn number_of_a_variable_is_text_as_in_javascript() {
+    let config = "prompts: [p]\nproviders: [x]\ntests:\n  - vars: { price: 20.0 }\n    assert: [{ type: icontains, value: '{{price}} USD' }]\n";
+    let converted = convert_file(config, "promptfooconfig.yaml", &InMemoryFiles::default());
+    assert_eq!(
+        converted.evals[0]["params"],
+        json!({"patterns": ["20 USD"]})
+    );
+}
