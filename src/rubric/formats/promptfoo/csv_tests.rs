@@ -193,8 +193,8 @@ fn build_test(names: &csv::StringRecord, row: &csv::StringRecord) -> Result<Valu
     let mut metric = None;
     let mut thresholds: Vec<(usize, f64)> = Vec::new();
     let mut test = Map::new();
-    for (name, cell) in names.iter().zip(row) {
-        let (name, cell) = (name.trim(), cell.trim());
+    for (name, written) in names.iter().zip(row) {
+        let (name, cell) = (name.trim(), written.trim());
         match name {
             "__description" if !cell.is_empty() => {
                 test.insert("description".to_owned(), cell.into());
@@ -208,13 +208,13 @@ fn build_test(names: &csv::StringRecord, row: &csv::StringRecord) -> Result<Valu
             }
             // These columns change how promptfoo calls its provider; the transcript exists already.
             "" | "__prefix" | "__suffix" | "__providerOutput" | "__provider" | "__providers" => {}
-            _ if name.starts_with("__metadata:") => {
+            _ if name.starts_with("__metadata:") && !cell.is_empty() => {
                 let key = name.trim_start_matches("__metadata:");
                 if let Some(key) = key.strip_suffix("[]") {
                     let items: Vec<&str> = cell.split(',').map(str::trim).collect();
                     metadata.insert(key.to_owned(), json!(items));
-                } else if !cell.is_empty() {
-                    metadata.insert(key.to_owned(), cell.into());
+                } else {
+                    metadata.insert(key.to_owned(), written.into());
                 }
             }
             _ if name.starts_with("__expected") => {
@@ -230,8 +230,9 @@ fn build_test(names: &csv::StringRecord, row: &csv::StringRecord) -> Result<Valu
                     return Err(format!("its column `{name}` has no equivalent in dicta"));
                 }
             }
+            // The blanks around a value stay, as in promptfoo's results.
             _ => {
-                vars.insert(name.to_owned(), cell.into());
+                vars.insert(name.to_owned(), written.into());
             }
         }
     }
@@ -459,6 +460,17 @@ mod tests {
         let doc = read_csv_tests(&text, Path::new("t.csv")).expect("read");
         assert_eq!(doc.value[0]["vars"], json!({"q": "a \u{96} b\u{7f}"}));
         assert_eq!(doc.value[0]["assert"][0]["value"], "c \u{85}\u{96}");
+    }
+
+    #[test]
+    fn variable_of_a_row_keeps_its_blanks() {
+        let text: Arc<str> =
+            Arc::from("q , __expected,__metadata:a,__metadata:b[]\n x , contains: y ,,\n");
+        let doc = read_csv_tests(&text, Path::new("t.csv")).expect("read");
+        assert_eq!(
+            doc.value[0],
+            json!({"vars": {"q": " x "}, "assert": [{"type": "contains", "value": "y"}]})
+        );
     }
 
     #[test]
