@@ -61,7 +61,7 @@ pub use referenced_files::{
     NoRubricFiles, RubricFileError, RubricFiles, SnapshotFiles, normalize_path,
 };
 pub use sampling::{is_sampled, sample_bucket};
-pub use selector::{CompiledSelector, Selector, json_equal};
+pub use selector::{ANY_OF, CompiledSelector, Selector, json_equal};
 pub use trigger::Trigger;
 pub use value_edit::{EvalValue, ValueEditError, find_part_of_value, set_eval_values};
 pub use when::WhenCondition;

@@ -14,11 +14,14 @@ pub struct Selector {
     pub ids: Vec<String>,
     /// Tags, of which the transcript has one.
     pub tags: Vec<String>,
-    /// The required values by dotted metadata path.
+    /// The required values by dotted metadata path; a mapping with [`ANY_OF`] alone lists several.
     pub metadata: IndexMap<String, Value>,
     /// Tools, of which the transcript calls one.
     pub has_tool: Vec<String>,
 }
+
+/// The key of a metadata condition that accepts several values.
+pub const ANY_OF: &str = "any_of";
 
 /// The keys of `applies_to`.
 const SELECTOR_KEYS: &[ConfigKey] = &[
@@ -30,7 +33,7 @@ const SELECTOR_KEYS: &[ConfigKey] = &[
     ),
     ConfigKey::new(
         "metadata",
-        "Dotted metadata paths and the values they must have.",
+        "Dotted metadata paths and the values they must have; `{any_of: [A, B]}` accepts several.",
         |doc| json!({"type": "object", "description": doc}),
     ),
     ConfigKey::new(
@@ -114,6 +117,12 @@ impl Selector {
                 IndexMap::new()
             }
         };
+        let is_impossible =
+            |wanted: &Value| accepted_values(wanted).is_some_and(<[Value]>::is_empty);
+        if metadata.values().any(is_impossible) {
+            let message = "any_of must not be empty: it would select nothing";
+            decoder.error("metadata", "empty", message);
+        }
         decoder.finish();
         let texts_only =
             |texts: Vec<(String, String)>| texts.into_iter().map(|(text, _)| text).collect();
@@ -183,8 +192,22 @@ fn has_metadata(transcript: &Transcript<'_>, wanted: &IndexMap<String, Value>) -
         return false;
     };
     wanted.iter().all(|(path, value)| {
-        value_at_path(&metadata, path).is_some_and(|found| json_equal(found, value))
+        value_at_path(&metadata, path).is_some_and(|found| meets(found, value))
     })
+}
+
+/// Returns true if a value meets a condition: it is the value, or one of those in `{any_of: […]}`.
+fn meets(found: &Value, wanted: &Value) -> bool {
+    match accepted_values(wanted) {
+        Some(values) => values.iter().any(|value| json_equal(found, value)),
+        None => json_equal(found, wanted),
+    }
+}
+
+/// Returns the values of a condition such as `{any_of: [a, b]}`.
+fn accepted_values(wanted: &Value) -> Option<&[Value]> {
+    let map = wanted.as_object().filter(|map| map.len() == 1)?;
+    map.get(ANY_OF)?.as_array().map(Vec::as_slice)
 }
 
 /// Returns the value at a dotted path. Also finds keys that contain dots.
@@ -289,6 +312,9 @@ mod tests {
             (metadata("a.b", json!(true)), true),
             (metadata("list", json!([1, 2])), true),
             (metadata("lang.none", json!(null)), false),
+            (metadata("lang.code", json!({"any_of": ["fr", "de"]})), true),
+            (metadata("lang.n", json!({"any_of": ["1", 2]})), false),
+            (metadata("lang", json!({"any_of": ["x"], "n": 1})), false),
         ];
         for (selector, expected) in cases {
             assert_eq!(selector.matches(&transcript()), expected, "{selector:?}");

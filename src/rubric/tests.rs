@@ -258,6 +258,10 @@ fn each_mistake_is_reported_at_its_place() {
             "5:18: tags must not be empty: it would select nothing",
         ),
         (
+            eval("params: {criteria: x}\n    applies_to: {metadata: {a: {any_of: []}}}"),
+            "5:18: any_of must not be empty: it would select nothing",
+        ),
+        (
             eval("params: {criteria: x}\n    applies_to: {ids: '['}"),
             "5:23: `[` is not a glob: unclosed character class; missing ']'",
         ),

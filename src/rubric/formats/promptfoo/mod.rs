@@ -337,15 +337,28 @@ fn read_test(
         None => source.default_name.clone(),
     };
     let is_single = combinations.len() == 1;
-    let tests = combinations.into_iter().zip(1..).map(|(mut vars, number)| {
+    let tests = combinations.into_iter().zip(1..).map(|(written, number)| {
+        let mut vars = written.clone();
         variables::read_files(cx.files, at, &mut vars);
         // The test's own variables identify its transcripts, and those that differ between its combinations.
-        let own = vars.iter().filter(|(key, _)| {
-            test_vars.contains_key(*key) || (is_expanded && variables::is_list(shared_vars, key))
-        });
+        let is_own = |key: &String| {
+            test_vars.contains_key(key) || (is_expanded && variables::is_list(shared_vars, key))
+        };
+        let own: Vec<(&String, &Value)> = written.iter().filter(|(key, _)| is_own(key)).collect();
         let mut wanted: Map<String, Value> = own
-            .map(|(key, value)| (format!("vars.{key}"), value.clone()))
+            .iter()
+            .filter_map(|(key, value)| {
+                let condition = variables::to_condition(cx.files, at, key, value, &vars)?;
+                Some((format!("vars.{key}"), condition))
+            })
             .collect();
+        // Newer results have the names of files that dicta cannot read, such as images.
+        if wanted.is_empty() {
+            let as_written = own
+                .iter()
+                .map(|(key, value)| (format!("vars.{key}"), (*value).clone()));
+            wanted.extend(as_written);
+        }
         // Without variables the metadata identifies the transcripts.
         if let (true, Some(metadata)) = (test_vars.is_empty(), metadata) {
             wanted.extend(metadata.clone());

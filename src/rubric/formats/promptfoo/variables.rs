@@ -1,14 +1,15 @@
 //! The variables of a promptfoo test: the tests that lists and patterns of files give, and the content of files.
 //!
 //! Follows promptfoo: a list of texts and a pattern of files give a test for each value, and several of them one for each
-//! combination. A list that begins with another value is one value.
+//! combination. A list that begins with another value is one value. Also knows the forms in which promptfoo's results have a
+//! variable.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::super::conversion::ConversionError;
-use super::super::doc_location::DocLocation;
-use super::assertion_value;
-use crate::rubric::RubricFiles;
+use super::super::doc_location::{DocLocation, find_file};
+use super::assertion_value::{self, FilledValue, fill_value, number_text};
+use crate::rubric::{ANY_OF, RubricFiles};
 
 /// The largest number of tests that the variables of one test give.
 const MAX_COMBINATIONS: usize = 1000;
@@ -120,17 +121,18 @@ fn list_files(
 }
 
 /// Replaces the names of files by their content. A variable whose file dicta cannot read is removed: it fills no
-/// assertion and chooses no transcript.
+/// assertion.
 pub(super) fn read_files(files: &dyn RubricFiles, at: &DocLocation, vars: &mut Map<String, Value>) {
     vars.retain(|_, value| {
-        let is_file = value
-            .as_str()
-            .is_some_and(|text| text.starts_with("file://"));
-        if !is_file {
+        if find_path(value).is_none() {
             return true;
         }
         // Media and programs are not text.
         match assertion_value::read_file_value(files, at, value.take()) {
+            Ok(Value::String(text)) => {
+                *value = text.trim().into();
+                true
+            }
             Ok(content) => {
                 *value = content;
                 true
@@ -138,4 +140,81 @@ pub(super) fn read_files(files: &dyn RubricFiles, at: &DocLocation, vars: &mut M
             Err(_) => false,
         }
     });
+}
+
+/// Returns the file that a variable names.
+fn find_path(value: &Value) -> Option<&str> {
+    value.as_str()?.strip_prefix("file://")
+}
+
+/// Returns the condition that a transcript of promptfoo's results meets if it has this variable. `vars` has the content of
+/// files. Returns `None` if the results do not have the variable in a form that dicta knows.
+///
+/// Newer versions of promptfoo write a variable as the test has it, with a structure in a text on one line. Older ones
+/// write the content of its file, and the text with its variables filled in.
+pub(super) fn to_condition(
+    files: &dyn RubricFiles,
+    at: &DocLocation,
+    name: &str,
+    written: &Value,
+    vars: &Map<String, Value>,
+) -> Option<Value> {
+    let mut forms = vec![written.clone()];
+    match (find_path(written), written.as_str()) {
+        (Some(path), _) => {
+            let content = vars.get(name)?;
+            forms.push(content.clone());
+            if !content.is_string() {
+                forms.push(write_on_one_line(content.clone()).into());
+            }
+            let found = find_file(files, &at.doc.path, path);
+            forms.extend(found.map(|file| Value::from(file.text.trim())));
+        }
+        (None, Some(text)) => {
+            // The values of the environment are unknown.
+            if text.contains("{{env.") || text.contains("{{ env.") {
+                return None;
+            }
+            forms.extend(structure_on_one_line(text));
+            if let Ok(FilledValue::Plain(filled)) = fill_value(written, Some(vars)) {
+                forms.push(filled);
+            }
+        }
+        (None, None) => {}
+    }
+    let mut kept: Vec<Value> = Vec::new();
+    for form in forms {
+        if !kept.contains(&form) {
+            kept.push(form);
+        }
+    }
+    match &kept[..] {
+        [only] => Some(only.clone()),
+        _ => Some(json!({ ANY_OF: kept })),
+    }
+}
+
+/// Returns an object or a list in a text as JavaScript writes it.
+fn structure_on_one_line(text: &str) -> Option<Value> {
+    let parsed: Value = serde_json::from_str(text).ok()?;
+    let is_structure = parsed.is_object() || parsed.is_array();
+    is_structure.then(|| write_on_one_line(parsed).into())
+}
+
+fn write_on_one_line(value: Value) -> String {
+    with_javascript_numbers(value).to_string()
+}
+
+fn with_javascript_numbers(value: Value) -> Value {
+    match value {
+        Value::Number(number) => number_text(&number)
+            .parse()
+            .map_or(Value::Number(number), Value::Number),
+        Value::Array(items) => items.into_iter().map(with_javascript_numbers).collect(),
+        Value::Object(map) => map
+            .into_iter()
+            .map(|(key, value)| (key, with_javascript_numbers(value)))
+            .collect(),
+        other => other,
+    }
 }

@@ -427,7 +427,7 @@ fn file_without_convertible_evals_gives_no_rubric() {
 #[test]
 fn variable_that_names_one_file_is_its_content() {
     let config = "prompts: [p]\nproviders: [x]\ntests:\n  - vars: { query: Limit?, context: file://docs/limit.md, photo: file://a.png }\n    assert: [{ type: icontains, value: '{{context}}' }]\n  - vars: { query: Other?, context: 'file://docs/*.md' }\n    assert: [{ type: icontains, value: x }]\n";
-    let files = InMemoryFiles::new(&[("docs/limit.md", "500 dollars")]);
+    let files = InMemoryFiles::new(&[("docs/limit.md", "500 dollars\n")]);
     let converted = convert_file(config, "promptfooconfig.yaml", &files);
     assert_eq!(converted.evals.len(), 1);
     assert_eq!(
@@ -436,7 +436,7 @@ fn variable_that_names_one_file_is_its_content() {
     );
     assert_eq!(
         converted.evals[0]["applies_to"],
-        json!({"metadata": {"vars.query": "Limit?", "vars.context": "500 dollars"}}),
+        json!({"metadata": {"vars.query": "Limit?", "vars.context": {"any_of": ["file://docs/limit.md", "500 dollars"]}}}),
         "media chooses no transcript"
     );
     assert!(

@@ -154,3 +154,38 @@ fn number_of_a_variable_is_text_as_in_javascript() {
         json!({"patterns": ["20 USD"]})
     );
 }
+
+#[test]
+fn condition_accepts_each_form_of_a_variable_in_results() {
+    let files = InMemoryFiles::new(&[("d.json", "{ \"k\": 1.0 }\n"), ("d.yaml", "k: 1.0\n")]);
+    for (vars, wanted) in [
+        ("{ d: x }", json!({"vars.d": "x"})),
+        (
+            "{ d: '{ \"b\": [1.0] }' }",
+            json!({"vars.d": {"any_of": ["{ \"b\": [1.0] }", "{\"b\":[1]}"]}}),
+        ),
+        (
+            "{ n: Ann, d: 'Hi {{n}}' }",
+            json!({"vars.n": "Ann", "vars.d": {"any_of": ["Hi {{n}}", "Hi Ann"]}}),
+        ),
+        (
+            "{ d: file://d.json }",
+            json!({"vars.d": {"any_of": ["file://d.json", {"k": 1.0}, "{\"k\":1}", "{ \"k\": 1.0 }"]}}),
+        ),
+        (
+            "{ d: file://d.yaml }",
+            json!({"vars.d": {"any_of": ["file://d.yaml", {"k": 1.0}, "{\"k\":1}", "k: 1.0"]}}),
+        ),
+        // Images alone identify a test by their names.
+        ("{ d: file://a.png }", json!({"vars.d": "file://a.png"})),
+        ("{ q: x, d: file://a.png }", json!({"vars.q": "x"})),
+        ("{ q: x, d: '{{env.HOME}}' }", json!({"vars.q": "x"})),
+    ] {
+        let config = format!(
+            "prompts: [p]\nproviders: [x]\ntests:\n  - vars: {vars}\n    assert: [{{ type: is-json }}]\n"
+        );
+        let converted = convert_file(&config, "promptfooconfig.yaml", &files);
+        let applies_to = &converted.evals[0]["applies_to"]["metadata"];
+        assert_eq!(*applies_to, wanted, "{vars}");
+    }
+}
