@@ -24,6 +24,7 @@ use serde_json::{Map, Value, json};
 
 use super::conversion::{ConversionError, ConvertedEval, EvalConverter};
 use super::doc_location::{DocLocation, load_doc};
+use crate::diag::SourceSpan;
 use crate::diag::yaml::YamlDoc;
 use crate::rubric::{Rubric, RubricFiles};
 use assertion_value::{FilledValue, fill_value};
@@ -46,6 +47,18 @@ pub(super) struct PromptfooCx<'c> {
     files: &'c dyn RubricFiles,
     /// The root, for `$ref` into it.
     root: DocLocation,
+}
+
+impl PromptfooCx<'_> {
+    /// Returns the place in the config that names the file of an assertion; `None` if the assertion is in the config.
+    fn find_naming_span(&self, at: &DocLocation) -> Option<SourceSpan> {
+        if Rc::ptr_eq(&at.doc, &self.root.doc) {
+            return None;
+        }
+        let mut keys = ["tests", "scenarios", "defaultTest", "assert"].into_iter();
+        let place = keys.find_map(|key| self.root.get(key))?;
+        Some(place.span())
+    }
 }
 
 /// The test that assertions belong to.
@@ -440,7 +453,10 @@ fn convert_assertion(
         "" => label.to_owned(),
         name => format!("{}.{label}", super::conversion::to_safe_id(name)),
     };
-    let conversion = convert_eval(cx, at, &kind, test, converter);
+    let conversion = convert_eval(cx, at, &kind, test, converter).map(|mut eval| {
+        eval.display_span = cx.find_naming_span(at);
+        eval
+    });
     converter.add_or_report(&id, at, &kind, conversion);
 }
 

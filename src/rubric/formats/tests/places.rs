@@ -61,3 +61,16 @@ fn an_eval_of_a_scenario_begins_at_its_scorer_in_the_rubrics_own_file() {
         "{lines:#?}"
     );
 }
+
+#[test]
+fn eval_of_another_file_begins_where_the_config_names_the_file() {
+    let files = InMemoryFiles::new(&[("t.csv", "q,__expected\na,x\nb,icontains: y\n")]);
+    let text = "prompts: [p]\nproviders: [x]\ntests: t.csv\nsharing: false\n";
+    let (rubric, problems) = loaded(text, "p.yaml", &files);
+    let rubric = rubric.unwrap_or_else(|| panic!("{problems:?}"));
+    let lines: Vec<u32> = rubric.evals.iter().map(|eval| eval.span.line).collect();
+    assert!(
+        !lines.is_empty() && lines.iter().all(|line| *line == 3),
+        "{lines:?}"
+    );
+}
