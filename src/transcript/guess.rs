@@ -84,6 +84,7 @@ pub fn guess_mapping(path: &Path, written: &str) -> Result<MappingGuess, Transcr
     {
         return Err(source.unknown_error(why));
     }
+    let mut columns = Vec::new();
     let (what, records) = if is_json {
         let parse = |seen: &detect::PreviewedRecord<'_>| {
             let text = encoding.decode(seen.bytes).ok()?;
@@ -146,10 +147,18 @@ pub fn guess_mapping(path: &Path, written: &str) -> Result<MappingGuess, Transcr
             layout.columns.len(),
             layout.delimiter_name()
         );
+        columns.extend(layout.columns.iter().map(|name| quote_jmespath_key(name)));
         (what, rows.into_iter().map(to_record).collect())
     };
     let mut guess = MappingGuessBuilder::guess_group(&records)
         .unwrap_or_else(|| MappingGuessBuilder::from_records(&records, !is_json));
+    if !guess.complete {
+        guess.guess_texts(&records);
+    }
+    // A table without a row still has the names of its columns.
+    if records.is_empty() {
+        guess.names = columns;
+    }
     if let Some(name) = guessed_encoding {
         let why = "CHECK: by its bytes, which are not UTF-8";
         guess.insert_line(0, "encoding", name, why);

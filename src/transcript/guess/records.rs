@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use super::entry::quote_yaml;
 use super::fields::{
-    GuessField, collect_fields, detect_message_keys, normalize_name, quote_jmespath_key,
-    text_expression,
+    GuessField, collect_fields, detect_message_keys, is_expected_answer, normalize_name,
+    quote_jmespath_key, text_expression,
 };
 use super::{MAX_FIELD_DEPTH, MAX_GUESS_RECORDS, MappingGuessBuilder};
 use crate::transcript::TranscriptError;
@@ -138,6 +138,29 @@ fn names_choices(field: &GuessField, words: (&str, &str)) -> bool {
     })
 }
 
+/// Returns true if the values of a field are texts of several words, which are rarely equal.
+fn has_prose(field: &GuessField) -> bool {
+    // An empty name marks a key with invisible characters.
+    if field.name.is_empty() || is_expected_answer(&field.path) {
+        return false;
+    }
+    let mut texts: Vec<&str> = field.values.iter().filter_map(Value::as_str).collect();
+    let words: usize = texts
+        .iter()
+        .map(|text| text.split_whitespace().count())
+        .sum();
+    let has_words = texts.len() == field.values.len() && words >= 3 * texts.len();
+    texts.sort_unstable();
+    texts.dedup();
+    has_words && 2 * texts.len() > field.values.len()
+}
+
+/// Returns the number of characters of all texts of a field.
+fn count_chars(field: &GuessField) -> usize {
+    let texts = field.values.iter().filter_map(Value::as_str);
+    texts.map(|text| text.chars().count()).sum()
+}
+
 /// Returns a path of keys as an expression.
 pub(super) fn format_path(path: &[String]) -> String {
     let steps: Vec<String> = path.iter().map(|key| quote_jmespath_key(key)).collect();
@@ -147,7 +170,7 @@ pub(super) fn format_path(path: &[String]) -> String {
 impl MappingGuessBuilder {
     /// Guesses a file with one message per record, which share an id.
     pub(super) fn guess_group(records: &[Value]) -> Option<Self> {
-        const IDS: [&str; 10] = [
+        const IDS: [&str; 15] = [
             "conversation_id",
             "session_id",
             "thread_id",
@@ -158,6 +181,11 @@ impl MappingGuessBuilder {
             "sample_id",
             "conv_id",
             "conversation",
+            "session",
+            "thread",
+            "dialogue",
+            "dialog",
+            "chat",
         ];
         const ORDERS: [&str; 10] = [
             "turn",
@@ -202,10 +230,13 @@ impl MappingGuessBuilder {
                 .as_str()
                 .is_some_and(|word| ROLES.contains(&word.trim().to_lowercase().as_str()))
         };
+        let has_roles = |field: &GuessField| field.values.iter().all(is_role);
         let role = find(
             &["role", "from", "speaker", "sender", "author", "type"],
-            &|field| field.values.iter().all(is_role),
-        )?;
+            &has_roles,
+        );
+        // Roles are words that hardly any other field has.
+        let role = role.or_else(|| fields.iter().filter(in_all).find(|field| has_roles(field)))?;
         let content = find(
             &["content", "text", "message", "value", "body", "utterance"],
             &|field| field.values.iter().all(Value::is_string),
@@ -250,6 +281,47 @@ impl MappingGuessBuilder {
         );
         guess.complete = true;
         Some(guess)
+    }
+
+    /// Guesses the input and the output of records without known names: texts of several words, in the order of the fields.
+    pub(super) fn guess_texts(&mut self, records: &[Value]) {
+        let mut fields: Vec<GuessField> = Vec::new();
+        for record in records {
+            if let Value::Object(map) = record {
+                collect_fields(map, "", MAX_FIELD_DEPTH, &mut fields);
+            }
+        }
+        let is_used =
+            |field: &GuessField| self.lines.iter().any(|line| line.expression == field.path);
+        let texts: Vec<&GuessField> = fields
+            .iter()
+            .filter(|field| has_prose(field) && !is_used(field))
+            .collect();
+        // A question that has a known name needs only its answer.
+        let has_input = self.lines.iter().any(|line| line.key == "input");
+        let (input, answers) = match &texts[..] {
+            [first, others @ ..] if !has_input && !others.is_empty() => (Some(*first), others),
+            all => (None, all),
+        };
+        let mut output: Option<&GuessField> = None;
+        for answer in answers {
+            if output.is_none_or(|longest| count_chars(answer) > count_chars(longest)) {
+                output = Some(*answer);
+            }
+        }
+        self.complete |= output.is_some();
+        for (key, field, why) in [
+            ("input", input, "CHECK: by its values: the first text"),
+            (
+                "output",
+                output,
+                "CHECK: by its values: the longest text after the input",
+            ),
+        ] {
+            let Some(field) = field else { continue };
+            self.metadata.retain(|line| line.expression != field.path);
+            self.add_line(key, &field.path, why);
+        }
     }
 
     /// Guesses two answers to one question. Takes their fields.

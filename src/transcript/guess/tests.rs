@@ -92,6 +92,42 @@ fn unknown_conversation_is_left_to_the_user() {
     );
     let (format, _) = guessed("{\"messages\": []}\n");
     assert_eq!(format, "native");
+    // A table without a row.
+    let (yaml, complete) = guessed("id,alpha\n");
+    assert!(
+        !complete && yaml.contains("the fields are id, alpha"),
+        "{yaml}"
+    );
+}
+
+#[test]
+fn values_decide_if_no_name_is_known() {
+    let rows = "1,gut,Wo ist meine Bestellung?,Sie wurde am Montag verschickt.\n2,gut,Kann ich den Kessel umtauschen?,Nein, das geht nicht mehr.\n";
+    let rows = rows.replace("Nein, das", "Nein das");
+    let (yaml, complete) = guessed(&format!("fall,stand,frage,antwort\n{rows}"));
+    assert!(complete, "{yaml}");
+    for line in [
+        "input: frage ",
+        "output: antwort ",
+        "stand: stand",
+        "CHECK: by its values",
+    ] {
+        assert!(yaml.contains(line), "{line}\n{yaml}");
+    }
+    assert!(!yaml.contains("frage: frage"), "{yaml}");
+    let (yaml, complete) = guessed(&format!("fall,stand,question,antwort\n{rows}"));
+    assert!(complete && yaml.contains("output: antwort "), "{yaml}");
+    assert_eq!(yaml.matches(" input: ").count(), 1, "{yaml}");
+    // One message per record, whatever the name of the role.
+    let events = "{\"session\": \"s1\", \"turn\": 2, \"who\": \"assistant\", \"text\": \"On Monday.\"}\n{\"session\": \"s1\", \"turn\": 1, \"who\": \"user\", \"text\": \"When?\"}\n";
+    let (yaml, complete) = guessed(events);
+    assert!(complete, "{yaml}");
+    for line in [
+        "group: {by: session, order: turn} ",
+        "messages: 'records[].{role: who, content: text}' ",
+    ] {
+        assert!(yaml.contains(line), "{line}\n{yaml}");
+    }
 }
 
 #[test]
