@@ -193,6 +193,14 @@ impl PassRule {
         };
         let has_bounds = self.at_least.is_some() || self.at_most.is_some();
         if let (Some(number), true) = (number, has_bounds) {
+            // Surveys have numbers such as 99 for no answer.
+            if let Some((low, high)) = self.scale
+                && !(low..=high).contains(&number)
+            {
+                return Err(format!(
+                    "the value {number} is not on the scale from {low} to {high}: correct it, or list it in `unsure` of `pass`"
+                ));
+            }
             let passed = self.at_least.is_none_or(|least| number >= least)
                 && self.at_most.is_none_or(|most| number <= most);
             let score = Some(self.convert_score(number));
@@ -260,6 +268,10 @@ mod tests {
         };
         assert_eq!(rate(&rule, json!(4)), Ok((Some(true), Some(0.75))));
         assert_eq!(rate(&rule, json!("2")), Ok((Some(false), Some(0.25))));
+        for off in [json!(99), json!("-1")] {
+            let why = rate(&rule, off).expect_err("not on the scale");
+            assert!(why.contains("is not on the scale from 1 to 5"), "{why}");
+        }
         let rule = PassRule {
             values: vec!["Good".to_owned(), "fine".to_owned()],
             unsure: vec!["?".to_owned()],
