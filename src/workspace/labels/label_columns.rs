@@ -209,7 +209,9 @@ impl PassRule {
                 score: score.filter(|score| (0.0..=1.0).contains(score)),
             });
         }
-        if !self.values.is_empty() {
+        // A Boolean is a verdict and no category: tools write categories and Booleans into one file.
+        let is_category = !value.is_boolean() || is_in(&self.values);
+        if !self.values.is_empty() && is_category {
             return Ok(RatedValue {
                 passed: Some(is_in(&self.values)),
                 score: None,
@@ -280,6 +282,10 @@ mod tests {
         assert_eq!(rate(&rule, json!("good")), Ok((Some(true), None)));
         assert_eq!(rate(&rule, json!("bad")), Ok((Some(false), None)));
         assert_eq!(rate(&rule, json!("?")), Ok((None, None)));
+        assert_eq!(rate(&rule, json!("true")), Ok((Some(false), None)));
+        for passed in [true, false] {
+            assert_eq!(rate(&rule, json!(passed)), Ok((Some(passed), None)));
+        }
         let none = PassRule::default();
         assert_eq!(rate(&none, json!(true)), Ok((Some(true), None)));
         assert_eq!(rate(&none, json!(1)), Ok((Some(true), None)));
