@@ -268,6 +268,7 @@ fn collect_pairs(workspace: &Workspace) -> Result<PairedTranscripts, CommandErro
     found
         .preferences
         .extend(workspace.pair_preferences.iter().cloned());
+    found.keep_last_choices();
     Ok(found)
 }
 
@@ -301,6 +302,15 @@ impl PairedTranscripts {
             }
         }
         members.insert(choice, id.to_owned());
+    }
+
+    /// Removes all choices of a person about one question but the last one.
+    fn keep_last_choices(&mut self) {
+        let all = std::mem::take(&mut self.preferences).into_iter();
+        let by_question: IndexMap<_, _> = all
+            .map(|one| ((one.pair.clone(), one.eval.clone(), one.by.clone()), one))
+            .collect();
+        self.preferences = by_question.into_values().collect();
     }
 
     /// Returns the ids of the better and the other transcript; `None` if the pair does not have two transcripts.
@@ -433,7 +443,7 @@ fn format_pairs(name: &str, figures: &[PairFigures], found: &PairedTranscripts) 
             pluralize(unmatched, "choice")
         );
     }
-    out.push_str(&format_people(&found.preferences));
+    out.push_str(&format_people(found));
     out
 }
 
@@ -444,26 +454,26 @@ fn pairs_to_json(figures: &[PairFigures], found: &PairedTranscripts) -> Vec<Valu
     if unmatched > 0 {
         rows.push(json!({"type": "unmatched_choices", "choices": unmatched}));
     }
-    let people = compare_people(&found.preferences).into_iter();
+    let people = compare_people(found).into_iter();
     rows.extend(people.map(|(people, answers)| people_to_json(people, answers)));
     rows
 }
 
 /// Returns the numbers of common and of equal choices of each two people who chose in the same pairs.
-fn compare_people(preferences: &[PairPreference]) -> BTreeMap<(&str, &str), (u64, u64)> {
-    // A person's last choice counts.
-    let mut choices: BTreeMap<(&str, Option<&str>), BTreeMap<&str, &str>> = BTreeMap::new();
-    for preference in preferences {
-        let Some(by) = &preference.by else { continue };
+fn compare_people(found: &PairedTranscripts) -> BTreeMap<(&str, &str), (u64, u64)> {
+    let mut choices: BTreeMap<(&str, Option<&str>), BTreeMap<&str, Option<&str>>> = BTreeMap::new();
+    for preference in &found.preferences {
+        let (Some(by), Some((better, _))) = (&preference.by, found.find_members(preference)) else {
+            continue;
+        };
         let question = (preference.pair.as_str(), preference.eval.as_deref());
-        choices
-            .entry(question)
-            .or_default()
-            .insert(by, &preference.better);
+        // People name a transcript by its id or by its choice.
+        let choice = (!preference.is_tie()).then_some(better);
+        choices.entry(question).or_default().insert(by, choice);
     }
     let mut pairs: BTreeMap<(&str, &str), (u64, u64)> = BTreeMap::new();
     for people in choices.values() {
-        let people: Vec<(&&str, &&str)> = people.iter().collect();
+        let people: Vec<(&&str, &Option<&str>)> = people.iter().collect();
         for (at, (first, choice)) in people.iter().enumerate() {
             for (second, other) in &people[at + 1..] {
                 let (common, same) = pairs.entry((first, second)).or_default();
@@ -475,9 +485,9 @@ fn compare_people(preferences: &[PairPreference]) -> BTreeMap<(&str, &str), (u64
     pairs
 }
 
-fn format_people(preferences: &[PairPreference]) -> String {
+fn format_people(found: &PairedTranscripts) -> String {
     let mut out = String::new();
-    for ((first, second), (common, same)) in compare_people(preferences) {
+    for ((first, second), (common, same)) in compare_people(found) {
         let choices = pluralize(common, "common choice");
         let _infallible = writeln!(out, "{first} and {second}  {same} of {choices} the same");
     }
@@ -534,17 +544,30 @@ mod tests {
 
     #[test]
     fn people_are_compared_on_their_common_pairs() {
-        let all = [
+        let mut found = PairedTranscripts::default();
+        for pair in ["q1", "q2", "q3", "q4"] {
+            for choice in ["a", "b"] {
+                let metadata = json!({"pair": pair, "choice": choice});
+                found.add_transcript(&format!("{pair}:{choice}"), &metadata);
+            }
+        }
+        found.preferences = vec![
             preference("q1", "a", "ann"),
             preference("q1", "b", "bo"),
-            preference("q1", "a", "bo"),
+            preference("q1", "q1:a", "bo"),
             preference("q2", "tie", "ann"),
             preference("q2", "a", "bo"),
-            preference("q3", "a", "cy"),
+            preference("q3", "Tie", "ann"),
+            preference("q3", "tie", "bo"),
+            preference("q4", "x", "ann"),
+            preference("q4", "x", "bo"),
+            preference("q4", "a", "cy"),
         ];
+        found.keep_last_choices();
+        assert_eq!(found.preferences.len(), 9, "the last choice counts");
         assert_eq!(
-            format_people(&all),
-            "ann and bo  1 of 2 common choices the same\n"
+            format_people(&found),
+            "ann and bo  2 of 3 common choices the same\n"
         );
     }
 }
