@@ -221,6 +221,16 @@ const TOOLS: &[FormatDescription] = &[
         ),
     },
     FormatDescription {
+        name: "a task of Cline or Roo Code",
+        known_by: "entries with `ts` and the `type` `say` or `ask`, whose kind is under that key",
+        transcript: "the file",
+        id: "`FILE:1`",
+        version: "Cline 3 (2025-09 to 2026-02)",
+        origin: SampleOrigin::Real(
+            "tasks in CoreGems/Cline-Xray, Jeehunter/mcp-vscode-server and haram-333/fineye; Roo Code from entries in readers of other tools",
+        ),
+    },
+    FormatDescription {
         name: "a SillyTavern chat",
         known_by: "lines with `mes` and `is_user`",
         transcript: "a chat",

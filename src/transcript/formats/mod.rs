@@ -23,6 +23,7 @@ pub(super) mod catalog;
 mod chatgpt;
 mod claude_code;
 mod claude_export;
+mod cline;
 mod codex;
 mod codex_exec;
 mod cohere;

@@ -28,6 +28,7 @@ const SAMPLES: &[&str] = &[
     "braintrust.jsonl",
     "chatgpt.json",
     "claude_export.json",
+    "cline.json",
     "cohere.jsonl",
     "continue.json",
     "copilot.json",
