@@ -231,6 +231,16 @@ const TOOLS: &[FormatDescription] = &[
         ),
     },
     FormatDescription {
+        name: "a session of Kimi CLI or Kimi Code",
+        known_by: "lines with the role `_checkpoint` or `_system_prompt`; `protocol_version`, and events with `payload` or of the type `context.append_…`",
+        transcript: "the file",
+        id: "`FILE:1`",
+        version: "Kimi CLI 1 (wire 1.3 to 1.10), Kimi Code (wire 1.1 to 1.5)",
+        origin: SampleOrigin::Real(
+            "sessions in the tests of MoonshotAI/kimi-code; Kimi CLI from the code of MoonshotAI/kimi-cli, and lines in readers of other tools",
+        ),
+    },
+    FormatDescription {
         name: "a SillyTavern chat",
         known_by: "lines with `mes` and `is_user`",
         transcript: "a chat",

@@ -60,6 +60,7 @@ mod http_recording;
 mod inspect;
 mod io_value;
 mod item_list;
+mod kimi;
 mod kiro;
 mod langchain;
 mod langfuse;
