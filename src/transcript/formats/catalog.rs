@@ -241,6 +241,16 @@ const TOOLS: &[FormatDescription] = &[
         ),
     },
     FormatDescription {
+        name: "an LM Studio chat",
+        known_by: "`messages` with `versions`",
+        transcript: "a chat",
+        id: "`FILE:NUMBER`",
+        version: "LM Studio 0.3 and 0.4",
+        origin: SampleOrigin::Described(
+            "the types in lmstudio-ai/lmstudio-js, and chats that readers of other tools quote",
+        ),
+    },
+    FormatDescription {
         name: "a SillyTavern chat",
         known_by: "lines with `mes` and `is_user`",
         transcript: "a chat",

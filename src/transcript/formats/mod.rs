@@ -70,6 +70,7 @@ mod librechat;
 mod line_path;
 mod livekit;
 mod lm_eval;
+mod lm_studio;
 pub(super) mod mapped;
 mod message_record;
 mod message_tree;

@@ -61,6 +61,7 @@ const SAMPLES: &[&str] = &[
     "librechat.json",
     "litellm.jsonl",
     "lm_eval.jsonl",
+    "lm_studio.json",
     "mlflow.jsonl",
     "mt_bench.jsonl",
     "open_webui.json",

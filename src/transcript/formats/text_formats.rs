@@ -9,8 +9,8 @@ use super::{
     autogen, bedrock, bfcl, braintrust, chatgpt, claude_code, claude_export, cline, codex,
     codex_exec, cohere, continue_dev, copilot, copilot_cli, csv, cursor, deepeval, droid,
     evalbench, event_stream, flat_spans, gemini_cli, goose, helm, http_recording, inspect,
-    item_list, kimi, kiro, langchain, langfuse, langsmith, librechat, livekit, lm_eval, mlflow,
-    mt_bench, open_webui, openai_agents, openai_evals, opencode, openhands, opik, otlp, pi,
+    item_list, kimi, kiro, langchain, langfuse, langsmith, librechat, livekit, lm_eval, lm_studio,
+    mlflow, mt_bench, open_webui, openai_agents, openai_evals, opencode, openhands, opik, otlp, pi,
     preference, promptfoo, promptfoo_csv, qwen_code, ragas, sharegpt, signatures, sillytavern,
     smolagents, spend_log, swe_agent, tau_bench, toolbench,
 };
@@ -130,6 +130,11 @@ pub(in crate::transcript) const TEXT_FORMATS: &[TranscriptFormat] = &[
         name: "a session of Kimi CLI or Kimi Code",
         matches: kimi::is_session,
         create_reader: Some(|_, preview| Ok(kimi::open(preview))),
+    },
+    TranscriptFormat {
+        name: "an LM Studio chat",
+        matches: lm_studio::is_chat,
+        create_reader: Some(|_, preview| Ok(lm_studio::open(preview))),
     },
     TranscriptFormat {
         name: "a SillyTavern chat",
