@@ -57,6 +57,16 @@ const TOOLS: &[FormatDescription] = &[
         origin: SampleOrigin::Real("20 exported traces in langfuse/langfuse"),
     },
     FormatDescription {
+        name: "a DeepSeek export",
+        known_by: "`mapping` of messages with `fragments`",
+        transcript: "a conversation: the branch of the newest message",
+        id: "the conversation's",
+        version: "export of 2026",
+        origin: SampleOrigin::Described(
+            "conversations of exports that readers of other tools quote",
+        ),
+    },
+    FormatDescription {
         name: "a ChatGPT export",
         known_by: "`mapping` of messages",
         transcript: "a conversation: the branch that was open",

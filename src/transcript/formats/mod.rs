@@ -40,6 +40,7 @@ mod cursor;
 mod databases;
 mod deepeval;
 mod deepeval_inputs;
+mod deepseek;
 #[cfg(test)]
 pub(super) mod description;
 mod details_blocks;

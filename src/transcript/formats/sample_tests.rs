@@ -37,6 +37,7 @@ const SAMPLES: &[&str] = &[
     "cursor_agent.jsonl",
     "deepeval_run.json",
     "deepeval_trace.json",
+    "deepseek.json",
     "droid.jsonl",
     "droid_stream.jsonl",
     "gemini_cli.json",

@@ -7,7 +7,7 @@ use super::super::sniff;
 use super::{
     NATIVE_FORMAT, TranscriptFormat, adk, ai_sdk, aider, alpaca, anthropic, api_log, arena, atif,
     autogen, bedrock, bfcl, braintrust, chatgpt, claude_code, claude_export, cline, codex,
-    codex_exec, cohere, continue_dev, copilot, copilot_cli, csv, cursor, deepeval, droid,
+    codex_exec, cohere, continue_dev, copilot, copilot_cli, csv, cursor, deepeval, deepseek, droid,
     evalbench, event_stream, flat_spans, gemini_cli, goose, helm, http_recording, inspect,
     item_list, kimi, kiro, langchain, langfuse, langsmith, librechat, livekit, lm_eval, lm_studio,
     mlflow, mt_bench, open_webui, openai_agents, openai_evals, opencode, openhands, opik, otlp, pi,
@@ -34,6 +34,12 @@ pub(in crate::transcript) const TEXT_FORMATS: &[TranscriptFormat] = &[
         name: "a Langfuse export",
         matches: langfuse::is_export,
         create_reader: Some(langfuse::open),
+    },
+    // Before ChatGPT's export, whose conversations have a `mapping`, too.
+    TranscriptFormat {
+        name: "a DeepSeek export",
+        matches: deepseek::is_export,
+        create_reader: Some(|_, preview| Ok(deepseek::open(preview))),
     },
     TranscriptFormat {
         name: "a ChatGPT export",
