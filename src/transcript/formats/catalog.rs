@@ -75,6 +75,14 @@ const TOOLS: &[FormatDescription] = &[
         origin: SampleOrigin::Described("descriptions of the export"),
     },
     FormatDescription {
+        name: "a Grok export",
+        known_by: "`conversations` with a `conversation` and `responses`",
+        transcript: "a conversation: the branch of the last response",
+        id: "the conversation's",
+        version: "export of 2025 and 2026",
+        origin: SampleOrigin::Described("the keys that converters of the export read"),
+    },
+    FormatDescription {
         name: "a Claude.ai export",
         known_by: "`chat_messages` with `sender`",
         transcript: "a conversation: the branch with the current message, else the last one",

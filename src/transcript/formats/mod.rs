@@ -56,6 +56,7 @@ mod foreign_message;
 mod gemini;
 mod gemini_cli;
 mod goose;
+mod grok;
 mod helm;
 mod http_recording;
 mod inspect;

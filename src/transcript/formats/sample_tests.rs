@@ -44,6 +44,7 @@ const SAMPLES: &[&str] = &[
     "gemini_cli.jsonl",
     "goose.jsonl",
     "goose_export.json",
+    "grok.json",
     "helm_state.json",
     "hh_rlhf.jsonl",
     "http_recording.json",

@@ -8,7 +8,7 @@ use super::{
     NATIVE_FORMAT, TranscriptFormat, adk, ai_sdk, aider, alpaca, anthropic, api_log, arena, atif,
     autogen, bedrock, bfcl, braintrust, chatgpt, claude_code, claude_export, cline, codex,
     codex_exec, cohere, continue_dev, copilot, copilot_cli, csv, cursor, deepeval, deepseek, droid,
-    evalbench, event_stream, flat_spans, gemini_cli, goose, helm, http_recording, inspect,
+    evalbench, event_stream, flat_spans, gemini_cli, goose, grok, helm, http_recording, inspect,
     item_list, kimi, kiro, langchain, langfuse, langsmith, librechat, livekit, lm_eval, lm_studio,
     mlflow, mt_bench, open_webui, openai_agents, openai_evals, opencode, openhands, opik, otlp, pi,
     preference, promptfoo, promptfoo_csv, qwen_code, ragas, sharegpt, signatures, sillytavern,
@@ -45,6 +45,11 @@ pub(in crate::transcript) const TEXT_FORMATS: &[TranscriptFormat] = &[
         name: "a ChatGPT export",
         matches: chatgpt::is_export,
         create_reader: Some(|_, preview| Ok(chatgpt::open(preview))),
+    },
+    TranscriptFormat {
+        name: "a Grok export",
+        matches: grok::is_export,
+        create_reader: Some(grok::open),
     },
     TranscriptFormat {
         name: "a Claude.ai export",
