@@ -2,6 +2,10 @@
 //!
 //! Responsible for words and for the order of number and interval. Does not compute the figures; `compare` does.
 
+mod figure_words;
+
+pub use figure_words::explain_details;
+
 use crate::compare::statistics::{
     AgreementFigures, BootstrapInterval, ConfusionTable, Estimate, FEW_LABELS, Figure,
     FigurePresentation, Interval, SampledPopulation, rogan_gladen, shows_rogan_gladen,

@@ -281,3 +281,25 @@ fn kappa_has_the_interval_of_its_labels_and_not_of_the_population() {
         "{text}"
     );
 }
+
+#[test]
+fn each_figure_of_the_details_is_explained() {
+    let drawn = [(true, Some(true), 30), (false, Some(false), 30)];
+    let found = figures(&drawn, true);
+    let text = describe_details(&found).join("\n");
+    let words = explain_details(&found).join("\n");
+    for (shown, explained) in [
+        ("precision", "precision is"),
+        ("recall", "Recall is"),
+        ("F1", "F1 is"),
+        ("balanced accuracy", "Balanced accuracy:"),
+        ("MCC", "MCC, κ and AC1:"),
+        ("AC1", "MCC, κ and AC1:"),
+        ("of at most", "κ of at most:"),
+    ] {
+        assert!(text.contains(shown), "{shown}: {text}");
+        assert!(words.contains(explained), "{explained}: {words}");
+    }
+    let unlabelled = figures(&[(true, None, 9)], true);
+    assert!(explain_details(&unlabelled).is_empty());
+}

@@ -7,7 +7,8 @@ use crate::compare::statistics::SelfFlipRate;
 use crate::model::{make_visible, pluralize, quote_shell_word};
 use crate::report::agreement_text::{
     AgreementStep, answer_whether_good, describe_debug, describe_details, describe_label_gaps,
-    describe_measured, describe_people, describe_reference, find_next_step, has_labels,
+    describe_measured, describe_people, describe_reference, explain_details, find_next_step,
+    has_labels,
 };
 use crate::theme::Role;
 use crate::tui::state::App;
@@ -87,11 +88,8 @@ pub(crate) fn agreement_blocks(app: &App, eval: u32) -> Vec<TextBlock<'_>> {
         "The judge is good enough if both lower limits are above what you need. Compare κ with the ceiling: the κ between two people.",
         "Only labels drawn by chance count here: Q draws decisions, B hides their verdicts, p f u label them.",
     ];
-    out.extend(
-        words
-            .into_iter()
-            .map(|line| TextBlock::new(line, Role::Muted)),
-    );
+    let words = words.into_iter().chain(explain_details(&figures.figures));
+    out.extend(words.map(|line| TextBlock::new(line, Role::Muted)));
     out
 }
 
