@@ -171,8 +171,13 @@ fn is_eval_current(cells: &CellsState, name: &EvalName) -> bool {
     rows.peek().is_some() && rows.all(|row| row.decision.is_some() && row.stale.is_none())
 }
 
-/// Adds a line about a save to the log: its files, and the evals that it judges again.
+/// Adds a line about a save to the log: its files, and the evals that it judges again. The notice of a save that judges
+/// nothing has the files and the reason, so the log gets no other line.
 fn log_save(app: &mut App, changed: &[PathBuf], touched: &[TouchedEval]) {
+    // The notice during a replay does not name the files.
+    if touched.is_empty() && app.replay.is_none() {
+        return;
+    }
     let show = |path: &PathBuf| make_visible(&path.display().to_string(), false).into_owned();
     let files: Vec<String> = changed.iter().map(show).collect();
     let evals: Vec<String> = touched
@@ -180,7 +185,6 @@ fn log_save(app: &mut App, changed: &[PathBuf], touched: &[TouchedEval]) {
         .map(|eval| format!("{}/{}", eval.name.rubric, eval.name.eval))
         .collect();
     let what = match (evals.is_empty(), app.saves.paused) {
-        // The notice of this save gives the reason.
         (true, _) => "nothing to judge again".to_owned(),
         (false, true) => format!("stale: {} (auto is off)", evals.join(", ")),
         (false, false) => format!("changed: {}", evals.join(", ")),

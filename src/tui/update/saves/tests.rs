@@ -153,6 +153,16 @@ fn comment_save_judges_nothing() {
         "saved beam.yaml: nothing to judge again: only comments or layout changed"
     );
     assert_eq!(app.saves.next_wake(), None);
+    let log: Vec<&str> = app
+        .notices
+        .log
+        .iter()
+        .map(|notice| notice.text.as_str())
+        .collect();
+    assert_eq!(
+        log,
+        ["saved beam.yaml: nothing to judge again: only comments or layout changed"]
+    );
 }
 
 #[test]
