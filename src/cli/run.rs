@@ -306,7 +306,7 @@ async fn drive_run(
                     let has_failed = printer.print_events(&batch, cx.clock.now());
                     if args.fail_fast && has_failed && !std::mem::replace(&mut has_stopped, true) {
                         cancel.cancel();
-                        printer.print_note("--fail-fast: a decision failed, so dicta cancels the other cells");
+                        printer.print_note("--fail-fast: a decision failed, so dicta stops the run; open cells get no verdict");
                     }
                 }
                 PrintStep::Flush => printer.flush(),

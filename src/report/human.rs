@@ -459,6 +459,10 @@ impl<'w> HumanReportWriter<'w> {
             text.push_str(&describe_spending(summary, self.called_paid_judge));
         }
         let _infallible = write!(text, " · {}", Millis(summary.duration_ms));
+        if summary.status.ended_early() {
+            text.push('\n');
+            text.push_str(&describe_early_end(summary.pending));
+        }
         if let Some(frozen) = &summary.evidence {
             text.push('\n');
             text.push_str(&describe_evidence(frozen, summary));
@@ -493,6 +497,17 @@ impl<'w> HumanReportWriter<'w> {
             writeln!(self.out, "{}", wrap_line(line, 0, 0, self.style.width))?;
         }
         Ok(())
+    }
+}
+
+/// Describes what a run that ended early left. A run plans the cells of a transcript when it reaches it, so the number of
+/// all cells is unknown.
+fn describe_early_end(pending: u64) -> String {
+    let rest = "transcripts that the run did not reach can have more";
+    match pending {
+        0 => format!("ended early: {rest} cells"),
+        1 => format!("ended early: 1 planned cell is pending; {rest}"),
+        n => format!("ended early: {n} planned cells are pending; {rest}"),
     }
 }
 

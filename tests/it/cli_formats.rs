@@ -459,6 +459,7 @@ fn fail_fast_cancels_the_other_cells_and_the_run_can_be_resumed() {
         (&["runs"][..], "  cancelled "),
         (&["history"], " (cancelled)"),
         (&["show", "@"], " · CANCELLED"),
+        (&["show", "@"], "\nended early: "),
     ] {
         let listed = test_dir.dicta(command);
         let listed = text(&listed.stdout);

@@ -6,6 +6,7 @@ use crate::model::{
     Ballot, CellNameRef, CellResult, CellVote, Citation, Digest, ScoreBounds, TokenUsage, Verdict,
     VoteParams,
 };
+use crate::record::RunStatus;
 use crate::report::{CellDigests, EvalVerdicts};
 
 const NAME: CellNameRef<'_> = CellNameRef {
@@ -376,5 +377,41 @@ fn effect_of_strict_is_stated_only_if_it_changes_the_exit_code() {
             text.contains("\n1 eval decided nothing: r/tone\n"),
             "{text}"
         );
+    }
+}
+
+#[test]
+fn run_that_ended_early_states_what_it_left() {
+    let print = |status, pending| {
+        let summary = RunSummary {
+            status,
+            pending,
+            ..RunSummary::default()
+        };
+        print_with(TextStyle::default(), |human| {
+            let row = ReportRow::Summary(&summary);
+            human.write_row(&row).expect("a Vec takes everything");
+        })
+    };
+    for (pending, left) in [
+        (
+            0,
+            "ended early: transcripts that the run did not reach can have more cells\n",
+        ),
+        (
+            1,
+            "ended early: 1 planned cell is pending; transcripts that the run did not reach can have more\n",
+        ),
+        (
+            9,
+            "ended early: 9 planned cells are pending; transcripts that the run did not reach can have more\n",
+        ),
+    ] {
+        for status in [RunStatus::Cancelled, RunStatus::Interrupted] {
+            let text = print(status, pending);
+            assert!(text.contains(left), "{text}");
+        }
+        let text = print(RunStatus::Finished, pending);
+        assert!(!text.contains("ended early"), "{text}");
     }
 }
