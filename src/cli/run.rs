@@ -75,6 +75,17 @@ pub(super) fn run(args: &RunArgs, cx: &CommandCx) -> Result<u8, CommandError> {
             ));
         }
     }
+    // Step: report an option that changes nothing. A resumed run can have recorded tool responses of its own.
+    let replays_tools = args.replay_tools.is_some()
+        || args.resume.is_some()
+        || opened.workspace.replayed_evidence_run.is_some();
+    if args.on_missing != MissPolicyArg::default() && !replays_tools {
+        cx.streams.print_note(&format!(
+            "--on-missing {} has no effect, because the run uses no recorded tool responses; --replay-tools names \
+             their run",
+            options.evidence_miss.as_str()
+        ));
+    }
     // Step: a dry run prints the plan and ends here.
     if args.dry_run {
         args.format.require(LIST_FORMATS, "a dry run")?;

@@ -342,3 +342,20 @@ fn frozen_run_replays_responses_and_reports_misses() {
     let nobody = test_dir.dicta(&["run", "--replay-tools", "nope"]);
     assert_eq!(nobody.status.code(), Some(2), "{}", text(&nobody.stderr));
 }
+
+#[test]
+fn policy_for_misses_without_recorded_responses_is_noted() {
+    let test_dir = TestDir::new();
+    test_dir.workspace(
+        "",
+        "  - { id: kind, type: contains, params: { patterns: [day] } }\n",
+    );
+    let noted = |args: &[&str]| {
+        let out = test_dir.dicta(&[&["run"], args].concat());
+        text(&out.stderr)
+            .contains(" has no effect, because the run uses no recorded tool responses")
+    };
+    assert!(noted(&["--on-missing", "live"]));
+    assert!(noted(&["--on-missing", "end", "--dry-run"]));
+    assert!(!noted(&[]), "the default needs no note");
+}
