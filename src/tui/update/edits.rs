@@ -138,11 +138,16 @@ pub(super) fn add_save(
     report.paused = session.paused && !saved.touched.is_empty();
     let from = report.base.as_ref().unwrap_or(saved.old);
     let gone = touched_evals::count_removed(from, saved.new);
+    let were_lost = report.lost_evals;
     report.lost_evals = touched_evals::count_removed(saved.old, saved.new) > 0;
+    // A layout change keeps the text of the save that it continues, unless that text is about evals that are back.
+    let continued = if were_lost && gone == 0 {
+        Some("the evals are back, nothing to judge again".to_owned())
+    } else {
+        report.not_judged
+    };
     report.not_judged = if saved.touched.is_empty() {
-        touched_evals::describe_other_changes(from, saved.new, saved.changed, gone)
-            // A layout change keeps the text of the save that it continues.
-            .or(report.not_judged)
+        touched_evals::describe_other_changes(from, saved.new, saved.changed, gone).or(continued)
     } else {
         None
     };

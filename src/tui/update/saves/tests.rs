@@ -178,6 +178,24 @@ fn changed_file_of_a_join_reads_the_transcripts_again() {
 }
 
 #[test]
+fn file_that_returns_does_not_report_its_evals_as_gone() {
+    let both = workspace(&[CHECK, &judged("")], FREE);
+    let mut app = app_with(Arc::clone(&both));
+    with_row(&mut app, RowSlotState::NeverRun);
+    let tone = &mut app.live_session.cells;
+    tone.evals[0].id = "tone".into();
+    tone.rows[0].decision =
+        crate::model::decide_cells(&[crate::model::CellResult::new(Outcome::Pass, "")]);
+    save(&mut app, workspace(&[CHECK], FREE));
+    // The eval has its verdict, so it needs no judging.
+    save(&mut app, both);
+    assert_eq!(
+        summarize(app.saves.report.as_ref().expect("a report")),
+        "saved beam.yaml: the evals are back, nothing to judge again"
+    );
+}
+
+#[test]
 fn removed_eval_is_reported_as_gone() {
     let mut app = app_with(workspace(&[CHECK, &judged("")], FREE));
     let old = current_workspace(&app);
