@@ -65,6 +65,22 @@ fn question_explains_a_key_that_answers_nothing() {
 }
 
 #[test]
+fn question_continues_in_further_rows_of_a_narrow_screen() {
+    let server = passing();
+    let mut app = asking(&server, DEAR, 44, 24);
+    app.keys("R").settle();
+    assert!(is_asking(&app), "{}", app.screen());
+    // At 62 columns, this line is longer than the screen is wide.
+    let screen = app.screen();
+    assert!(
+        screen.contains("1 cell: 1 model call, 0 judged"),
+        "{screen}"
+    );
+    assert!(screen.contains("taken from past runs"), "{screen}");
+    assert!(screen.contains(" n no "), "{screen}");
+}
+
+#[test]
 fn question_states_cells_calls_and_cost() {
     let server = passing();
     let mut app = asking(&server, DEAR, 120, 40);

@@ -23,14 +23,21 @@ use crate::tui::widget::styled_row::{self, StyledRow};
 const MIN_DIFF_WIDTH: u16 = 50;
 /// The narrowest row, in columns, that spells out the direction of a flip.
 const MIN_FULL_FLIP_WIDTH: u16 = 60;
+/// The narrowest pane, in columns, whose title has room for the longer text about a file that does not load.
+const MIN_FULL_SUBTITLE_WIDTH: u16 = 70;
 /// The number of rows of the selected flip: the flip, the previous reason, the new reason. Other flips have one row.
 const SELECTED_FLIP_ROWS: u16 = 3;
 
 /// Draws the pane.
 pub(super) fn draw(canvas: &mut Canvas<'_>, area: Rect, app: &App) {
     if app.shows_load_errors() {
-        let subtitle = "a file does not load; the last valid version is in use".to_owned();
-        return draw_text_pane(canvas, Pane::Changes, area, app, subtitle);
+        // The text below the errors names the version in use, too.
+        let subtitle = if area.width < MIN_FULL_SUBTITLE_WIDTH {
+            "a file does not load"
+        } else {
+            "a file does not load; the last valid version is in use"
+        };
+        return draw_text_pane(canvas, Pane::Changes, area, app, subtitle.to_owned());
     }
     let title = format!("{} {}", Pane::Changes.number(), Pane::Changes.title());
     let inside = canvas.draw_frame(

@@ -8,6 +8,7 @@ use ratatui::layout::Rect;
 
 use super::scrolled_text;
 use crate::model::{Millis, pluralize};
+use crate::report::wrap_line;
 use crate::theme::{self, Role};
 use crate::tui::click_target::ClickTarget;
 use crate::tui::command::CommandSpec;
@@ -521,7 +522,17 @@ fn fit_lines(lines: &[String], room: usize) -> Vec<String> {
     fit
 }
 
+/// Returns the rows of a text in an overlay. A line that is wider than the screen continues in further rows.
+fn wrap_to_screen(canvas: &Canvas<'_>, text: &str) -> Vec<String> {
+    // The borders and the space next to each of them.
+    let room = usize::from(canvas.buffer.area.width.saturating_sub(4));
+    let wrapped = wrap_line(text, 0, 2, room);
+    wrapped.lines().map(str::to_owned).collect()
+}
+
 fn draw_question(canvas: &mut Canvas<'_>, title: &str, lines: &[String], keys: &str) {
+    let lines = lines.iter().flat_map(|line| wrap_to_screen(canvas, line));
+    let lines: Vec<String> = lines.collect();
     let width = lines
         .iter()
         .map(|line| line.chars().count())
@@ -530,7 +541,7 @@ fn draw_question(canvas: &mut Canvas<'_>, title: &str, lines: &[String], keys: &
         + 4;
     // The other two rows are an empty one and the answers.
     let inside = draw_frame(canvas, width, lines.len() + 2, title, keys);
-    let lines = fit_lines(lines, usize::from(inside.height.saturating_sub(2)));
+    let lines = fit_lines(&lines, usize::from(inside.height.saturating_sub(2)));
     for (at, text) in lines.iter().enumerate() {
         styled_row::draw_row(
             canvas,
@@ -578,14 +589,13 @@ fn draw_line_input(
     let keys = format!("enter {action}  esc cancels");
     let room = usize::from(canvas.buffer.area.width.saturating_sub(4));
     let width = (text.chars().count() + 2).max(44).min(room);
-    let inside = draw_frame(canvas, width, 2, title, &keys);
+    let rows = wrap_to_screen(canvas, text);
+    let inside = draw_frame(canvas, width, 1 + rows.len(), title, &keys);
     input.draw(canvas, nth_row(inside, 0), Role::Text);
-    styled_row::draw_row(
-        canvas,
-        nth_row(inside, 1),
-        &StyledRow::new(text, Role::Muted),
-        None,
-    );
+    for (at, row) in (1..).zip(rows) {
+        let row = StyledRow::new(row, Role::Muted);
+        styled_row::draw_row(canvas, nth_row(inside, at), &row, None);
+    }
 }
 
 fn draw_which_key(canvas: &mut Canvas<'_>, app: &App) {
