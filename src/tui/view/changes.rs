@@ -5,6 +5,7 @@ use ratatui::layout::Rect;
 use super::trace::draw_text_pane;
 use super::{decision_name, scrolled_text};
 use crate::model::{find_reason, pluralize};
+use crate::report::wrap_line;
 use crate::theme::{Glyphs, Role};
 use crate::tui::click_target::ClickTarget;
 use crate::tui::content;
@@ -25,6 +26,10 @@ const MIN_DIFF_WIDTH: u16 = 50;
 const MIN_FULL_FLIP_WIDTH: u16 = 60;
 /// The narrowest pane, in columns, whose title has room for the longer text about a file that does not load.
 const MIN_FULL_SUBTITLE_WIDTH: u16 = 70;
+/// The largest number of rows of a missed example, so that several of them have room.
+const MAX_EXAMPLE_ROWS: usize = 2;
+/// The largest number of rows of a sentence in the summary.
+const MAX_SUMMARY_ROWS: usize = 4;
 /// The number of rows of the selected flip: the flip, the previous reason, the new reason. Other flips have one row.
 const SELECTED_FLIP_ROWS: u16 = 3;
 
@@ -49,7 +54,7 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, area: Rect, app: &App) {
     // The rows from top to bottom: examples, the summary of the save, then flips and diff.
     let mut used: u16 = 0;
     for (text, role) in example_rows(app, canvas.glyphs(), inside.height) {
-        for row in wrap_two_rows(&text, usize::from(inside.width)) {
+        for row in wrap_rows(&text, usize::from(inside.width), MAX_EXAMPLE_ROWS) {
             styled_row::draw_row(
                 canvas,
                 row_at(inside, used),
@@ -190,7 +195,7 @@ fn summary_rows(
         parts.push((full_summary, Role::Title));
     } else {
         parts.extend(
-            wrap_two_rows(&brief, width)
+            wrap_rows(&brief, width, MAX_SUMMARY_ROWS)
                 .into_iter()
                 .map(|row| (row, Role::Title)),
         );
@@ -210,25 +215,24 @@ fn summary_rows(
         (report.replayed_evidence.clone(), Role::Muted),
     ] {
         let rows = text
-            .map(|text| wrap_two_rows(&text, width))
+            .map(|text| wrap_rows(&text, width, MAX_SUMMARY_ROWS))
             .unwrap_or_default();
         parts.extend(rows.into_iter().map(|row| (row, role)));
     }
     parts
 }
 
-/// Breaks a text between words into at most two rows. The caller cuts the second one.
-fn wrap_two_rows(text: &str, width: usize) -> Vec<String> {
-    let fits = |part: &str| StyledRow::new(part, Role::Text).width() <= width;
-    let end = text
-        .match_indices(' ')
-        .map(|(at, _)| at)
-        .take_while(|at| fits(&text[..*at]))
-        .last();
-    match end.filter(|_| !fits(text)) {
-        Some(end) => vec![text[..end].to_owned(), text[end + 1..].to_owned()],
-        None => vec![text.to_owned()],
-    }
+/// Wraps a text into at most `most` rows. The last row has the rest, which the screen cuts if it is too long.
+fn wrap_rows(text: &str, width: usize, most: usize) -> Vec<String> {
+    let wrapped = wrap_line(text, 0, 0, width);
+    let mut rows: Vec<&str> = wrapped.lines().collect();
+    let rest = if rows.len() > most {
+        rows.split_off(most - 1).join(" ")
+    } else {
+        String::new()
+    };
+    let rows = rows.into_iter().map(str::to_owned);
+    rows.chain((!rest.is_empty()).then_some(rest)).collect()
 }
 
 /// Splits an area into flips and diff. Without flips, the diff gets all of it.
@@ -482,6 +486,27 @@ fn row_at(area: Rect, at: u16) -> Rect {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn long_sentence_takes_as_many_rows_as_it_may() {
+        let text = "judged on the same pages: 21 pages of run hbrl and 1 more, others are fetched";
+        assert_eq!(
+            wrap_rows(text, 30, 4),
+            [
+                "judged on the same pages: 21",
+                "pages of run hbrl and 1 more,",
+                "others are fetched"
+            ]
+        );
+        assert_eq!(
+            wrap_rows(text, 30, 2),
+            [
+                "judged on the same pages: 21",
+                "pages of run hbrl and 1 more, others are fetched"
+            ]
+        );
+        assert_eq!(wrap_rows("short", 30, 2), ["short"]);
+    }
 
     #[test]
     fn summary_wraps_in_a_narrow_pane() {
