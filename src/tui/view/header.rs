@@ -181,7 +181,14 @@ fn open_items(layout: &ScreenLayout, app: &App) -> Vec<HeaderItem> {
 fn labelling_item(app: &App) -> Option<HeaderItem> {
     let (purpose, what) = app.describe_labelling()?;
     let purpose = purpose.describe();
-    Some(header_item(0, format!(" {purpose}: {what} "), Role::Badge))
+    // Without a queue and with visible verdicts, warnings about a run are more important.
+    let guides = app.labelling.queue.is_some() || app.live_session.cells.blind;
+    let rank = if guides { 0 } else { 5 };
+    Some(header_item(
+        rank,
+        format!(" {purpose}: {what} "),
+        Role::Badge,
+    ))
 }
 
 /// Returns the badge of a workspace with a judge that may fetch URLs which a model writes.

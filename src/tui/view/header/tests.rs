@@ -10,6 +10,7 @@ use crate::event::{CellState, EventKind, RunEvent};
 use crate::model::{CellIx, CellResult, Outcome, ProviderKind, RunId, TokenUsage};
 use crate::theme::Theme;
 use crate::tui::state::cells::tests::{board, keys, outline, transcript};
+use crate::tui::state::label_edits::LabelEdit;
 use crate::tui::state::replay::ReplayState;
 use crate::tui::state::runs::RunTicket;
 
@@ -212,6 +213,28 @@ fn items_that_fit_without_a_right_end_are_not_cut() {
     // One column at the right stays free, as between the two ends.
     let wide = u16::try_from(badges.chars().count() + 2).expect("short");
     assert_eq!(row(&app, wide).trim_end(), badges);
+}
+
+#[test]
+fn warning_has_priority_over_the_purpose_of_labels_by_hand() {
+    let mut app = demo_app();
+    app.label_edits.undo_stack.push(LabelEdit {
+        number: 1,
+        name: "a/r/x".parse().expect("a name"),
+        label: None,
+        previous: None,
+        written: true,
+        undoes: None,
+    });
+    let badge = " to find errors: by hand ";
+    assert!(row(&app, 120).contains(badge), "{}", row(&app, 120));
+    let narrow = row(&app, 80);
+    assert!(
+        !narrow.contains(badge) && narrow.contains("beam-agents"),
+        "{narrow}"
+    );
+    app.live_session.cells.blind = true;
+    assert!(row(&app, 80).contains(badge), "{}", row(&app, 80));
 }
 
 #[test]
