@@ -2,15 +2,15 @@
 //!
 //! Responsible for words and for the order of number and interval. Does not compute the figures; `compare` does.
 
-mod figure_words;
+mod details;
 
-pub use figure_words::explain_details;
+pub use details::{describe_details, details_table, explain_details};
 
 use crate::compare::statistics::{
-    AgreementFigures, BootstrapInterval, ConfusionTable, Estimate, FEW_LABELS, Figure,
-    FigurePresentation, Interval, SampledPopulation, rogan_gladen, shows_rogan_gladen,
+    AgreementFigures, ConfusionTable, Estimate, FEW_LABELS, Figure, FigurePresentation, Interval,
+    SampledPopulation, rogan_gladen, shows_rogan_gladen,
 };
-use crate::compare::{EvalFigures, RaterFigures, RaterPair, ReferenceFigures, TableIntervals};
+use crate::compare::{EvalFigures, RaterFigures, RaterPair, ReferenceFigures};
 use crate::model::pluralize;
 
 /// The least TPR and TNR that people usually ask of a judge.
@@ -163,7 +163,13 @@ fn describe_further(measured: &AgreementFigures) -> Vec<String> {
 
 /// Formats an interval of shares: `0.91–0.98`.
 pub fn format_range(interval: Interval) -> String {
-    format!("{:.2}–{:.2}", interval.lower, interval.upper)
+    let Interval { lower, upper } = interval;
+    if lower < 0.0 {
+        // A dash next to a minus is hard to read.
+        format!("{lower:.2} to {upper:.2}")
+    } else {
+        format!("{lower:.2}–{upper:.2}")
+    }
 }
 
 /// Returns the sentences about labels that are missing, to confirm or undecided.
@@ -297,138 +303,6 @@ fn describe_raters(what: &str, raters: &RaterFigures) -> String {
         format_few(raters.alpha, raters.units),
         format_few(raters.fleiss, raters.units),
     )
-}
-
-/// Returns the lines of the details: figures of the table, of scores, and of several raters.
-pub fn describe_details(eval: &EvalFigures) -> Vec<String> {
-    let table = details_table(eval);
-    let LabelCounts {
-        labels,
-        fails,
-        judged_fails,
-        fewer,
-    } = count_details_labels(eval);
-    let intervals = eval.intervals.as_ref();
-    let range = |choose: fn(&TableIntervals) -> Option<BootstrapInterval>| {
-        intervals.and_then(choose).map(|one| one.interval)
-    };
-    let tnr_range = eval.measured.as_ref().map(|measured| measured.tnr.interval);
-    let mut out = Vec::new();
-    if eval.measured.is_none() && labels > 0 {
-        out.push("of the debug labels, which were not drawn by chance:".to_owned());
-    }
-    let table_lines = [
-        format!(
-            "on fail    precision {}  recall {}  F1 {}",
-            format_with_range(
-                table.precision_on_fail(),
-                range(|one| one.precision),
-                judged_fails
-            ),
-            format_with_range(table.tnr(), tnr_range, fails),
-            format_with_range(table.f1_on_fail(), range(|one| one.f1), fails),
-        ),
-        format!(
-            "balanced accuracy {}  MCC {}",
-            format_with_range(
-                table.balanced_accuracy(),
-                range(|one| one.balanced_accuracy),
-                fewer
-            ),
-            format_with_range(table.mcc(), range(|one| one.mcc), labels),
-        ),
-        format!(
-            "κ {} of at most {}  AC1 {}",
-            format_with_range(table.kappa(), range(|one| one.kappa), labels),
-            format_few(table.kappa_max(), labels),
-            format_with_range(table.ac1(), range(|one| one.ac1), labels),
-        ),
-    ];
-    // Without a label, each figure would only repeat that there is none.
-    if labels > 0 {
-        out.extend(table_lines);
-    }
-    if let Some(intervals) = intervals {
-        let approximate = if intervals.is_approximate {
-            "; approximate under 100 labels"
-        } else {
-            ""
-        };
-        out.push(format!(
-            "ranges of precision, F1, balanced accuracy, MCC, κ and AC1: bootstrap of {} resamples, seed {}{approximate}",
-            intervals.settings.draws, intervals.settings.seed
-        ));
-    }
-    if let Some(pair) = eval.people.closest_pair() {
-        out.push(format!(
-            "ceiling    κ {} between {} and {}",
-            format_with_range(pair.kappa(), pair.kappa_interval.ok(), pair.common),
-            pair.first,
-            pair.second
-        ));
-        out.push(describe_raters("people     ", &eval.people));
-    }
-    if eval.judges.units > 0 {
-        out.push(describe_raters("judges     ", &eval.judges));
-    }
-    if let Some(scores) = &eval.scores {
-        let few = |figure: Figure| format_few(figure, scores.pairs);
-        out.push(format!(
-            "scores     {}{}: weighted κ {}  ρ {}  τ-b {}  mean absolute error {}  bias {}",
-            pluralize(scores.pairs, "pair"),
-            match (scores.is_measured, eval.is_one_random_draw) {
-                (false, _) => " of debug labels",
-                (true, true) => "",
-                (true, false) => ", each counts the same in spite of the strata",
-            },
-            few(scores.weighted_kappa),
-            few(scores.rho),
-            few(scores.tau_b),
-            few(scores.mean_error),
-            few(scores.bias)
-        ));
-    }
-    out
-}
-
-/// Returns the table of the details: that of the population, or else that of debug labels.
-pub fn details_table(eval: &EvalFigures) -> &ConfusionTable {
-    match &eval.measured {
-        Some(measured) => &measured.weighted,
-        None => &eval.debug,
-    }
-}
-
-/// The numbers of labels behind the figures of the details.
-struct LabelCounts {
-    labels: u64,
-    /// The labels that are a fail.
-    fails: u64,
-    /// The labels of decisions that the judge fails.
-    judged_fails: u64,
-    /// The labels of the class with fewer of them.
-    fewer: u64,
-}
-
-fn count_details_labels(eval: &EvalFigures) -> LabelCounts {
-    // The table of the population is weighted, so its counts are no numbers of labels.
-    let (labels, counts) = match &eval.measured {
-        Some(measured) => (measured.agreement.labels, &measured.counts),
-        None => (eval.debug_labels, &eval.debug),
-    };
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "the sum of whole numbers of labels"
-    )]
-    let whole = |count: f64| count.round() as u64;
-    let (passes, fails) = (whole(counts.label_passes()), whole(counts.label_fails()));
-    LabelCounts {
-        labels,
-        fails,
-        judged_fails: whole(counts.true_fail + counts.false_fail),
-        fewer: passes.min(fails),
-    }
 }
 
 /// Returns the answer to "is my judge good enough?" in a sentence, as far as the labels give one.

@@ -303,3 +303,10 @@ fn each_figure_of_the_details_is_explained() {
     let unlabelled = figures(&[(true, None, 9)], true);
     assert!(explain_details(&unlabelled).is_empty());
 }
+
+#[test]
+fn range_with_a_negative_limit_has_a_word_between_its_limits() {
+    let interval = |lower, upper| Interval { lower, upper };
+    assert_eq!(format_range(interval(0.3, 0.72)), "0.30–0.72");
+    assert_eq!(format_range(interval(-0.54, 0.36)), "-0.54 to 0.36");
+}
