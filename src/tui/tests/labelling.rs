@@ -163,6 +163,12 @@ fn drawn_queue_shows_purpose_and_progress_and_its_labels_store_their_probability
         "{}",
         first_line(&app)
     );
+    // The verdicts are visible, and who sees one tends to agree with it.
+    let notice = last_notice(&app);
+    assert!(
+        notice.contains(": B hides the verdicts, p f u label"),
+        "{notice}"
+    );
     let draws = file(&app, "labels.draws.jsonl");
     assert_eq!(draws.len(), 1);
     let first = draws[0]["drawn"][0].as_str().expect("an id").to_owned();

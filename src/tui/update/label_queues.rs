@@ -16,7 +16,9 @@ use crate::tui::state::labelling::ActiveQueue;
 use crate::tui::state::notices::NoticeLevel;
 use crate::tui::state::overlay::Overlay;
 use crate::tui::state::pane::Pane;
-use crate::tui::state::queue_options::{DEFAULT_QUEUE_SIZE, QUEUE_SIZES, QueueChoice, QueueOption};
+use crate::tui::state::queue_options::{
+    DEFAULT_QUEUE_SIZE, LabelPurpose, QUEUE_SIZES, QueueChoice, QueueOption,
+};
 use crate::tui::task_failure::TaskFailure;
 
 /// `Q`: lists the queues of the selected eval.
@@ -343,8 +345,12 @@ fn begin_draw(app: &mut App, eval: u32, draw: &RecordedDraw) -> Vec<Effect> {
 fn begin(app: &mut App, queue: LabelQueue, by: Option<String>, rows: Vec<RowId>) -> Vec<Effect> {
     let queue = ActiveQueue::new(queue, by, rows, &app.live_session.cells);
     let first = queue.next_open(None, &app.live_session.cells);
+    // A label of a person who sees the verdict tends to agree with it, so it measures less.
+    let shows_verdicts = !app.live_session.cells.blind;
     let keys = if queue.queue == LabelQueue::ToConfirm {
         "a confirms, p f u answer again, s skips"
+    } else if queue.purpose() == LabelPurpose::Measure && shows_verdicts {
+        "B hides the verdicts, p f u label, i adds a note, s skips"
     } else {
         "p f u label, i adds a note, s skips"
     };
