@@ -254,14 +254,16 @@ fn draw_save_summary(canvas: &mut Canvas<'_>, area: Rect, app: &App) -> Rect {
     }
 }
 
-/// Returns the first clauses of a text that fit, because a clause that is cut says less than one more key. Returns the whole
-/// text if its first clause does not fit.
+/// Returns the first clauses of a text that fit, because a clause that is cut says less than one more key. If the first clause
+/// does not fit, returns its part before the details. Returns the whole text if that part does not fit either.
 fn keep_whole_clauses(text: String, width: usize) -> String {
     let fits = |part: &str| StyledRow::new(part, Role::Text).width() <= width;
     if fits(&text) {
         return text;
     }
-    let mut ends = text.rmatch_indices("; ").map(|(at, _)| at);
+    // The details of a count follow a colon: `7 flips: 4 towards your labels, 2 away`.
+    let clauses = text.rmatch_indices("; ");
+    let mut ends = clauses.chain(text.match_indices(": ")).map(|(at, _)| at);
     match ends.find(|at| fits(&text[..*at])) {
         Some(end) => text[..end].to_owned(),
         None => text,
@@ -578,5 +580,10 @@ mod tests {
         assert_eq!(keep(22), "1 miss; 2 flips");
         assert_eq!(keep(14), "1 miss");
         assert_eq!(keep(5), "1 miss; 2 flips; 3 wait");
+        let flips = "7 flips: 4 towards your labels, 2 away, 1 without a label";
+        assert_eq!(keep_whole_clauses(flips.to_owned(), 57), flips);
+        assert_eq!(keep_whole_clauses(flips.to_owned(), 53), "7 flips");
+        let both = format!("1 example misses: tone; {flips}");
+        assert_eq!(keep_whole_clauses(both, 20), "1 example misses");
     }
 }

@@ -280,7 +280,7 @@ fn draw_command_help(
         mark(glyphs.flipped, Role::Flipped, "flipped"),
         mark("=", Role::Label, "same as your label"),
         mark(unequal, Role::Away, "not your label"),
-        mark("( )", Role::Label, "your label, no verdict"),
+        mark("( )", Role::Label, "label not compared"),
         mark("?", Role::Muted, "unsure, or hidden (blind)"),
         mark("(~)", Role::Muted, "label to confirm"),
     ];
