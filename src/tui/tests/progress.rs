@@ -16,7 +16,7 @@ use crate::record::{
 use crate::tui::history_view::HistoryView;
 use crate::tui::msg::Msg;
 use crate::tui::state::OpenedItem;
-use crate::tui::state::progress::ProgressPane;
+use crate::tui::state::progress::{ProgressPane, describe_edits};
 use crate::tui::testing::TestWorkbench;
 
 /// The scores of the transcripts of the made history.
@@ -214,6 +214,29 @@ fn each_part_has_the_same_name_in_its_frame_and_in_the_tabs() {
             "{name}: {wide}"
         );
     }
+}
+
+#[test]
+fn many_removed_evals_are_counted_in_the_row() {
+    let removed = |eval: &str| EvalEdit {
+        rubric: "support".into(),
+        eval: eval.into(),
+        kind: EvalEditKind::Removed,
+    };
+    let edits = |evals: &[&str]| {
+        let mut edits: Vec<EvalEdit> = evals.iter().map(|eval| removed(eval)).collect();
+        edits.extend(bounds(0.5, 0.75, "grounded"));
+        let edited = entry(2, 0.75, edits, state(0.75, "grounded", &transcript));
+        describe_edits(&edited, None)
+    };
+    assert_eq!(
+        edits(&["short", "polite", "safe"]),
+        "3 removed evals, grounded: min_score 0.50 → 0.75"
+    );
+    assert_eq!(
+        edits(&["short"]),
+        "removed eval short, grounded: min_score 0.50 → 0.75"
+    );
 }
 
 #[test]

@@ -2,11 +2,14 @@
 
 use super::ProgressScreen;
 use crate::model::pluralize;
-use crate::record::HistoryEntry;
+use crate::record::{EvalEdit, EvalEditKind, HistoryEntry};
 use crate::report::{describe_edit_briefly, wrap_line};
 use crate::theme::Glyphs;
 use crate::tui::history_view::EntryCounts;
 use crate::tui::state::saves::EvalName;
+
+/// The largest number of new or of removed evals that a row names.
+const MAX_NAMED_EVALS: usize = 2;
 
 /// The text about the edit of an entry.
 pub(crate) struct EditText {
@@ -65,8 +68,23 @@ pub(crate) fn describe_edits(entry: &HistoryEntry, eval: Option<&EvalName>) -> S
     let returned = entry.same_as.map(|number| format!("as state {number}"));
     let returned = returned.filter(|_| eval.is_none());
     // The return comes first, because a narrow row cuts the rest.
-    let returned = returned.into_iter();
-    let words: Vec<String> = returned.chain(edits.map(describe_edit_briefly)).collect();
+    let mut words: Vec<String> = returned.into_iter().collect();
+    let edits: Vec<&EvalEdit> = edits.collect();
+    let count = |is_such: fn(&EvalEdit) -> bool| edits.iter().filter(|edit| is_such(edit)).count();
+    // The names of many evals would hide the other edits; the diff has them.
+    let (new, removed) = (count(is_new), count(is_removed));
+    if new > MAX_NAMED_EVALS {
+        words.push(format!("{new} new evals"));
+    }
+    if removed > MAX_NAMED_EVALS {
+        words.push(format!("{removed} removed evals"));
+    }
+    let is_named = |edit: &&EvalEdit| {
+        (!is_new(edit) || new <= MAX_NAMED_EVALS)
+            && (!is_removed(edit) || removed <= MAX_NAMED_EVALS)
+    };
+    let named = edits.iter().copied().filter(is_named);
+    words.extend(named.map(describe_edit_briefly));
     if words.is_empty() {
         return match eval {
             Some(_) => "other evals".to_owned(),
@@ -74,6 +92,15 @@ pub(crate) fn describe_edits(entry: &HistoryEntry, eval: Option<&EvalName>) -> S
         };
     }
     words.join(", ")
+}
+
+/// Returns true if the edit adds an eval that is no other one's probable new name.
+fn is_new(edit: &EvalEdit) -> bool {
+    matches!(edit.kind, EvalEditKind::New { perhaps: None })
+}
+
+fn is_removed(edit: &EvalEdit) -> bool {
+    matches!(edit.kind, EvalEditKind::Removed)
 }
 
 /// Describes what the columns do not show: the outcomes of the first entry, new, removed and pending decisions.
