@@ -399,11 +399,8 @@ impl<'w> HumanReportWriter<'w> {
             // A reader could take its verdicts for a model's, and a short reason does not mention it.
             let mut names: Vec<&str> = self.rules_judges.iter().map(String::as_str).collect();
             names.sort_unstable();
-            let names = make_visible(&names.join(", "), false).into_owned();
-            let _infallible = writeln!(
-                text,
-                "judge {names} is `rules`, a built-in checker of clauses and not a model"
-            );
+            let sentence = describe_rules_judges(&names);
+            let _infallible = writeln!(text, "{}", make_visible(&sentence, false));
         }
         if summary.undecided_rubrics > 0 {
             let _infallible = writeln!(
@@ -498,6 +495,16 @@ impl<'w> HumanReportWriter<'w> {
         }
         Ok(())
     }
+}
+
+/// Describes the judges that are `rules`, by their names.
+fn describe_rules_judges(names: &[&str]) -> String {
+    let who = match names {
+        ["rules"] => "judge rules is".to_owned(),
+        [name] => format!("judge {name} is `rules`,"),
+        names => format!("judges {} are `rules`,", names.join(", ")),
+    };
+    format!("{who} a built-in checker of clauses and not a model")
 }
 
 /// Describes what a run that ended early left. A run plans the cells of a transcript when it reaches it, so the number of

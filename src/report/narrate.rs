@@ -418,8 +418,9 @@ fn describe_header(header: &RunHeader) -> Vec<String> {
         // A reader could take its verdicts for a model's.
         if judge.config.provider == ProviderKind::Rules {
             let name = &judge.config.name;
+            let is_rules = if name == "rules" { "" } else { " `rules`," };
             lines.push(format!(
-                "Judge `{name}` is `rules`, a built-in checker of clauses. It is not a model."
+                "Judge `{name}` is{is_rules} a built-in checker of clauses. It is not a model."
             ));
         }
     }

@@ -415,3 +415,15 @@ fn run_that_ended_early_states_what_it_left() {
         assert!(!text.contains("ended early"), "{text}");
     }
 }
+
+#[test]
+fn judge_with_the_name_rules_is_not_explained_by_its_own_name() {
+    for (names, text) in [
+        (&["rules"][..], "judge rules is a built-in checker"),
+        (&["quick"], "judge quick is `rules`, a built-in checker"),
+        (&["a", "b"], "judges a, b are `rules`, a built-in checker"),
+    ] {
+        let found = describe_rules_judges(names);
+        assert!(found.starts_with(text), "{found}");
+    }
+}
