@@ -10,6 +10,9 @@ use super::repair_log::RepairKind;
 use super::text::TextPosition;
 use crate::tools::json::JsonNode;
 
+/// The reason for a text with several objects, of which none is certain to be the arguments.
+const SEVERAL_VALUES: &str = "it holds several values, and which one counts is not said";
+
 impl JsonRepairer<'_> {
     pub(super) fn read_document(&mut self) -> Result<JsonNode, String> {
         // The order matters: a code fence may follow the thoughts, and tags may follow the fence.
@@ -152,11 +155,13 @@ impl JsonRepairer<'_> {
     }
 
     /// Returns `first`, or the last of several objects with the same keys, because each corrects the one before.
-    /// Objects with different keys are an error, because choosing one would be a guess.
+    /// Objects with different keys are an error, because choosing one would be a guess. So are different objects with
+    /// text around them, because the text can say which one counts.
     fn read_last_object(&mut self, first: JsonNode) -> Result<JsonNode, String> {
         // Of several objects with the same keys, the last one counts.
         let mut kept = first;
         let mut keys = sorted_keys(&kept);
+        let mut values_differ = false;
         loop {
             self.skip_blanks();
             let from = self.at;
@@ -192,6 +197,10 @@ impl JsonRepairer<'_> {
             if !prose.is_empty() && !self.log.has(RepairKind::SurroundingText) {
                 self.log_repair(RepairKind::SurroundingText);
             }
+            // `{"a": 1} is right, not {"a": 2}`: the text decides which one counts.
+            if values_differ && self.log.has(RepairKind::SurroundingText) {
+                return Err(SEVERAL_VALUES.to_owned());
+            }
             if !more {
                 return Ok(kept);
             }
@@ -199,10 +208,11 @@ impl JsonRepairer<'_> {
             let next_keys = sorted_keys(&next);
             // Values without keys cannot be compared, so they are an error too.
             if keys.is_none() || next_keys != keys {
-                return Err("it holds several values, and which one counts is not said".to_owned());
+                return Err(SEVERAL_VALUES.to_owned());
             }
             if next != kept {
                 self.has_duplicate_keys = true;
+                values_differ = true;
             }
             self.log_repair(RepairKind::RepeatedObject);
             kept = next;

@@ -2,6 +2,7 @@
 
 use indexmap::IndexMap;
 
+use super::bare_word::{BareWord, classify_word};
 use super::clean::clean_text;
 use super::cursor::{
     JsonRepairer, OpenBracket, blank_len, is_blank, is_colon, is_comma, is_end, is_word_char,
@@ -305,6 +306,12 @@ impl JsonRepairer<'_> {
         if missing {
             if colon {
                 self.log_repair(RepairKind::MissingValue);
+            } else if !quoted && !matches!(classify_word(key), BareWord::Text) {
+                // `{"a": [1], 2]}`: the number belongs to a list, and a key would change its meaning.
+                return Err(format!(
+                    "the value before byte {} has no key; close the list behind it, or write its key",
+                    self.at
+                ));
             } else {
                 entries.keys_without_colon.push(key.to_owned());
             }
