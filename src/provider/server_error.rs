@@ -144,7 +144,7 @@ pub(super) fn find_refused_setting<'p>(
     params: &'p [OmittableSetting],
     message: &str,
 ) -> Option<&'p OmittableSetting> {
-    const HINTS: [&str; 20] = [
+    const HINTS: [&str; 28] = [
         "unsupported",
         "not support",
         "n't support",
@@ -169,11 +169,33 @@ pub(super) fn find_refused_setting<'p>(
         // Anthropic's words about two settings that exclude each other.
         "may not be enabled",
         "may only be set",
+        "not implemented",
+        // Groq: "json mode cannot be combined with tool/function calling".
+        "cannot be combined",
+        // Moonshot: "invalid temperature: only 1 is allowed for this model".
+        "is allowed for this model",
+        "not valid for this model",
+        // Gemini: "Budget 0 is invalid. This model only works in thinking mode."
+        "only works in",
+        "not yet support",
+        "不支持",
+        "仅支持",
     ];
+    // A list of the accepted values. dicta chooses the value of these settings, so the user can't fix it.
+    const VALUE_HINTS: [&str; 5] = [
+        "input should be '",
+        "supported values are",
+        // LM Studio: "Invalid tool_choice type: 'object'. Supported string values: none, auto, required".
+        "supported string values",
+        "one of the allowed values",
+        "must either be",
+    ];
+    const CHOSEN_BY_DICTA: [&str; 2] = ["structured output", "tool_choice"];
     let lower = message.to_lowercase();
     // A schema that the server can't use is a defect that must be visible, so it isn't omitted.
     let hinted = HINTS.iter().any(|hint| lower.contains(hint));
-    if !hinted || lower.contains("invalid schema") {
+    let lists_values = VALUE_HINTS.iter().any(|hint| lower.contains(hint));
+    if !(hinted || lists_values) || lower.contains("invalid schema") {
         return None;
     }
     // The server's own name of the parameter wins over words in its sentence.
@@ -182,8 +204,8 @@ pub(super) fn find_refused_setting<'p>(
     let place = |text: &str, param: &OmittableSetting| {
         let places = param.server_names.iter().filter_map(|name| {
             // An English word at the beginning of a sentence (`Thinking may not …`) names no key. A name with an
-            // underscore is a key in any case: Vertex AI writes `Thinking_config`.
-            if name.contains('_') {
+            // underscore is a key in any case: Vertex AI writes `Thinking_config`. So are two words.
+            if name.contains(['_', ' ']) {
                 find_word(&text.to_ascii_lowercase(), &name.to_ascii_lowercase())
             } else {
                 find_word(text, name)
@@ -198,7 +220,7 @@ pub(super) fn find_refused_setting<'p>(
             // The setting that is named first is the one that the server means.
             .min_by_key(|(at, _)| *at);
         if let Some((_, param)) = found {
-            return Some(param);
+            return (hinted || CHOSEN_BY_DICTA.contains(&param.setting)).then_some(param);
         }
     }
     None
@@ -357,7 +379,16 @@ mod tests {
             ),
             Some("temperature")
         );
+        assert_eq!(
+            setting("invalid temperature: only 1 is allowed for this model"),
+            Some("temperature")
+        );
         assert_eq!(setting("Invalid 'temperature': must be at most 2"), None);
+        assert_eq!(
+            setting("temperature: Input should be '0' or '1'"),
+            None,
+            "the user chose the value"
+        );
         assert_eq!(setting("unsupported_temperature_range"), None);
         assert_eq!(setting("unknown model"), None);
         assert_eq!(

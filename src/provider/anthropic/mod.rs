@@ -48,7 +48,15 @@ const OMITTABLE_SETTINGS: [OmittableSetting; 4] = [
     new_omittable_setting("tool_choice", &["tool_choice"], &[&["tool_choice"]]),
     new_omittable_setting(
         OUTPUT_CONFIG,
-        &["output_config", "output_format", "json_schema", "effort"],
+        &[
+            "output_config",
+            "output_format",
+            "output format",
+            "structured output",
+            "structured outputs",
+            "json_schema",
+            "effort",
+        ],
         &[&["output_config"]],
     ),
     new_omittable_setting(

@@ -101,6 +101,14 @@ fn refused_forced_call_is_requested_in_words() {
     let both = "invalid_request_error: `temperature` may only be set to 1 when thinking is enabled";
     let named = super::super::server_error::find_refused_setting(&OMITTABLE_SETTINGS, both);
     assert_eq!(named.map(|param| param.setting), Some("temperature"));
+    for old_model in [
+        "This model does not support structured outputs.",
+        "'claude-x' does not support output format.",
+    ] {
+        let named =
+            super::super::server_error::find_refused_setting(&OMITTABLE_SETTINGS, old_model);
+        assert_eq!(named.map(|param| param.setting), Some(OUTPUT_CONFIG));
+    }
     let tools = [decl("submit_verdict")];
     let turn = TurnRequest {
         history: &opening(),

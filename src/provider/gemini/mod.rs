@@ -63,6 +63,9 @@ const OMITTABLE_SETTINGS: [OmittableSetting; 5] = [
             "responseMimeType",
             "response_mime_type",
             "JSON mode",
+            "response mime type",
+            "controlled generation",
+            "structured output",
         ],
         &[
             &["generationConfig", "responseMimeType"],

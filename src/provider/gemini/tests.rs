@@ -422,4 +422,25 @@ fn vertex_error_about_thinking_names_the_reasoning_setting() {
     let message = super::super::server_error::parse_error_body(body).message;
     let found = super::super::server_error::find_refused_setting(&OMITTABLE_SETTINGS, &message);
     assert_eq!(found.map(|setting| setting.setting), Some("reasoning"));
+    for (message, expected) in [
+        (
+            "Budget 0 is invalid. This model only works in thinking mode.",
+            "reasoning",
+        ),
+        (
+            "Function calling with a response mime type: 'application/json' is unsupported",
+            "structured output",
+        ),
+        (
+            "Controlled generation is not supported for this model",
+            "structured output",
+        ),
+    ] {
+        let found = super::super::server_error::find_refused_setting(&OMITTABLE_SETTINGS, message);
+        assert_eq!(
+            found.map(|setting| setting.setting),
+            Some(expected),
+            "{message}"
+        );
+    }
 }

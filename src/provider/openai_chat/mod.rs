@@ -28,8 +28,19 @@ pub(super) const DEFAULT_BASE: &str = "https://api.openai.com/v1";
 /// The settings that a server may refuse and dicta can omit.
 const OMITTABLE_SETTINGS: [OmittableSetting; 8] = [
     new_omittable_setting("temperature", &["temperature"], &[&["temperature"]]),
-    new_omittable_setting("seed", &["seed"], &[&["seed"]]),
-    new_omittable_setting("reasoning", &["reasoning_effort"], &[&["reasoning_effort"]]),
+    new_omittable_setting("seed", &["seed", "Seed"], &[&["seed"]]),
+    new_omittable_setting(
+        "reasoning",
+        &[
+            "reasoning_effort",
+            "reasoningEffort",
+            "reasoning effort",
+            // Ollama: "\"qwen2.5:7b\" does not support thinking", and "think value \"low\" is not supported".
+            "support thinking",
+            "think value",
+        ],
+        &[&["reasoning_effort"]],
+    ),
     OmittableSetting {
         setting: "max_tokens",
         server_names: &["max_tokens"],
@@ -44,7 +55,14 @@ const OMITTABLE_SETTINGS: [OmittableSetting; 8] = [
     },
     new_omittable_setting(
         "structured output",
-        &["response_format", "json_schema"],
+        &[
+            "response_format",
+            "json_schema",
+            "response format",
+            "structured output",
+            "structured outputs",
+            "json mode",
+        ],
         &[&["response_format"]],
     ),
     new_omittable_setting(

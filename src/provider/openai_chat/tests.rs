@@ -297,4 +297,69 @@ fn refused_setting_is_found_in_each_servers_words() {
     assert_eq!(refused(moonshot), Some("tool_choice"));
     let overloaded = r#"{"error":{"message":"The model is temporarily unavailable"}}"#;
     assert_eq!(refused(overloaded), None);
+    for (message, setting) in [
+        (
+            "json mode cannot be combined with tool/function calling",
+            Some("structured output"),
+        ),
+        (
+            "'response_format.type' : value is not one of the allowed values ['text','json_object']",
+            Some("structured output"),
+        ),
+        (
+            "response_format.type: Input should be 'text' or 'json_object'",
+            Some("structured output"),
+        ),
+        (
+            "Structured outputs are not supported for this model",
+            Some("structured output"),
+        ),
+        (
+            "Json mode response is not supported when enable_thinking is true",
+            Some("structured output"),
+        ),
+        (
+            "response_format is not implemented",
+            Some("structured output"),
+        ),
+        (
+            "Invalid tool_choice type: 'object'. Supported string values: none, auto, required",
+            Some("tool_choice"),
+        ),
+        (
+            "`tool_choice` must either be a named tool, \"auto\", or \"none\".",
+            Some("tool_choice"),
+        ),
+        ("tool_choice仅支持auto", Some("tool_choice")),
+        (
+            "this thinking model does not support this tool_choice",
+            Some("tool_choice"),
+        ),
+        (
+            "invalid temperature: only 1 is allowed for this model",
+            Some("temperature"),
+        ),
+        ("Seed is not supported by this provider.", Some("seed")),
+        (
+            "\"qwen2.5:7b\" does not support thinking",
+            Some("reasoning"),
+        ),
+        (
+            "Model grok-4 does not support parameter reasoningEffort.",
+            Some("reasoning"),
+        ),
+        (
+            "Reasoning effort is not supported by this model.",
+            Some("reasoning"),
+        ),
+        // The user set a value that this server doesn't know.
+        (
+            "reasoning_effort: Input should be 'low', 'medium' or 'high'",
+            None,
+        ),
+        ("temperature must be greater than 0", None),
+    ] {
+        let body = json!({"error": {"message": message}}).to_string();
+        assert_eq!(refused(&body), setting, "{message}");
+    }
 }

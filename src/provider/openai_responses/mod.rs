@@ -63,7 +63,15 @@ const OMITTABLE_SETTINGS: [OmittableSetting; 8] = [
     ),
     new_omittable_setting(
         "structured output",
-        &["text.format", "json_schema", "response_format"],
+        &[
+            "text.format",
+            "json_schema",
+            "response_format",
+            "response format",
+            "structured output",
+            "structured outputs",
+            "json mode",
+        ],
         &[&["text", "format"]],
     ),
     new_omittable_setting("tool_choice", &["tool_choice"], &[&["tool_choice"]]),
