@@ -179,8 +179,10 @@ fn write_reply_metadata(
         let cache = tokens.object("cache").unwrap_or_default();
         let usage = SourceUsage {
             input: tokens.integer("input").map(|input| {
-                // `input` does not contain the tokens from the cache.
-                input.saturating_add(cache.integer("read").unwrap_or_default())
+                // `input` contains neither the tokens from the cache nor those that were written to it.
+                ["read", "write"].iter().fold(input, |sum, key| {
+                    sum.saturating_add(cache.integer(key).unwrap_or_default())
+                })
             }),
             output: tokens.integer("output"),
             total: None,

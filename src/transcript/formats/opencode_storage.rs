@@ -384,7 +384,7 @@ mod tests {
                 "metadata": {
                     "time": {"created": 3, "completed": 8}, "sessionID": "ses_1",
                     "assistant": {"modelID": "m", "providerID": "p", "cost": 0.5,
-                                  "tokens": {"input": 10, "output": 5, "reasoning": 0, "cache": {"read": 100, "write": 0}}},
+                                  "tokens": {"input": 10, "output": 5, "reasoning": 0, "cache": {"read": 100, "write": 7}}},
                     "tool": {
                         "c1": {"title": "ls", "time": {"start": 4, "end": 6}},
                         "c2": {"error": true, "message": "no", "time": {"start": 6, "end": 7}},
@@ -428,7 +428,13 @@ mod tests {
             .as_ref()
             .expect("metadata")
             .get();
-        for wanted in ["\"cost_usd\":0.5", "\"latency_ms\":5", "110"] {
+        // 10 new tokens, 100 from the cache and 7 that were written to it.
+        for wanted in [
+            "\"cost_usd\":0.5",
+            "\"latency_ms\":5",
+            "\"input\":117",
+            "\"cached\":100",
+        ] {
             assert!(reply.contains(wanted), "{wanted} in {reply}");
         }
         let refused = super::super::super::TranscriptFile::open(&user).expect_err("a message");
