@@ -12,6 +12,16 @@ use super::sharegpt::{add_extra_keys, begin};
 use super::transcript_builder::{TranscriptBuilder, text_part};
 use crate::model::MessageRole;
 
+/// The keys of a question, in the order in which they count.
+const QUESTION_KEYS: [&str; 3] = ["instruction", "question", "query"];
+
+/// Returns the key of a record's question. Pairs of answers such as those of `orca_dpo_pairs` have no `instruction`.
+pub(super) fn question_key(fields: &RawFields<'_>) -> &'static str {
+    let has_text = |key: &&'static str| fields.text(key).is_some_and(|text| !text.is_empty());
+    let found = QUESTION_KEYS.into_iter().find(has_text);
+    found.unwrap_or("instruction")
+}
+
 /// Returns true if the first record is an instruction with its answer.
 pub(super) fn is_instruction(preview: &FilePreview<'_>) -> bool {
     let record = preview.first_outline();
@@ -63,7 +73,7 @@ pub(super) fn add_question(fields: &RawFields<'_>, built: &mut TranscriptBuilder
             built.push_text(role, &text_or_json(raw));
         }
     }
-    let instruction = fields.text("instruction").unwrap_or_default();
+    let instruction = fields.text(question_key(fields)).unwrap_or_default();
     let input = fields.text("input").unwrap_or_default();
     let question = match (instruction.is_empty(), input.is_empty()) {
         (_, true) => instruction.0.into_owned(),

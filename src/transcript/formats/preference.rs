@@ -14,7 +14,7 @@ use super::super::detect::FilePreview;
 use super::super::fields::{RawFields, list_items};
 use super::super::native::{json_string, text_or_json};
 use super::super::reader::{RecordCx, TranscriptReader, TranscriptSink};
-use super::alpaca::add_question;
+use super::alpaca::{add_question, question_key};
 use super::record_readers::open_records;
 use super::sharegpt::{KEYS, add_all, add_extra_keys, begin};
 use super::transcript_builder::{TranscriptBuilder, verdict_of};
@@ -91,7 +91,16 @@ fn parse_record(record: &str, cx: RecordCx<'_>, out: &mut TranscriptSink) -> Res
             let raw: &RawValue = serde_json::from_str(if passed { "true" } else { "false" })
                 .map_err(|why| why.to_string())?;
             built.push_verdict(verdict_of("preference", "chosen", Some(raw), None));
-            let used = [better, worse, "prompt", "instruction", "input", "history"];
+            let question = used_question_key(&fields);
+            let used = [
+                better,
+                worse,
+                question,
+                "prompt",
+                "instruction",
+                "input",
+                "history",
+            ];
             add_extra_keys(&fields, &[&used[..], &KEYS].concat(), &mut built);
             built.finish(out);
         }
@@ -113,6 +122,7 @@ fn parse_record(record: &str, cx: RecordCx<'_>, out: &mut TranscriptSink) -> Res
         built.push_verdict(verdict_of("preference", "desirable", Some(label), None));
     }
     let used = [
+        used_question_key(&fields),
         "prompt",
         "completion",
         "label",
@@ -183,6 +193,16 @@ fn add_prompt(fields: &RawFields<'_>, built: &mut TranscriptBuilder) {
     match fields.get("prompt") {
         Some(prompt) => add_value(prompt, &MessageRole::User, built),
         None => add_question(fields, built),
+    }
+}
+
+/// Returns the key of the question that [`add_prompt`] adds; `prompt` if it adds no other.
+fn used_question_key(fields: &RawFields<'_>) -> &'static str {
+    let has_messages = KEYS.iter().any(|key| fields.list(key).is_some());
+    if has_messages || fields.has("prompt") {
+        "prompt"
+    } else {
+        question_key(fields)
     }
 }
 
@@ -290,6 +310,31 @@ mod tests {
             let pair = |index: usize| all[index].as_ref().expect("one")["metadata"]["pair"].clone();
             assert_eq!(pair(0), pair(1));
         }
+    }
+
+    #[test]
+    fn question_of_a_pair_is_the_message_of_the_user() {
+        let read_pair = |record: serde_json::Value| {
+            let (all, tally) = read(json!([record]).to_string().as_bytes());
+            assert_eq!(tally.unknown_count(), 0, "{tally:?}");
+            assert_eq!(all.len(), 2);
+            let transcripts = all.into_iter().map(|one| one.expect("a transcript"));
+            transcripts.collect::<Vec<_>>()
+        };
+        let pair = json!({"system": "Be brief.", "question": "Name a sea.", "chosen": "The Baltic.", "rejected": "Rome."});
+        let both = read_pair(pair.clone());
+        let answers = ["assistant The Baltic.", "assistant Rome."];
+        for (transcript, answer) in both.iter().zip(answers) {
+            let lines = ["system Be brief.", "user Name a sea.", answer];
+            assert_eq!(message_lines(transcript), lines);
+            assert!(transcript["metadata"]["question"].is_null(), "{transcript}");
+        }
+        // A prompt counts before a question, which then stays in the metadata.
+        let mut with_prompt = pair;
+        with_prompt["prompt"] = json!("Name a sea in Europe.");
+        let both = read_pair(with_prompt);
+        assert_eq!(message_lines(&both[0])[1], "user Name a sea in Europe.");
+        assert_eq!(both[0]["metadata"]["question"], "Name a sea.");
     }
 
     #[test]
