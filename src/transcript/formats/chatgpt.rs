@@ -1,8 +1,9 @@
 //! ChatGPT's data export (`conversations.json`): a tree of messages per conversation.
 //!
 //! Responsible for the branch that the user last saw, which ends at `current_node`. Messages of other branches are
-//! counted. A message to a tool is a call, and the tool's message its result; the export has no ids for them, so they
-//! pair by order. Does not read `message_feedback.json` and `user.json`.
+//! counted. Programs that rewrite exports may drop the links between messages: then the order of the file is the
+//! conversation. A message to a tool is a call, and the tool's message its result; the export has no ids for them, so
+//! they pair by order. Does not read `message_feedback.json` and `user.json`.
 
 use std::collections::HashMap;
 
@@ -82,6 +83,14 @@ fn current_path<'a>(
     mapping: &RawFields<'a>,
     nodes: &HashMap<&str, RawFields<'a>>,
 ) -> Vec<SourceText<'a>> {
+    let parents = parents_of(mapping, nodes);
+    if parents.is_empty() {
+        // No node names another one.
+        let ids = mapping
+            .iter()
+            .map(|(id, _)| SourceText::from(id.to_owned()));
+        return ids.collect();
+    }
     let mut path = Vec::new();
     // Without a current node, the last leaf of the file counts.
     let leaf = || {
@@ -99,11 +108,33 @@ fn current_path<'a>(
         if path.len() > nodes.len() {
             break;
         }
-        next = nodes.get(&*id).and_then(|node| node.id_text("parent"));
+        next = parents.get(&*id).cloned();
         path.push(id);
     }
     path.reverse();
     path
+}
+
+/// Returns the parent of each node, by its id: the one that the node names, else the one that lists it as its child.
+fn parents_of<'a>(
+    mapping: &RawFields<'a>,
+    nodes: &HashMap<&str, RawFields<'a>>,
+) -> HashMap<String, SourceText<'a>> {
+    let mut parents = HashMap::new();
+    for (id, _) in mapping.iter() {
+        let Some(node) = nodes.get(id) else { continue };
+        for child in node.list("children").unwrap_or_default() {
+            if let Some(child) = json_string(child) {
+                parents.insert(child.0.into_owned(), SourceText::from(id.to_owned()));
+            }
+        }
+    }
+    for (id, node) in nodes {
+        if let Some(parent) = node.id_text("parent") {
+            parents.insert((*id).to_owned(), parent);
+        }
+    }
+    parents
 }
 
 fn has_content(message: &RawFields<'_>) -> bool {
@@ -255,4 +286,61 @@ fn join_texts(parts: &[TranscriptPart<'_>]) -> String {
         _ => None,
     });
     texts.collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::super::read_back::{message_lines, read};
+
+    /// Returns a node with a text, and with links if there are any.
+    fn node(role: &str, text: &str, links: &Value) -> Value {
+        let mut node = json!({"message": {"author": {"role": role}, "content": {"parts": [text]}}});
+        for (key, value) in links.as_object().into_iter().flatten() {
+            node[key] = value.clone();
+        }
+        node
+    }
+
+    /// Returns the messages of the only conversation, and the number of messages that were not read.
+    fn read_mapping(mapping: &Value) -> (Vec<String>, u64) {
+        let export = json!([{"id": "c1", "title": "t", "mapping": mapping}]);
+        let (all, tally) = read(export.to_string().as_bytes());
+        assert_eq!(all.len(), 1);
+        let lines = message_lines(all[0].as_ref().expect("a conversation"));
+        (lines, tally.unknown_count())
+    }
+
+    #[test]
+    fn without_links_the_order_of_the_file_is_the_conversation() {
+        let none = json!({});
+        let mapping = json!({
+            "n1": node("user", "Hi", &none),
+            "n2": node("assistant", "Hello", &none),
+            "n3": {"message": null},
+            "n4": node("user", "Bye", &none),
+        });
+        let wanted = ["user Hi", "assistant Hello", "user Bye"];
+        let (lines, unread) = read_mapping(&mapping);
+        assert_eq!(
+            (lines.as_slice(), unread),
+            (&wanted.map(String::from)[..], 0)
+        );
+    }
+
+    #[test]
+    fn children_name_the_parent_of_a_node_that_does_not() {
+        let mapping = json!({
+            "n1": node("user", "Hi", &json!({"children": ["n2", "n3"]})),
+            "n2": node("assistant", "An earlier answer", &json!({"children": []})),
+            "n3": node("assistant", "Hello", &json!({"children": []})),
+        });
+        let wanted = ["user Hi", "assistant Hello"];
+        let (lines, unread) = read_mapping(&mapping);
+        assert_eq!(
+            (lines.as_slice(), unread),
+            (&wanted.map(String::from)[..], 1)
+        );
+    }
 }
