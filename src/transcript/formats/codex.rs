@@ -3,13 +3,17 @@
 //!
 //! Responsible for the lines of a rollout. The conversation consists of `response_item` lines, which
 //! `response_items.rs` converts; very old files have bare items. Events repeat the items: they supply only tokens,
-//! times, failures, and turns that the user took back (`thread_rolled_back`), which leave the transcript. A compaction
+//! times, failures, and turns that the user took back (`thread_rolled_back`), which leave the transcript. In a session
+//! without items, the messages of the events are the conversation. A compaction
 //! shortens the model's context, not the conversation: all messages stay. A readable summary becomes a system message
 //! at that point. Text that the harness wrote under the user's role (`<environment_context>` …) is a system message
 //! too. The base instructions are not read.
 
+mod event_messages;
+
 use std::collections::HashMap;
 
+use event_messages::{EventMessages, start_of_last_turns};
 use serde_json::value::RawValue;
 
 use super::super::detect::FilePreview;
@@ -159,6 +163,7 @@ struct CodexRollout<'a> {
     id: Option<SourceText<'a>>,
     meta: MetadataBuilder,
     builder: ConversationBuilder<'a>,
+    event_messages: EventMessages<'a>,
     model: Option<SourceText<'a>>,
     /// The times of calls by call id, in milliseconds.
     call_times: HashMap<SourceText<'a>, i64>,
@@ -337,6 +342,7 @@ impl<'a> CodexRollout<'a> {
 
     fn add_event(&mut self, event: &RawFields<'a>, at: Option<i64>, out: &mut TranscriptSink) {
         let kind = event.text("type").unwrap_or_default();
+        self.event_messages.add(&kind, event);
         match &*kind {
             "token_count" => {
                 if let Some(info) = event.object("info") {
@@ -419,17 +425,10 @@ impl<'a> CodexRollout<'a> {
     /// Removes the user's last turns and everything after them.
     fn roll_back(&mut self, turns: u64) {
         self.rolled_back += turns;
-        let users = self.builder.messages.iter().enumerate();
-        let users: Vec<usize> = users
-            .filter(|(_, turn)| turn.role == MessageRole::User)
-            .map(|(at, _)| at)
-            .collect();
-        let turns = usize::try_from(turns)
-            .unwrap_or(usize::MAX)
-            // The file may have lost the turns that were taken back.
-            .min(users.len());
-        if let Some(from) = users.get(users.len() - turns) {
-            self.builder.messages.truncate(*from);
+        self.event_messages.roll_back(turns);
+        let roles = self.builder.messages.iter().map(|turn| &turn.role);
+        if let Some(from) = start_of_last_turns(roles, turns) {
+            self.builder.messages.truncate(from);
         }
         self.builder.close_message();
     }
@@ -460,6 +459,7 @@ impl<'a> CodexRollout<'a> {
     }
 
     fn finish(mut self) -> Option<Transcript<'a>> {
+        self.event_messages.move_to(&mut self.builder);
         if self.builder.messages.is_empty() {
             return None;
         }

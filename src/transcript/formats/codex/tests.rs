@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 
+use super::super::read_back;
 use super::super::testing::{
     ReadTranscript, assert_matches_expected, assert_survives_damage, describe_file, fixture, read,
 };
@@ -26,6 +27,43 @@ fn rolled_back_turns_leave_the_transcript_and_events_add_nothing() {
     let described = describe_file("codex/rollout.jsonl");
     assert!(!described.contains("And wrong?") && !described.contains("Wrong."));
     assert_eq!(described.matches("Please use tools").count(), 1);
+}
+
+#[test]
+fn session_without_items_has_the_messages_of_its_events() {
+    let event = |payload: &str| {
+        let begin = r#"{"timestamp":"2026-07-26T00:00:01Z","type":"event_msg","payload""#;
+        format!("{begin}:{payload}}}\n")
+    };
+    let said =
+        |kind: &str, text: &str| event(&format!(r#"{{"type":"{kind}","message":"{text}"}}"#));
+    let head = r#"{"timestamp":"2026-07-26T00:00:00Z","type":"session_meta","payload":{"id":"s-9","timestamp":"2026-07-26T00:00:00Z"}}"#;
+    let lines = [
+        format!("{head}\n"),
+        said("user_message", "Hi"),
+        said("agent_message", "Hello"),
+        said("user_message", "Wrong"),
+        said("agent_message", "No"),
+        event(r#"{"type":"thread_rolled_back","num_turns":1}"#),
+        said("user_message", "Bye"),
+        said("agent_message", "Goodbye"),
+    ];
+    let wanted = [
+        "user Hi",
+        "assistant Hello",
+        "user Bye",
+        "assistant Goodbye",
+    ];
+    let (all, tally) = read_back::read(lines.concat().as_bytes());
+    assert_eq!(tally.unknown_count(), 0, "{tally:?}");
+    assert_eq!(all.len(), 1);
+    let session = all[0].as_ref().expect("a session");
+    assert_eq!(read_back::message_lines(session), wanted);
+    // With an item, the events only repeat the conversation.
+    let item = r#"{"timestamp":"2026-07-26T00:00:02Z","type":"response_item","payload":{"type":"message","role":"user","content":[{"type":"input_text","text":"Hi"}]}}"#;
+    let (all, _) = read_back::read(format!("{}{item}\n", lines[..2].concat()).as_bytes());
+    let session = all[0].as_ref().expect("a session");
+    assert_eq!(read_back::message_lines(session), ["user Hi"]);
 }
 
 #[test]
