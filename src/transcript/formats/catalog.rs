@@ -125,12 +125,12 @@ const TOOLS: &[FormatDescription] = &[
     },
     FormatDescription {
         name: "a Gemini CLI session",
-        known_by: "`sessionId` and `projectHash`",
+        known_by: "`sessionId` and `projectHash`; in a stream, `type: init` with `session_id` and `model`, or `type: tool_use` with `tool_name`",
         transcript: "a session",
         id: "the session's",
-        version: "Gemini CLI 0.16 to 0.22, and lines of 2026-04",
+        version: "Gemini CLI 0.16 to 0.22, lines of 2026-04, and the stream of 2026-01",
         origin: SampleOrigin::Real(
-            "66 sessions in mischa-thisness/M-Gemini, and one of lines in Mai0313/VibeCodingTracker",
+            "66 sessions in mischa-thisness/M-Gemini, one of lines in Mai0313/VibeCodingTracker, and two streams in repositories of metaphi-agent",
         ),
     },
     FormatDescription {

@@ -5,7 +5,7 @@
 //! `<exited with exit code 1>`. Does not read files.
 
 /// The tool of Gemini CLI and Qwen Code that runs commands.
-const SHELL_TOOL: &str = "run_shell_command";
+pub(super) const SHELL_TOOL: &str = "run_shell_command";
 
 /// The labels of the lines that may follow the code.
 const LATER_LABELS: [&str; 3] = ["Signal:", "Background PIDs:", "Process Group PGID:"];

@@ -22,14 +22,20 @@ use super::super::metadata::SourceUsage;
 use super::super::reader::{RecordCx, TranscriptReader, TranscriptSink};
 use super::exit_code::has_failed_command;
 use super::foreign_message::{MessageInProgress, result_text};
+use super::gemini_stream;
 use super::record_readers::{line_text, open_records, open_sessions};
 use super::transcript_builder::{
     TranscriptBuilder, call_arguments, call_part, owned_text, reasoning_part,
 };
 use crate::model::MessageRole;
 
-/// Returns true if the first record is a session. One with messages of the model may lack the hash of its project.
+/// Returns true for a stored session, and for the stream of one.
 pub(super) fn is_session(preview: &FilePreview<'_>) -> bool {
+    is_stored(preview) || gemini_stream::is_stream(preview)
+}
+
+/// Returns true if the first record is a session. One with messages of the model may lack the hash of its project.
+fn is_stored(preview: &FilePreview<'_>) -> bool {
     preview.first_matches(|s| s.has("sessionId") && (s.has("projectHash") || s.has("messages")))
         && {
             let first = preview.first_outline();
@@ -40,7 +46,9 @@ pub(super) fn is_session(preview: &FilePreview<'_>) -> bool {
 }
 
 pub(super) fn open(preview: &FilePreview<'_>) -> Box<dyn TranscriptReader> {
-    if preview.first_matches(|s| s.has("messages")) {
+    if !is_stored(preview) {
+        gemini_stream::open(preview)
+    } else if preview.first_matches(|s| s.has("messages")) {
         open_records(preview, parse_session)
     } else {
         open_sessions(preview, starts_session, parse_lines)

@@ -55,6 +55,7 @@ mod flat_spans;
 mod foreign_message;
 mod gemini;
 mod gemini_cli;
+mod gemini_stream;
 mod goose;
 mod grok;
 mod helm;

@@ -42,6 +42,7 @@ const SAMPLES: &[&str] = &[
     "droid_stream.jsonl",
     "gemini_cli.json",
     "gemini_cli.jsonl",
+    "gemini_stream.jsonl",
     "goose.jsonl",
     "goose_export.json",
     "grok.json",
