@@ -65,7 +65,13 @@ fn parse_entry(record: &str, _: RecordCx<'_>, out: &mut TranscriptSink) -> Resul
         .filter_map(|raw| RawFields::from_raw(raw))
         .filter(|turn| turn.has("begin_of_turn_query"));
     let turns: Vec<RawFields<'_>> = turns.collect();
-    if turns.is_empty() {
+    let split = result.and_then(|result| split_turns(result, &questions));
+    if let Some(results) = split.filter(|_| turns.is_empty()) {
+        for (question, result) in questions.iter().zip(results) {
+            add_messages(question, &MessageRole::User, &mut built);
+            add_outputs(result, 1, &mut built);
+        }
+    } else if turns.is_empty() {
         for raw in &questions {
             add_messages(raw, &MessageRole::User, &mut built);
         }
@@ -138,8 +144,14 @@ fn add_turn(turn: &RawFields<'_>, built: &mut TranscriptBuilder) {
     }
 }
 
-/// Adds the output of the model: text, or calls as `{name: arguments}`.
+/// Adds the output of the model: text, or calls as `{name: arguments}`. Results of several turns are lists of steps, and a
+/// step may itself be a list of calls.
 fn add_result(raw: &RawValue, built: &mut TranscriptBuilder) {
+    add_outputs(raw, 2, built);
+}
+
+/// Adds the outputs in `raw`, a list with at most `depth` levels of lists below it.
+fn add_outputs(raw: &RawValue, depth: u8, built: &mut TranscriptBuilder) {
     if let Some(text) = json_string(raw) {
         return built.push(MessageRole::Assistant, vec![text_part(&text)]);
     }
@@ -147,17 +159,21 @@ fn add_result(raw: &RawValue, built: &mut TranscriptBuilder) {
     if items.is_empty() {
         return built.push(MessageRole::Assistant, Vec::new());
     }
-    let nested = items.iter().any(|item| item.get().starts_with('['));
-    if nested {
-        // The results of several turns or steps.
-        for item in items {
-            if item.get().starts_with('[') || json_string(item).is_some() {
-                add_flat(item, built);
-            }
-        }
-        return;
+    if depth == 0 || !items.iter().any(|item| item.get().starts_with('[')) {
+        return add_flat(raw, built);
     }
-    add_flat(raw, built);
+    for item in items {
+        add_outputs(item, depth - 1, built);
+    }
+}
+
+/// Returns the results of the turns if `result` has one list for each of several questions.
+fn split_turns<'r>(result: &'r RawValue, questions: &[&RawValue]) -> Option<Vec<&'r RawValue>> {
+    let turns = list_items(result)?;
+    let is_split = turns.len() > 1
+        && turns.len() == questions.len()
+        && turns.iter().all(|turn| turn.get().starts_with('['));
+    is_split.then_some(turns)
 }
 
 fn add_flat(raw: &RawValue, built: &mut TranscriptBuilder) {
@@ -215,6 +231,35 @@ mod tests {
         assert_eq!(lines(0), ["assistant "]);
         assert_eq!(lines(1), ["user Move it", "assistant "]);
         assert_eq!(tally.missing.values().sum::<u64>(), 1, "{tally:?}");
+    }
+
+    #[test]
+    fn steps_of_several_turns_without_a_log_are_read() {
+        let file = r#"{"id":"multi_turn_1","result":[[[{"ls":"{}"}],[{"cd":"{\"folder\":\"a\"}"},{"pwd":"{}"}]],[],[["Done"]]],"input_token_count":7,"output_token_count":3,"latency":1.0}
+{"id":"multi_turn_2","valid":false,"test_category":"multi_turn_base","prompt":{"question":[[{"role":"user","content":"List"}],[{"role":"user","content":"Move"}]]},"model_result":[[[{"ls":"{}"}],"Listed"],[[{"mv":"{}"}]]]}
+"#;
+        let (all, tally) = read(file.as_bytes());
+        let lines = |at: usize| message_lines(all[at].as_ref().expect("a transcript"));
+        assert_eq!(
+            lines(0),
+            [
+                "assistant ls({})",
+                "assistant cd({\"folder\":\"a\"}) | pwd({})",
+                "assistant ",
+                "assistant Done"
+            ]
+        );
+        assert_eq!(
+            lines(1),
+            [
+                "user List",
+                "assistant ls({})",
+                "assistant Listed",
+                "user Move",
+                "assistant mv({})"
+            ]
+        );
+        assert!(tally.unknown.is_empty(), "{tally:?}");
     }
 
     #[test]
