@@ -208,6 +208,9 @@ fn add_plain_message(
         let is_result = *role == MessageRole::Tool;
         is_result.then(|| fields.get_first(&["output", "result"]))?
     });
+    let call_ids = ["tool_call_id", "toolCallId", "tool_use_id", "call_id"];
+    let call_id = call_ids.iter().find_map(|key| fields.id_text(key));
+    message.answered_call = call_id.unwrap_or_default().0.into_owned();
     match content {
         Some(content) if *role == MessageRole::Assistant => message.add_answer(content),
         Some(content) => message.add_content(content),
@@ -237,10 +240,11 @@ fn add_plain_message(
         }
     }
     if *role == MessageRole::Tool && !message.wrote {
-        let ids = ["tool_call_id", "toolCallId", "tool_use_id", "call_id", "id"];
-        let id = ids.iter().find_map(|key| fields.id_text(key));
-        let is_error = stated_error(fields);
-        message.flush_result(&id.unwrap_or_default(), is_error);
+        let mut id = std::mem::take(&mut message.answered_call);
+        if id.is_empty() {
+            id = fields.id_text("id").unwrap_or_default().0.into_owned();
+        }
+        message.flush_result(&id, stated_error(fields));
     }
     let is_empty = message.parts.is_empty() && !message.wrote;
     if is_empty && content.is_none() && !fields.has("role") && !fields.has("type") {
@@ -273,6 +277,8 @@ pub(super) struct MessageInProgress<'b> {
     role: MessageRole<'static>,
     pub(super) parts: Vec<TranscriptPart<'static>>,
     wrote: bool,
+    /// The id of the call that a message of a tool answers. A result among its parts may have no id of its own.
+    answered_call: String,
 }
 
 impl<'b> MessageInProgress<'b> {
@@ -283,6 +289,7 @@ impl<'b> MessageInProgress<'b> {
             role,
             parts: Vec::new(),
             wrote: false,
+            answered_call: String::new(),
         }
     }
 
@@ -544,7 +551,15 @@ impl<'b> MessageInProgress<'b> {
             "id",
         ];
         let id = ids.iter().find_map(|key| fields.id_text(key));
-        let output = fields.get_first(&["output", "result", "response", "content", "error"]);
+        let outputs = [
+            "output",
+            "result",
+            "response",
+            "content",
+            "tool_result",
+            "error",
+        ];
+        let output = fields.get_first(&outputs);
         let mut is_error = stated_error(fields);
         if fields.text("type").as_deref() == Some("tool-error") {
             is_error = Some(true);
@@ -561,7 +576,8 @@ impl<'b> MessageInProgress<'b> {
             });
             content = result_text(value);
         }
-        self.push_result(&id.unwrap_or_default(), content, is_error);
+        let id = id.map_or_else(|| self.answered_call.clone(), |id| id.0.into_owned());
+        self.push_result(&id, content, is_error);
     }
 
     fn push_result(&mut self, id: &str, content: String, is_error: Option<bool>) {

@@ -303,4 +303,21 @@ mod tests {
         );
         assert_eq!(one["verdicts"][0]["reasoning"], "clear");
     }
+
+    #[test]
+    fn result_of_a_tool_in_a_part_is_read() {
+        let file = r#"{"object":"eval.run.output_item","id":"1","datasource_item":{},"results":[],"sample":{"input":[{"role":"user","content":[{"type":"text","text":"Hi"}]}],"output":[{"role":"assistant","content":[{"type":"tool_call","tool_call_id":"c1","name":"get","arguments":{"a":1}}]},{"role":"tool","tool_call_id":"c1","content":[{"type":"tool_result","tool_result":"Sunny"}]},{"role":"assistant","content":[{"type":"text","text":"It is sunny."}]}]}}"#;
+        let (all, _) = read(format!("{file}\n").as_bytes());
+        let one = all[0].as_ref().expect("a transcript");
+        assert_eq!(
+            message_lines(one),
+            [
+                "user Hi",
+                "assistant get({\"a\":1})",
+                "tool Sunny",
+                "assistant It is sunny."
+            ]
+        );
+        assert_eq!(one["messages"][2]["tool_call_id"], "c1");
+    }
 }
