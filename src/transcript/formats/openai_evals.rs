@@ -31,7 +31,9 @@ pub(super) fn is_log(preview: &FilePreview<'_>) -> bool {
 /// Returns true if the first record is an output item of the hosted service.
 pub(super) fn is_output_items(preview: &FilePreview<'_>) -> bool {
     let record = preview.first_outline();
-    [record, &record["data"][0]].iter().any(|item| {
+    // Scripts save the run next to its items, under `output_items`.
+    let firsts = [record, &record["data"][0], &record["output_items"][0]];
+    firsts.iter().any(|item| {
         item["object"] == "eval.run.output_item"
             || (!item["datasource_item"].is_null() && item["sample"].is_object())
     })
@@ -52,8 +54,11 @@ pub(super) fn open_output_items(
     source: &SourceFile,
     preview: &FilePreview<'_>,
 ) -> Result<Box<dyn TranscriptReader>, TranscriptError> {
-    let paths: &[&[&str]] = if preview.first_outline()["data"].is_array() {
+    let record = preview.first_outline();
+    let paths: &[&[&str]] = if record["data"].is_array() {
         &[&["data"]]
+    } else if record["output_items"].is_array() {
+        &[&["output_items"]]
     } else {
         &[]
     };
@@ -184,6 +189,13 @@ fn add_sampling(data: &RawFields<'_>, built: &mut TranscriptBuilder) {
     }
 }
 
+/// Returns a list or a text that is not empty.
+fn filled<'a>(fields: &RawFields<'a>, key: &str) -> Option<&'a RawValue> {
+    let raw = fields.get(key)?;
+    let is_filled = raw.get().starts_with(['[', '"']) && !matches!(raw.get(), "[]" | "\"\"");
+    is_filled.then_some(raw)
+}
+
 fn parse_output_item(
     record: &str,
     _: RecordCx<'_>,
@@ -195,8 +207,7 @@ fn parse_output_item(
         .or_else(|| fields.id_text("datasource_item_id"));
     let mut built = TranscriptBuilder::new("openai-evals", id);
     let sample = fields.object("sample").unwrap_or_default();
-    let is_list = |raw: &&RawValue| raw.get().starts_with('[') || raw.get().starts_with('"');
-    if let Some(input) = sample.get("input").filter(is_list) {
+    if let Some(input) = filled(&sample, "input") {
         add_messages(input, &MessageRole::User, &mut built);
     }
     // Without a prompt of the run, the question is in the item.
@@ -208,27 +219,32 @@ fn parse_output_item(
             add_messages(question, &MessageRole::User, &mut built);
         }
     }
-    let is_filled = |raw: &&RawValue| is_list(raw) && !matches!(raw.get(), "[]" | "\"\"");
     let item = fields.object("datasource_item").unwrap_or_default();
-    let item_keys = ["sample.output_items", "sample.output_text"];
-    let output = sample
-        .get("output")
-        .filter(is_filled)
-        .or_else(|| sample.get("output_text"))
-        .or_else(|| item.get_first(&item_keys).filter(is_filled));
+    let error = sample.object("error").unwrap_or_default();
+    let error = filled(&error, "message").or_else(|| filled(&error, "code"));
+    let model = filled(&sample, "model");
+    // A run without a model grades replies that the item has.
+    let reply = if error.is_none() && model.is_none() {
+        filled(&item, "response")
+    } else {
+        None
+    };
+    let output = filled(&sample, "output")
+        .or_else(|| filled(&sample, "output_text"))
+        .or_else(|| filled(&item, "sample.output_items"))
+        .or_else(|| filled(&item, "sample.output_text"))
+        .or(reply);
     if let Some(output) = output {
         add_messages(output, &MessageRole::Assistant, &mut built);
     }
     if let Some(meta) = built.last_meta(&MessageRole::Assistant) {
-        meta.set_raw("model", sample.get("model"));
-        meta.set_raw("stop_reason", sample.get("finish_reason"));
+        meta.set_raw("model", model);
+        meta.set_raw("stop_reason", filled(&sample, "finish_reason"));
         if let Some(usage) = sample.object("usage") {
             meta.set("usage", parse_usage(&usage).to_json());
         }
     }
-    built.meta.set_raw("model", sample.get("model"));
-    let error = sample.object("error");
-    let error = error.as_ref().and_then(|error| error.get("message"));
+    built.meta.set_raw("model", model);
     built.meta.set_raw("error", error);
     for raw in fields.list("results").unwrap_or_default() {
         let Some(result) = RawFields::from_raw(raw) else {
@@ -319,5 +335,36 @@ mod tests {
             ]
         );
         assert_eq!(one["messages"][2]["tool_call_id"], "c1");
+    }
+
+    #[test]
+    fn items_below_their_run_are_read() {
+        let file = r#"{"run":{"object":"eval.run","id":"r"},"output_items":[{"object":"eval.run.output_item","id":"a","datasource_item":{"question":"Hi?"},"results":[],"sample":{"output":[{"role":"assistant","content":"Hi."}]}}]}"#;
+        let (all, _) = read(format!("{file}\n").as_bytes());
+        let one = all[0].as_ref().expect("a transcript");
+        assert_eq!(message_lines(one), ["user Hi?", "assistant Hi."]);
+    }
+
+    #[test]
+    fn reply_in_the_item_counts_only_without_a_model_and_an_error() {
+        let item = |sample: &str| {
+            let file = format!(
+                r#"{{"object":"eval.run.output_item","id":"a","datasource_item":{{"query":"Hi?","response":"Hi."}},"results":[],"sample":{sample}}}"#
+            );
+            let (mut all, _) = read(format!("{file}\n").as_bytes());
+            all.remove(0).expect("a transcript")
+        };
+        let graded = item(
+            r#"{"input":[],"output":[],"model":"","finish_reason":"","error":{"code":"","message":""}}"#,
+        );
+        assert_eq!(message_lines(&graded), ["user Hi?", "assistant Hi."]);
+        for key in ["error", "model"] {
+            assert!(graded["metadata"].get(key).is_none(), "{graded}");
+        }
+        let failed = item(r#"{"output":[],"error":{"code":"limit","message":""}}"#);
+        assert_eq!(message_lines(&failed), ["user Hi?"]);
+        assert_eq!(failed["metadata"]["error"], "limit");
+        let empty = item(r#"{"output":[],"model":"m"}"#);
+        assert_eq!(message_lines(&empty), ["user Hi?"]);
     }
 }
