@@ -36,6 +36,11 @@ const UNREAD_FILES: &[UnreadFile] = &[
         why: "it looks like a batch that LangSmith's SDK sends, which has parts of runs; save whole runs, for example \
               those of `Client.list_runs`",
     },
+    UnreadFile {
+        matches: is_openai_eval_run,
+        why: "it looks like a run of OpenAI's evals without its output items; save the reply of \
+              `/v1/evals/EVAL/runs/RUN/output_items`",
+    },
 ];
 
 /// Returns the name of a file and what to do, as a sentence fragment. `record` is the outline of the first record.
@@ -71,4 +76,10 @@ fn is_langsmith_batch(record: &Value) -> bool {
         keys.iter().any(|key| first[*key].is_string())
     };
     has_run("post") || has_run("patch")
+}
+
+fn is_openai_eval_run(record: &Value) -> bool {
+    [record, &record["data"][0]]
+        .iter()
+        .any(|run| run["object"] == "eval.run" && run["eval_id"].is_string())
 }

@@ -224,6 +224,14 @@ fn file_that_lacks_a_part_of_the_conversation_is_named_with_what_to_save() {
             r#"{"post":[{"id":"r","run_type":"chain","inputs":{}}],"patch":[]}"#,
             ["LangSmith", "`Client.list_runs`"],
         ),
+        (
+            r#"{"object":"eval.run","id":"r","eval_id":"e","result_counts":{}}"#,
+            ["OpenAI", "output_items`"],
+        ),
+        (
+            r#"{"object":"list","data":[{"object":"eval.run","id":"r","eval_id":"e"}]}"#,
+            ["OpenAI", "output_items`"],
+        ),
     ];
     for (text, parts) in cases {
         let Err(DetectError::Unmapped(why)) = found(text.as_bytes()) else {
