@@ -33,6 +33,7 @@ use super::super::reader::{
 use super::super::sniff::RecordSniff;
 use super::super::write::write_native;
 use super::content_blocks::ContentBlocks;
+use super::signatures::is_key_end;
 use super::streamed_reply;
 use crate::model::{MessageRole, SourceText, SourceVerdict, Transcript, TranscriptMessage};
 
@@ -67,14 +68,20 @@ pub(super) fn convert_to_native(record: &[u8]) -> Option<Vec<u8>> {
 /// Returns true if the bytes may contain a record in Anthropic's format. The check is fast, because it runs on every
 /// native block.
 pub(super) fn may_need_conversion(bytes: &[u8]) -> bool {
-    // Every converted record has at least one of these.
-    memchr::memmem::find(bytes, b"tool_use").is_some() || contains_key(bytes, b"\"system\"")
+    memchr::memmem::find(bytes, BLOCK_TEXT.as_bytes()).is_some() || contains_key(bytes, SYSTEM_KEY)
 }
 
-/// Returns true if the quoted `key` occurs as a key at any depth.
-fn contains_key(bytes: &[u8], key: &[u8]) -> bool {
-    memchr::memmem::find_iter(bytes, key)
-        .any(|at| bytes[at + key.len()..].trim_ascii_start().first() == Some(&b':'))
+/// A text of the content blocks that the native format does not have. A converted record has it, or [`SYSTEM_KEY`].
+pub(super) const BLOCK_TEXT: &str = "tool_use";
+
+/// The key of the system prompt next to `messages`.
+pub(super) const SYSTEM_KEY: &str = "system";
+
+/// Returns true if `key` occurs as a key at any depth.
+fn contains_key(bytes: &[u8], key: &str) -> bool {
+    let quoted = format!("\"{key}\"");
+    memchr::memmem::find_iter(bytes, quoted.as_bytes())
+        .any(|at| is_key_end(bytes, at + quoted.len()))
 }
 
 /// Returns true if the record is in Anthropic's format.

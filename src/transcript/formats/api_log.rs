@@ -33,7 +33,7 @@ use super::super::walk::RecordLayout;
 use super::exchange::{ApiExchange, ExchangeBody, UnpackedText, add_items, api_error};
 use super::record_readers::{Grouping, open_groups};
 use super::response_items::ConversationBuilder;
-use super::signatures::{ANSWER_KEYS, wraps_response_items};
+use super::signatures::{ANSWER_KEYS, is_key_end, wraps_response_items};
 use super::{anthropic, cohere, gemini, openai};
 use crate::model::{MessageRole, SourceText, Transcript, TranscriptMessage};
 use crate::transcript::ReadTally;
@@ -190,7 +190,7 @@ pub(super) fn may_have_answer(bytes: &[u8]) -> bool {
     ANSWER_KEYS.iter().any(|key| {
         let quoted = format!("\"{key}\"");
         memchr::memmem::find_iter(bytes, quoted.as_bytes())
-            .any(|at| bytes[at + quoted.len()..].trim_ascii_start().first() == Some(&b':'))
+            .any(|at| is_key_end(bytes, at + quoted.len()))
     })
 }
 

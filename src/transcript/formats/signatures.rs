@@ -17,6 +17,11 @@ pub(super) const ANSWER_KEYS: [&str; 6] = [
     "model_output",
 ];
 
+/// Returns true if the quoted text that ends before `end` is a key: a colon follows it.
+pub(super) fn is_key_end(bytes: &[u8], end: usize) -> bool {
+    bytes[end..].trim_ascii_start().first() == Some(&b':')
+}
+
 /// Returns true if one of the first records has a list of messages with roles. Any of them counts, because a native
 /// file may begin with a broken line.
 pub(super) fn is_native(preview: &FilePreview<'_>) -> bool {
