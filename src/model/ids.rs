@@ -121,7 +121,7 @@ pub struct Digest(pub String);
 impl Digest {
     /// Returns the digest of bytes.
     pub fn hash_bytes(bytes: &[u8]) -> Self {
-        Self(blake3::hash(bytes).to_hex().to_string())
+        Self::from_hash(&blake3::hash(bytes))
     }
 
     /// Returns a placeholder for the digest of bytes that dicta has not read yet. Listings do not need the real one.
@@ -137,13 +137,41 @@ impl Digest {
     /// Returns the digest of a sequence of parts. Each part is preceded by its length, so that different splits have
     /// different digests.
     pub fn hash_parts<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> Self {
-        let mut hasher = blake3::Hasher::new();
+        // The hasher takes longer for many short pieces than for their bytes, so short pieces are joined.
+        let mut joined = [0_u8; 512];
+        let mut length = 0;
+        let mut hasher: Option<blake3::Hasher> = None;
         for part in parts {
             // A fixed width and byte order give the same digest on every machine.
-            hasher.update(&(part.len() as u64).to_le_bytes());
-            hasher.update(part);
+            let prefix = (part.len() as u64).to_le_bytes();
+            for piece in [&prefix[..], part] {
+                if let Some(room) = joined.get_mut(length..length + piece.len()) {
+                    room.copy_from_slice(piece);
+                    length += piece.len();
+                } else {
+                    let hasher = hasher.get_or_insert_default();
+                    hasher.update(&joined[..length]).update(piece);
+                    length = 0;
+                }
+            }
         }
-        Self(hasher.finalize().to_hex().to_string())
+        let rest = &joined[..length];
+        Self::from_hash(&match hasher {
+            Some(mut hasher) => hasher.update(rest).finalize(),
+            None => blake3::hash(rest),
+        })
+    }
+
+    /// Returns the digest with this value.
+    fn from_hash(hash: &blake3::Hash) -> Self {
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        // By hand, because `to_hex` takes as long as the hash of a short text.
+        let mut hex = [0_u8; 64];
+        for (digits, byte) in hex.chunks_exact_mut(2).zip(hash.as_bytes()) {
+            digits[0] = DIGITS[usize::from(byte >> 4)];
+            digits[1] = DIGITS[usize::from(byte & 15)];
+        }
+        Self(String::from_utf8_lossy(&hex).into_owned())
     }
 
     /// Returns the first 12 characters, for display.
@@ -216,6 +244,14 @@ mod tests {
             }
             let digest = Digest::hash_parts(parts.iter().map(Vec::as_slice));
             prop_assert_eq!(digest.0, all.finalize().to_hex().to_string());
+        }
+
+        #[test]
+        fn digest_of_bytes_is_blake3_in_lower_case_hex(
+            bytes in proptest::collection::vec(0_u8..=255, 0..90),
+        ) {
+            let expected = blake3::hash(&bytes).to_hex().to_string();
+            prop_assert_eq!(Digest::hash_bytes(&bytes).0, expected);
         }
     }
 }
