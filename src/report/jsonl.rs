@@ -3,12 +3,15 @@
 //! Responsible for the JSON keys. Does not compute values. A line always has all its keys, except those marked
 //! `skip_serializing_if`; later versions may add fields and never rename one.
 
+mod plain_result;
+
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use serde::{Serialize, Serializer};
 
+use self::plain_result::PlainResultWriter;
 use super::label_agreement::{self, LabelsLine};
 use super::result_digests::DigestsLine;
 use super::stats::{JudgeLine, ToolLine, UsageLine};
@@ -27,6 +30,7 @@ pub struct JsonlReportWriter<'w> {
     terminal: bool,
     // One buffer for all lines saves an allocation per line.
     line: Vec<u8>,
+    plain: PlainResultWriter,
 }
 
 impl<'w> JsonlReportWriter<'w> {
@@ -37,12 +41,18 @@ impl<'w> JsonlReportWriter<'w> {
             out: io::BufWriter::with_capacity(128 * 1024, out),
             terminal,
             line: Vec::with_capacity(1024),
+            plain: PlainResultWriter::default(),
         }
     }
 
     fn line(&mut self, row: &impl Serialize) -> io::Result<()> {
         self.line.clear();
         serde_json::to_writer(&mut self.line, row)?;
+        self.end_line()
+    }
+
+    /// Ends the line in the buffer and writes it.
+    fn end_line(&mut self) -> io::Result<()> {
         self.line.push(b'\n');
         // serde_json writes UTF-8, so the conversion succeeds.
         if self.terminal
@@ -107,6 +117,12 @@ impl JsonSink for JsonlReportWriter<'_> {
 
 impl ReportWriter for JsonlReportWriter<'_> {
     fn write_row(&mut self, row: &ReportRow<'_>) -> io::Result<()> {
+        if let ReportRow::Result(result) = row {
+            self.line.clear();
+            if self.plain.append(result, &mut self.line)? {
+                return self.end_line();
+            }
+        }
         write_objects(row, self)
     }
 
