@@ -141,7 +141,7 @@ pub(super) fn run(args: &RunArgs, cx: &CommandCx) -> Result<u8, CommandError> {
     }
     // Step: open the outputs before the run, so that a wrong `-o` costs nothing.
     let mut printer = RunPrinter::new(args, &opened.workspace, &files.inputs, cx)?;
-    if is_whole(args) && !files.is_limited {
+    if is_whole(args) && !files.is_limited && !opened.workspace.labels.is_empty() {
         // The ids are needed only to find labels without a transcript.
         printer.seen_transcripts = Some(HashSet::new());
     }

@@ -12,7 +12,7 @@ use super::FORMAT;
 use crate::model::{
     Ballot, Blob, CellIx, CellResult, CellVote, Cost, Decision, Digest, EvalWhole, JudgeConfig,
     Millis, Outcome, Panel, Prices, RunId, ScoreBounds, TokenUsage, TurnIx, VoteParams, WallTime,
-    compares_pairs,
+    compares_pairs, decide_cell,
 };
 
 /// The format of an event log.
@@ -527,8 +527,16 @@ impl EvalSpec {
         &self,
         cells: impl IntoIterator<Item = (&'c CellKey, Option<&'c CellResult>)>,
     ) -> Option<Decision> {
-        let cells: Vec<CellVote> = cells
+        let mut cells = cells.into_iter().fuse();
+        let (first, second) = (cells.next(), cells.next());
+        // Most evals have one cell on a transcript, which needs no vote.
+        if let (Some((_, result)), None, None) = (first, second, &self.panel) {
+            return result.map(decide_cell);
+        }
+        let cells: Vec<CellVote> = first
             .into_iter()
+            .chain(second)
+            .chain(cells)
             .map(|(key, result)| CellVote {
                 judge: key.judge,
                 repeat: key.repeat,

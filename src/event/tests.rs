@@ -1,6 +1,7 @@
-//! Tests of facts that this version does not know, and of invalid facts that it does know.
+//! Tests of facts that this version does not know, of invalid facts that it does know, and of decisions.
 
 use super::*;
+use crate::model::{Ballot, CellVote, Outcome};
 
 #[test]
 fn an_unknown_kind_survives_a_round_trip() {
@@ -61,4 +62,31 @@ fn request_at_a_pause_is_unsent_until_the_turn_starts() {
     let fact = TurnFact::Started { request, dropped };
     state.apply(&event(EventKind::Turn { cell, turn, fact }));
     assert!(!state.cells[0].judge_trace[0].unsent);
+}
+
+#[test]
+fn one_cell_without_a_panel_decides_as_a_vote_of_one() {
+    let eval = EvalSpec::new(0, "grounded", "regex", Digest::hash_bytes(b""));
+    let key = CellKey {
+        eval: 0,
+        message: None,
+        judge: None,
+        repeat: None,
+    };
+    for outcome in Outcome::ALL {
+        let result = CellResult {
+            score: Some(0.25),
+            ..CellResult::new(outcome, "")
+        };
+        let vote = CellVote {
+            judge: None,
+            repeat: None,
+            ballot: Some(Ballot::from(&result)),
+        };
+        let expected = eval.vote_params().decide(&[vote]);
+        assert_eq!(expected.as_ref().map(|one| one.outcome), Some(outcome));
+        assert_eq!(eval.decide([(&key, Some(&result))]), expected);
+    }
+    assert_eq!(eval.decide([(&key, None)]), None);
+    assert_eq!(eval.decide([]), None);
 }

@@ -79,7 +79,7 @@ pub use reason::{RULES_HEAD, find_outcome_reason, find_reason, skip_rules_head};
 pub use reply::{HistoryBlock, HistoryItem, ModelReply, ReplyCall, StopReason, TokenUsage};
 pub use result::{
     CellResult, Citation, DISABLED_EVAL, Decision, NOT_SAMPLED, Outcome, Verdict, VerdictPart,
-    VoteCounts, decide_cells,
+    VoteCounts, decide_cell, decide_cells,
 };
 pub use score_bounds::{ScoreBounds, UNCERTAIN_MARGIN, VerdictSummary};
 pub use secret_names::{is_api_key_name, is_secret_key, is_secret_name, split_words};

@@ -423,18 +423,26 @@ pub fn decide_cells<'a>(cells: impl IntoIterator<Item = &'a CellResult>) -> Opti
     decide_by_vote(&cells)
 }
 
+/// Returns the decision of a cell that decides alone: it keeps its own outcome, also an error, without a vote.
+pub fn decide_cell(cell: &CellResult) -> Decision {
+    decide_alone(Ballot::from(cell))
+}
+
+fn decide_alone(only: Ballot) -> Decision {
+    Decision {
+        outcome: only.outcome,
+        score: only.score,
+        votes: count_votes(&[only]),
+        panel: None,
+    }
+}
+
 /// Decides ballots as [`decide_cells`] decides cells.
 pub(super) fn decide_by_vote(cells: &[Ballot]) -> Option<Decision> {
-    let votes = count_votes(cells);
-    // A single cell keeps its own outcome, also an error, without a vote.
     if let [only] = cells {
-        return Some(Decision {
-            outcome: only.outcome,
-            score: only.score,
-            votes,
-            panel: None,
-        });
+        return Some(decide_alone(*only));
     }
+    let votes = count_votes(cells);
     // Errors and skipped cells abstain.
     let voting = votes.pass + votes.fail + votes.na;
     let outcome = if voting == 0 || (voting as usize) * 2 < cells.len() {
@@ -538,6 +546,8 @@ mod tests {
     fn one_cell_decides_alone() {
         for o in Outcome::ALL {
             assert_eq!(outcome(&[o]), Some(o));
+            let cell = CellResult::new(o, "");
+            assert_eq!(Some(decide_cell(&cell)), decide_cells([&cell]));
         }
         assert_eq!(outcome(&[]), None);
     }

@@ -14,6 +14,7 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use foldhash::fast::RandomState;
 use indexmap::IndexMap;
 use serde::Serialize;
 
@@ -134,7 +135,7 @@ pub struct RowBuilder {
     /// The transcripts with cells that are not yet printed, in plan order.
     incomplete: BTreeMap<u64, IncompleteTranscript>,
     /// The numbers of these transcripts by record. If an early transcript is slow, there are many of them.
-    numbers_by_record: HashMap<TranscriptRef, u64>,
+    numbers_by_record: HashMap<Arc<TranscriptRef>, u64, RandomState>,
     /// The planned ranges of cells by their first number: the count, the transcript in `incomplete`, and the offset
     /// in its cells.
     ranges: BTreeMap<CellIx, PlannedCellRange>,
@@ -158,7 +159,7 @@ struct PlannedCellRange {
 }
 
 struct IncompleteTranscript {
-    source: TranscriptRef,
+    source: Arc<TranscriptRef>,
     cells: Vec<RowCell>,
     missing_results: usize,
     /// The first cells of its ranges in [`RowBuilder::ranges`].
@@ -338,21 +339,20 @@ impl RowBuilder {
         let place = known.unwrap_or_else(|| {
             self.summary.transcripts += 1;
             self.last_transcript_no += 1;
-            self.numbers_by_record
-                .insert(transcript.clone(), self.last_transcript_no);
             self.last_transcript_no
         });
-        let open = self
-            .incomplete
-            .entry(place)
-            .or_insert_with(|| IncompleteTranscript {
-                source: transcript.clone(),
+        let open = self.incomplete.entry(place).or_insert_with(|| {
+            let source = Arc::new(transcript.clone());
+            self.numbers_by_record.insert(Arc::clone(&source), place);
+            IncompleteTranscript {
+                source,
                 cells: Vec::with_capacity(keys.len()),
                 missing_results: 0,
                 first_cells: Vec::new(),
                 unemitted: None,
                 combined: HashMap::new(),
-            });
+            }
+        });
         open.first_cells.push(first);
         self.ranges.insert(
             first,
@@ -479,7 +479,7 @@ impl RowBuilder {
         open: &IncompleteTranscript,
         emit: &mut RowReceiver<'_, E>,
     ) -> Result<(), E> {
-        let mut scores: IndexMap<u32, RubricScore> = IndexMap::new();
+        let mut scores: IndexMap<u32, RubricScore, RandomState> = IndexMap::default();
         let mut wholes = JoinedParts::default();
         // After the sort, the cells of one decision are adjacent.
         for group in open

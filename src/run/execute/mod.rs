@@ -40,8 +40,7 @@ use self::schedule::{JudgeJob, OpenCell, OpenDecision};
 use self::worker::{JudgedRange, WorkedCell, WorkedRecord, WorkedTranscript, process_chunk};
 use crate::event::{CellKey, EventKind, RevisionPlan, SettledCell};
 use crate::model::{
-    Ballot, CellIx, CellVote, TranscriptRef, decide_cells, describe_skipped_file,
-    describe_skipped_record,
+    Ballot, CellIx, CellVote, TranscriptRef, describe_skipped_file, describe_skipped_record,
 };
 use crate::run::TranscriptSourceError;
 use crate::run::inputs::feed::{FileReport, RecordChunk, TranscriptFeed};
@@ -382,11 +381,8 @@ impl ChunkMerger<'_> {
 
     /// Counts the decisions of checks and skipped decisions: each of these cells is a decision.
     fn count_check_decisions(&self, cells: &[NumberedCell]) {
-        for result in cells.iter().filter_map(settled_result) {
-            self.core
-                .tally
-                .add_decision(decide_cells([result]).as_ref());
-        }
+        let results = cells.iter().filter_map(settled_result);
+        self.core.tally.add_single_cells(results);
     }
 
     /// Records what the revision plans, if the run leaves out a part of it.

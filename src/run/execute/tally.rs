@@ -3,7 +3,6 @@
 //! Responsible for counters only. A decision with a cell without a result counts under no outcome; its cells are
 //! `pending`.
 
-use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use indexmap::IndexMap;
@@ -19,7 +18,8 @@ pub(in crate::run) struct RunTally(Mutex<RunCounts>);
 struct RunCounts {
     planned: u64,
     settled: u64,
-    outcomes: HashMap<Outcome, u64>,
+    /// The number of decisions by outcome, in the order of [`Outcome::ALL`].
+    outcomes: [u64; Outcome::ALL.len()],
     usage: TokenUsage,
     bill: Cost,
     reading: ReadingTotals,
@@ -55,18 +55,26 @@ impl RunTally {
     /// Adds the decision of cells that all have results.
     pub(in crate::run) fn add_decision(&self, decision: Option<&Decision>) {
         if let Some(decision) = decision {
-            *self.lock().outcomes.entry(decision.outcome).or_default() += 1;
+            self.lock().outcomes[decision.outcome as usize] += 1;
+        }
+    }
+
+    /// Adds the decisions of cells of which each decides alone.
+    pub(in crate::run) fn add_single_cells<'r>(
+        &self,
+        results: impl IntoIterator<Item = &'r CellResult>,
+    ) {
+        let mut inner = self.lock();
+        for result in results {
+            inner.outcomes[result.outcome as usize] += 1;
         }
     }
 
     /// Returns the totals of the run.
     pub(in crate::run) fn totals(&self, duration: Millis, cancelled: bool) -> RunTotals {
         let inner = self.lock();
-        // The order of `Outcome::ALL` makes the recorded totals independent of the hash map.
-        let outcomes: IndexMap<Outcome, u64> = Outcome::ALL
-            .into_iter()
-            .filter_map(|outcome| Some((outcome, *inner.outcomes.get(&outcome)?)))
-            .collect();
+        let outcomes = Outcome::ALL.into_iter().zip(inner.outcomes);
+        let outcomes: IndexMap<Outcome, u64> = outcomes.filter(|(_, count)| *count > 0).collect();
         RunTotals {
             cells: inner.planned,
             // The merge thread adds planned cells first, so the difference is not negative at the end.
@@ -99,7 +107,7 @@ mod tests {
         let fail = CellResult::new(Outcome::Fail, "");
         tally.add_planned(4);
         tally.add_settled(1);
-        tally.add_decision(decide_cells([&fail]).as_ref());
+        tally.add_single_cells([&fail]);
         tally.add_judged(&pass, true);
         tally.add_judged(&pass, true);
         tally.add_decision(decide_cells([&pass, &pass]).as_ref());
