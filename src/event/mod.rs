@@ -213,10 +213,10 @@ pub struct SettledCell {
 
 impl SettledCell {
     /// Creates the pair.
-    pub fn new(cell: CellIx, result: CellResult) -> Self {
+    pub fn new(cell: CellIx, result: impl Into<Arc<CellResult>>) -> Self {
         Self {
             cell,
-            result: Arc::new(result),
+            result: result.into(),
         }
     }
 }

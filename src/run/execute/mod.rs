@@ -484,7 +484,7 @@ fn cell_vote(numbered: &NumberedCell) -> CellVote {
         judge: numbered.key.judge,
         repeat: numbered.key.repeat,
         ballot: match &numbered.state {
-            PlannedCellState::Settled(result) => Some(Ballot::from(result)),
+            PlannedCellState::Settled(result) => Some(Ballot::from(&**result)),
             PlannedCellState::NeedsJudge(_) => None,
         },
     }
@@ -492,7 +492,7 @@ fn cell_vote(numbered: &NumberedCell) -> CellVote {
 
 fn settled_result(cell: &NumberedCell) -> Option<&crate::model::CellResult> {
     match &cell.state {
-        PlannedCellState::Settled(result) => Some(result),
+        PlannedCellState::Settled(result) => Some(&**result),
         PlannedCellState::NeedsJudge(_) => None,
     }
 }

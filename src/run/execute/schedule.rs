@@ -399,6 +399,7 @@ impl JudgeScheduler {
         }
         core.tally.add_judged(&result, is_free);
         let stops_judge = breaker.filter(|breaker| breaker.record(&result));
+        let result = Arc::new(result);
         // Step: plan the cells that this result makes necessary, before recording the result.
         let further = self.settle_cell(&done.queued, &result).await;
         // Step: record the result. A program's cell had no start event, so it settles like a check.
@@ -409,7 +410,7 @@ impl JudgeScheduler {
             core.emitter
                 .send(EventKind::CellFinished {
                     cell: done.cell,
-                    result: Arc::new(result),
+                    result,
                 })
                 .await;
             // Release after recording, so that the log never shows more running cells than permits.
@@ -430,7 +431,7 @@ impl JudgeScheduler {
     }
 
     /// Stores the result of a cell, and plans and queues the cells that it makes necessary.
-    async fn settle_cell(&mut self, queued: &QueuedCell, result: &CellResult) -> FurtherCells {
+    async fn settle_cell(&mut self, queued: &QueuedCell, result: &Arc<CellResult>) -> FurtherCells {
         let core = Arc::clone(&self.core);
         let mut further = FurtherCells::default();
         let QueuedCell {
@@ -444,7 +445,7 @@ impl JudgeScheduler {
         let Some(cells) = open.decisions.get_mut(&decision) else {
             return further;
         };
-        cells[position].state = PlannedCellState::Settled(result.clone());
+        cells[position].state = PlannedCellState::Settled(Arc::clone(result));
         // Cells at or after this position are those that this result added.
         let before = cells.len();
         further.cached =
@@ -537,6 +538,7 @@ impl JudgeScheduler {
                 continue;
             }
             let unavailable = CellResult::from_error(Outcome::JudgeError, breaker.explain());
+            let unavailable = Arc::new(unavailable);
             self.core.tally.add_settled(1);
             let further = self.settle_cell(&queued, &unavailable).await;
             let mut settled = vec![SettledCell::new(cell, unavailable)];
@@ -640,7 +642,7 @@ async fn plan_further_cells(
             state,
         } = new;
         if let PlannedCellState::Settled(result) = &state {
-            cached.push(SettledCell::new(cell, result.clone()));
+            cached.push(SettledCell::new(cell, Arc::clone(result)));
         }
         cells.push(OpenCell {
             cell,

@@ -171,7 +171,7 @@ impl WorkedCell {
     fn settled(key: CellKey, result: CellResult) -> Self {
         Self {
             key,
-            state: PlannedCellState::Settled(result),
+            state: PlannedCellState::Settled(Arc::new(result)),
         }
     }
 }
@@ -231,6 +231,8 @@ fn decide_cells(
     let full_subject = Subject::new(transcript).with_cancel_flag(&judge_pool.cancel_flag);
     // Copy the transcript at most once, and only if a judge or program may read it after this chunk.
     let mut owned: Option<Arc<Transcript<'static>>> = None;
+    // Most decisions have one cell.
+    item.cells.reserve_exact(tasks.len());
     for task in tasks {
         // Stop between evals: the merge does not use the item of a cancelled run.
         if judge_pool.cancel_flag.is_cancelled() {

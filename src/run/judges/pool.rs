@@ -66,13 +66,9 @@ pub(in crate::run) trait VerdictCache: Send + Sync {
 
 /// The state of a planned cell.
 #[derive(Debug, Clone, PartialEq)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "most cells are settled, so a box would only add an allocation for each of them"
-)]
 pub(in crate::run) enum PlannedCellState {
-    /// The cell has a result.
-    Settled(CellResult),
+    /// The cell has a result. The event of the result shares it.
+    Settled(Arc<CellResult>),
     /// A judge must decide. The cache key, if the cell has one.
     NeedsJudge(Option<Digest>),
 }
@@ -108,7 +104,7 @@ impl JudgePool {
         // A cell that needs no judge, for example because its field is missing, settles at once.
         let request = match self.build_request(transcript, &decision.cell_key(judge_repeat)) {
             Ok(request) => request,
-            Err(settled) => return PlannedCellState::Settled(settled.into()),
+            Err(settled) => return PlannedCellState::Settled(Arc::new(settled.into())),
         };
         if self.verdict_cache.is_none() && self.cache_policy == CachePolicy::Off {
             // No cache reads the key, so the prompt is not rendered for it.
@@ -131,7 +127,7 @@ impl JudgePool {
             }
             // The eval's `message` may have changed since the verdict was recorded.
             self.plan.prepend_message(decision.eval, &mut result);
-            return PlannedCellState::Settled(result);
+            return PlannedCellState::Settled(Arc::new(result));
         }
         PlannedCellState::NeedsJudge(key)
     }
@@ -180,7 +176,7 @@ impl JudgePool {
             .map(|CarriedCell { key, result, .. }| {
                 let judge_repeat = JudgeRepeat::from_key(key);
                 let state = match result {
-                    Some(result) => PlannedCellState::Settled(result.clone()),
+                    Some(result) => PlannedCellState::Settled(Arc::new(result.clone())),
                     // The old run left no usable result, so a cached verdict may settle the cell now.
                     None => self.cell_state(transcript, decision, judge_repeat),
                 };
@@ -358,7 +354,7 @@ fn cell_votes(cells: &[DecisionCell]) -> Vec<CellVote> {
         judge: cell.judge_repeat.judge,
         repeat: cell.judge_repeat.repeat,
         ballot: match &cell.state {
-            PlannedCellState::Settled(result) => Some(Ballot::from(result)),
+            PlannedCellState::Settled(result) => Some(Ballot::from(&**result)),
             PlannedCellState::NeedsJudge(_) => None,
         },
     };
