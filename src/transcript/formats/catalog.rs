@@ -221,12 +221,12 @@ const TOOLS: &[FormatDescription] = &[
     },
     FormatDescription {
         name: "an OpenCode session",
-        known_by: "`info` and `messages` with `parts`; a session's file of the storage folder, `id` with `projectID` or `title`",
+        known_by: "`info` and `messages` with `parts`; a session's file of the storage folder, `id` with `projectID` or `title`; in a stream, `sessionID` with a `part`",
         transcript: "a session, with the files of its messages and parts",
         id: "the session's",
-        version: "OpenCode 0.1 to 1.0",
-        origin: SampleOrigin::Described(
-            "OpenCode's migrations of its storage, and the files of sessions in jazzyalex/agent-sessions",
+        version: "OpenCode 0.1 to 1.17, and the stream of 2026-01",
+        origin: SampleOrigin::Real(
+            "an export of 1.17 in italo-luz/pfm-categorization, and streams in seichris/takopi; older ones from OpenCode's migrations of its storage, and the files of sessions in jazzyalex/agent-sessions",
         ),
     },
     FormatDescription {

@@ -86,6 +86,7 @@ mod openai_agents;
 mod openai_evals;
 mod opencode;
 mod opencode_storage;
+mod opencode_stream;
 mod openhands;
 mod opik;
 mod otlp;

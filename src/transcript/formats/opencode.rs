@@ -152,6 +152,11 @@ fn add_message(message: &RawFields<'_>, built: &mut TranscriptBuilder) {
             .meta
             .set_raw("error", text.or_else(|| error.get("name")));
     }
+    push_results(results, built);
+}
+
+/// Adds the results of the calls of a message.
+pub(super) fn push_results(results: Vec<ToolOutcome<'_>>, built: &mut TranscriptBuilder) {
     for (id, content, is_error, time) in results {
         built.push_result(&id, content, is_error);
         if let (Some((from, to)), Some(last)) = (time, built.messages.last_mut())
@@ -162,7 +167,8 @@ fn add_message(message: &RawFields<'_>, built: &mut TranscriptBuilder) {
     }
 }
 
-fn write_reply_metadata(
+/// Sets the model, the cost, the time and the tokens of a reply. `info` has them, and `time` the start and the end.
+pub(super) fn write_reply_metadata(
     info: &RawFields<'_>,
     time: &RawFields<'_>,
     meta: &mut super::super::metadata::MetadataBuilder,
@@ -194,7 +200,7 @@ fn write_reply_metadata(
 }
 
 /// The result of a call: its id, its text, whether it failed if that is known, and the times of its start and end.
-type ToolOutcome<'a> = (SourceText<'a>, String, Option<bool>, Option<(f64, f64)>);
+pub(super) type ToolOutcome<'a> = (SourceText<'a>, String, Option<bool>, Option<(f64, f64)>);
 
 /// Returns true if the details of a call have an exit code other than 0.
 fn has_failed_exit(details: &RawFields<'_>) -> bool {
@@ -223,7 +229,8 @@ fn add_invocation<'a>(
     results.push((id, output, has_failed, time));
 }
 
-fn add_part<'a>(
+/// Adds a part of a message, and the result of a call. `tools` has details of calls of older versions.
+pub(super) fn add_part<'a>(
     raw: &'a RawValue,
     part: &RawFields<'a>,
     tools: &RawFields<'a>,

@@ -73,6 +73,7 @@ const SAMPLES: &[&str] = &[
     "openai_item_list.jsonl",
     "openai_output_items.json",
     "opencode.json",
+    "opencode_run.jsonl",
     "openhands_events.json",
     "openhands_output.jsonl",
     "openhands_sdk.jsonl",

@@ -124,8 +124,8 @@ pub(in crate::transcript) const TEXT_FORMATS: &[TranscriptFormat] = &[
     },
     TranscriptFormat {
         name: "an OpenCode session",
-        matches: opencode::is_session,
-        create_reader: Some(opencode::open),
+        matches: opencode_stream::is_session,
+        create_reader: Some(opencode_stream::open),
     },
     TranscriptFormat {
         name: "a chat history of Aider",
