@@ -344,3 +344,21 @@ fn readable_formats_are_distinguished() {
         "of any tool"
     );
 }
+
+#[test]
+fn logs_of_other_programs_are_no_sessions() {
+    let others = [
+        r#"{"location":"Table.tsx:234","message":"render","data":{},"timestamp":1,"sessionId":"s"}"#,
+        r#"{"event_id":"5","record":{"name":"retrieve"},"record_type":"SPAN","timestamp":"t"}"#,
+    ];
+    for text in others {
+        let found = found(text.as_bytes());
+        assert!(
+            matches!(found, Err(DetectError::Unmapped(_))),
+            "{text}: {found:?}"
+        );
+    }
+    let cut = r#"{"sessionId":"s","message":{"role":"user","content":"torn"#;
+    let found = found(cut.as_bytes()).map(|(name, ..)| name);
+    assert_eq!(found, Ok("a Claude Code session"));
+}

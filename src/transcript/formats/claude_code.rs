@@ -66,9 +66,11 @@ pub(super) fn open(preview: &FilePreview<'_>) -> Box<dyn TranscriptReader> {
 
 /// Returns true if one of the first lines is a line of a session. The very first line may be broken.
 pub(super) fn is_session(preview: &FilePreview<'_>) -> bool {
-    // Any line counts, because the first lines may be titles or snapshots without these keys.
+    // Any line counts, because the first lines may be titles or snapshots without these keys. Logs of other programs also
+    // have a `sessionId` and a `message`, so the latter counts only if a cut line may have its `type` after it.
     preview.any_matches(|s| {
-        (s.has("sessionId") && (s.has("uuid") || s.has("message") || s.has("type")))
+        let may_have_type = s.has("type") || (s.has("message") && s.is_cut());
+        (s.has("sessionId") && (s.has("uuid") || may_have_type))
             || (s.has("leafUuid") && s.has("summary"))
             || s.type_starts_with(&[
                 "file-history-snapshot",

@@ -33,6 +33,14 @@ pub(super) fn is_session_object(preview: &FilePreview<'_>) -> bool {
     preview.first_outline()["session"].is_object() && wraps_response_items(preview)
 }
 
+/// Returns true if one of the first records is a state of the first Codex versions. Events of TruLens also have a
+/// `record_type`.
+pub(super) fn has_state_record(preview: &FilePreview<'_>) -> bool {
+    preview.records.iter().any(|seen| {
+        seen.sniff.has("record_type") && seen.sniff.outline(seen.bytes)["record_type"] == "state"
+    })
+}
+
 /// Returns the reader of a rollout file.
 pub(super) fn open(preview: &FilePreview<'_>) -> Box<dyn TranscriptReader> {
     if is_session_object(preview) {

@@ -379,7 +379,7 @@ pub(in crate::transcript) const TEXT_FORMATS: &[TranscriptFormat] = &[
                 let has_bare_header = s.has("id") && s.has("timestamp") && !s.has("type");
                 (s.has("payload") && s.has("timestamp") && s.has("type"))
                     || (has_bare_header && s.has("instructions") && !s.has("input"))
-            }) || preview.any_matches(|s| s.has("record_type"))
+            }) || codex::has_state_record(preview)
                 || codex::is_session_object(preview)
         },
         create_reader: Some(|_, preview| Ok(codex::open(preview))),
