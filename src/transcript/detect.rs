@@ -123,9 +123,13 @@ pub(super) fn find_candidates(head: &[u8]) -> Result<FormatCandidates<'_>, Detec
     }
     let preview = preview_file(head)?;
     // The order of the table matters: formats share keys, so the more specific one comes first.
+    let has_messages = formats::begins_with_messages(&preview);
     let mut found: Vec<&TranscriptFormat> = formats::TEXT_FORMATS
         .iter()
-        .filter(|format| (format.matches)(&preview))
+        .filter(|format| {
+            !(has_messages && formats::TRACES_WITHOUT_MESSAGES.contains(&format.name))
+                && (format.matches)(&preview)
+        })
         .collect();
     if found.is_empty() {
         match preview.records.first() {

@@ -362,3 +362,37 @@ fn logs_of_other_programs_are_no_sessions() {
     let found = found(cut.as_bytes()).map(|(name, ..)| name);
     assert_eq!(found, Ok("a Claude Code session"));
 }
+
+#[test]
+fn record_with_messages_next_to_spans_is_native() {
+    let messages = r#""messages":[{"role":"user","content":"Hi"}]"#;
+    let traces = [
+        (
+            r#""spans":[{"span_id":"1","attributes":{"mlflow.spanType":"AGENT"}}]"#,
+            "an MLflow trace",
+        ),
+        (
+            r#""trace":{"id":"t","start_time":"s"},"spans":[{"trace_id":"t"}]"#,
+            "an Opik trace",
+        ),
+        (
+            r#""root_span_id":"r","span_id":"r","scores":{}"#,
+            "a Braintrust log",
+        ),
+        (r#""llmSpans":[],"toolSpans":[]"#, "a DeepEval trace"),
+    ];
+    for (keys, format) in traces {
+        let name = |text: String| found(text.as_bytes()).map(|(name, ..)| name);
+        assert_eq!(name(format!("{{{keys}}}")), Ok(format), "{keys}");
+        assert_eq!(
+            name(format!("{{{messages},{keys}}}")),
+            Ok("native"),
+            "{keys}"
+        );
+        assert_eq!(
+            name(format!("{{{keys},{messages}}}")),
+            Ok("native"),
+            "{keys}"
+        );
+    }
+}

@@ -33,7 +33,7 @@ pub(super) fn is_session_object(preview: &FilePreview<'_>) -> bool {
     preview.first_outline()["session"].is_object() && wraps_response_items(preview)
 }
 
-/// Returns true if one of the first records is a state of the first Codex versions. Events of TruLens also have a
+/// Returns true if one of the first records is a state of the first Codex versions. Events of other programs also have a
 /// `record_type`.
 pub(super) fn has_state_record(preview: &FilePreview<'_>) -> bool {
     preview.records.iter().any(|seen| {

@@ -2,7 +2,10 @@
 //! Also checks the names in lists of formats.
 
 use super::catalog::DESCRIPTIONS;
-use super::{BINARY_FORMATS, FORMATS_OF_SEVERAL_FILES, GENERIC_FORMATS, TEXT_FORMATS};
+use super::{
+    BINARY_FORMATS, FORMATS_OF_SEVERAL_FILES, GENERIC_FORMATS, TEXT_FORMATS,
+    TRACES_WITHOUT_MESSAGES,
+};
 
 const DOCS: &str = include_str!("../../../docs/reference/transcript-formats.md");
 
@@ -43,7 +46,8 @@ fn lists_of_formats_name_formats_of_the_tables() {
     let binary = BINARY_FORMATS.iter().map(|one| one.name);
     let text = TEXT_FORMATS.iter().map(|one| one.name);
     let known: Vec<&str> = binary.chain(text).collect();
-    for name in FORMATS_OF_SEVERAL_FILES.iter().chain(&GENERIC_FORMATS) {
+    let lists = FORMATS_OF_SEVERAL_FILES.iter().chain(&GENERIC_FORMATS);
+    for name in lists.chain(&TRACES_WITHOUT_MESSAGES) {
         assert!(known.contains(name), "{name}");
     }
 }

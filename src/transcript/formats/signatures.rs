@@ -22,6 +22,16 @@ pub(super) fn is_key_end(bytes: &[u8], end: usize) -> bool {
     bytes[end..].trim_ascii_start().first() == Some(&b':')
 }
 
+/// The formats of traces whose records have no `messages`. A record with messages next to its spans is not one of them.
+pub(in crate::transcript) const TRACES_WITHOUT_MESSAGES: [&str; 6] = [
+    "a Langfuse export",
+    "a Braintrust log",
+    "an MLflow trace",
+    "an Opik trace",
+    "a DeepEval trace",
+    "spans of OpenTelemetry (SDK dumps, Phoenix, Jaeger)",
+];
+
 /// Returns true if one of the first records has a list of messages with roles. Any of them counts, because a native
 /// file may begin with a broken line.
 pub(super) fn is_native(preview: &FilePreview<'_>) -> bool {
@@ -52,6 +62,11 @@ pub(super) fn has_answer(record: &Value) -> bool {
         Value::Object(fields) => !fields.is_empty(),
         _ => false,
     })
+}
+
+/// Returns true if the first record has messages with roles.
+pub(in crate::transcript) fn begins_with_messages(preview: &FilePreview<'_>) -> bool {
+    preview.first_outline()["messages"][0]["role"].is_string()
 }
 
 /// Returns true for a list of messages, and for an empty list.
