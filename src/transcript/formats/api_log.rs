@@ -29,18 +29,33 @@ use super::super::reader::{
     PerRecordReader, PerSessionReader, RecordCx, RecordParser, SessionParser, TranscriptReader,
     TranscriptSink, record_text,
 };
+use super::super::source::SourceFile;
 use super::super::walk::RecordLayout;
+use super::api_pages::{is_stored_completions, open_pages};
 use super::exchange::{ApiExchange, ExchangeBody, UnpackedText, add_items, api_error};
 use super::record_readers::{Grouping, open_groups};
 use super::response_items::ConversationBuilder;
 use super::signatures::{ANSWER_KEYS, is_key_end, wraps_response_items};
 use super::{anthropic, cohere, gemini, openai};
 use crate::model::{MessageRole, SourceText, Transcript, TranscriptMessage};
-use crate::transcript::ReadTally;
+use crate::transcript::{ReadTally, TranscriptError};
 
 /// Returns a reader of logs and replies, one record each.
 pub(super) fn open(preview: &FilePreview<'_>) -> Box<dyn TranscriptReader> {
     Box::new(PerRecordReader::new(preview.record_walker(), ApiLogParser))
+}
+
+/// Returns a reader of replies of chat completions, alone or as the list of stored ones.
+pub(super) fn open_completions(
+    source: &SourceFile,
+    preview: &FilePreview<'_>,
+) -> Result<Box<dyn TranscriptReader>, TranscriptError> {
+    if is_stored_completions(preview) {
+        return open_pages(source, preview, &[&["data"]], |record, cx, out| {
+            ApiLogParser.parse_record(record, cx, out)
+        });
+    }
+    Ok(open(preview))
 }
 
 /// Returns a reader of Gemini's contents. A list of contents is one record; in a list of replies or requests, each is one.

@@ -11,6 +11,7 @@ mod aider;
 mod alpaca;
 mod anthropic;
 mod api_log;
+mod api_pages;
 mod arena;
 mod atif;
 mod autogen;
@@ -127,6 +128,7 @@ use super::reader::TranscriptReader;
 use super::source::SourceFile;
 pub(super) use binary_formats::BINARY_FORMATS;
 use native_reader::NativeReader;
+pub(super) use signatures::{TRACES_WITHOUT_MESSAGES, begins_with_messages};
 pub(super) use text_formats::TEXT_FORMATS;
 
 /// A function that creates the reader of a detected file.

@@ -6,6 +6,7 @@
 use serde_json::Value;
 
 use super::super::detect::FilePreview;
+use super::api_pages::is_stored_completions;
 
 /// The keys that contain the answer of a log record next to its `messages`.
 pub(super) const ANSWER_KEYS: [&str; 6] = [
@@ -138,8 +139,11 @@ pub(super) fn wraps_response_items(preview: &FilePreview<'_>) -> bool {
         .is_some_and(|items| items.iter().any(is_response_item))
 }
 
-/// Returns true if a file contains replies of OpenAI's chat completions.
+/// Returns true if a file contains replies of OpenAI's chat completions, alone or as the list of stored ones.
 pub(super) fn is_chat_completion(preview: &FilePreview<'_>) -> bool {
+    if is_stored_completions(preview) {
+        return true;
+    }
     let first = preview.first_outline();
     match &first["choices"] {
         // A reply without choices still has one of the API's other keys.

@@ -10,9 +10,9 @@ use super::{
     codex_exec, cohere, continue_dev, copilot, copilot_cli, csv, cursor, deepeval, deepseek, droid,
     evalbench, event_stream, flat_spans, gemini_cli, goose, grok, helm, http_recording, inspect,
     item_list, kimi, kiro, langchain, langfuse, langsmith, librechat, livekit, lm_eval, lm_studio,
-    mlflow, mt_bench, open_webui, openai_agents, openai_evals, opencode, openhands, opik, otlp, pi,
-    preference, promptfoo, promptfoo_csv, qwen_code, ragas, sharegpt, signatures, sillytavern,
-    smolagents, spend_log, swe_agent, tau_bench, toolbench,
+    mlflow, mt_bench, open_webui, openai_agents, openai_evals, opencode_stream, openhands, opik,
+    otlp, pi, preference, promptfoo, promptfoo_csv, qwen_code, ragas, sharegpt, signatures,
+    sillytavern, smolagents, spend_log, swe_agent, tau_bench, toolbench,
 };
 
 /// The text formats in the order of detection. A record with `messages` in OpenAI's shapes is native, unless an answer is
@@ -429,7 +429,7 @@ pub(in crate::transcript) const TEXT_FORMATS: &[TranscriptFormat] = &[
     TranscriptFormat {
         name: "OpenAI chat completions",
         matches: signatures::is_chat_completion,
-        create_reader: Some(|_, preview| Ok(api_log::open(preview))),
+        create_reader: Some(api_log::open_completions),
     },
     TranscriptFormat {
         name: "Gemini contents",
