@@ -85,6 +85,8 @@ pub(crate) struct SavesState {
     pub(crate) allowed: BTreeSet<Permission>,
     /// The changed files that the user did not allow, so they are not applied.
     pub(crate) refused_changes: Vec<PathBuf>,
+    /// The time at which a save replaced an open question about a changed workspace by a different one.
+    pub(crate) question_changed_at: Option<Millis>,
 }
 
 impl SavesState {

@@ -118,6 +118,10 @@ pub(super) fn handle_key(app: &mut App, chord: KeyChord) -> Vec<Effect> {
         }
         Overlay::ConfirmTrust { question, scroll } => match key.as_str() {
             // The question may appear while the user types, so a letter that other panes use does not accept it.
+            "Y" if trust::is_unread(app) => {
+                app.overlays.push(top);
+                return push_info(app, "the question changed: read it, then answer");
+            }
             "Y" => return trust::accept(app, question.clone()),
             "n" | "N" => {
                 trust::decline(app, question.clone());

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::{labels, runs, saves};
+use crate::model::Millis;
 use crate::tui::effect::Effect;
 use crate::tui::run_order::RunOrder;
 use crate::tui::state::App;
@@ -16,6 +17,9 @@ use crate::tui::widget::flow::ScrollState;
 use crate::workspace::Workspace;
 use crate::workspace::trust::{Permission, SendPermission, find_new_permissions};
 
+/// The time in which a key does not accept a question that replaced another one.
+const READING_TIME: Millis = Millis(1000);
+
 /// Applies a changed workspace, or asks first if it may do something that the last one could not.
 pub(super) fn handle_reloaded(
     app: &mut App,
@@ -24,12 +28,19 @@ pub(super) fn handle_reloaded(
 ) -> Vec<Effect> {
     // An open question is about an older version. Its changes belong to this one.
     let mut all = std::mem::take(&mut app.saves.refused_changes);
+    let mut asked: Option<Vec<Permission>> = None;
     app.overlays.retain(|overlay| match overlay {
         Overlay::ConfirmTrust {
-            question: TrustQuestion::Reload { changed, .. },
+            question:
+                TrustQuestion::Reload {
+                    changed,
+                    permissions,
+                    ..
+                },
             ..
         } => {
             all.extend(changed.iter().cloned());
+            asked = Some(permissions.clone());
             false
         }
         _ => true,
@@ -43,6 +54,12 @@ pub(super) fn handle_reloaded(
     let new = find_new_permissions(&workspace.permissions, &app.saves.allowed);
     if new.is_empty() {
         return apply(app, &workspace, &all);
+    }
+    match asked {
+        // The user may read the same question further.
+        Some(asked) if asked == new => {}
+        Some(_) => app.saves.question_changed_at = Some(app.now),
+        None => app.saves.question_changed_at = None,
     }
     ask(
         app,
@@ -88,6 +105,12 @@ fn ask(app: &mut App, question: TrustQuestion) {
     let scroll = ScrollState::top();
     app.overlays
         .push(Overlay::ConfirmTrust { question, scroll });
+}
+
+/// Returns true if the open question replaced another one so shortly before that the user's key answers the other one.
+pub(super) fn is_unread(app: &App) -> bool {
+    let changed_at = app.saves.question_changed_at;
+    changed_at.is_some_and(|at| app.now - at < READING_TIME)
 }
 
 /// The answer yes: records it, and continues.

@@ -144,6 +144,32 @@ fn refused_save_keeps_the_last_allowed_workspace_until_a_later_save() {
 }
 
 #[test]
+fn key_does_not_accept_a_question_that_just_replaced_another_one() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let on = "allow_scripts: true\n";
+    let before = version(dir.path(), "", CHECK);
+    let mut app = open(&before);
+    reload(&mut app, &version(dir.path(), on, SCRIPT));
+    app.now = Millis(60_000);
+    let other = version(dir.path(), on, &SCRIPT.replace("a b", "c"));
+    reload(&mut app, &other);
+    // The user read the question about the first command.
+    assert!(!starts_something(&press(&mut app, "Y")));
+    assert_eq!(app.workspace(), Some(&before));
+    assert!(question(&app).contains("./run.sh c"), "{}", question(&app));
+    let notice = app.notices.newest.as_ref().map(|notice| &*notice.text);
+    assert!(
+        notice.is_some_and(|text| text.contains("the question changed")),
+        "{notice:?}"
+    );
+    // A save without a new permission leaves the question as it is.
+    app.now = Millis(61_000);
+    reload(&mut app, &other);
+    assert!(starts_something(&press(&mut app, "Y")));
+    assert_eq!(app.workspace(), Some(&other));
+}
+
+#[test]
 fn changed_command_asks_and_a_known_one_does_not() {
     let dir = tempfile::tempdir().expect("a folder");
     let on = "allow_scripts: true\n";
