@@ -5,7 +5,8 @@
 //! same: what a model adds to them is a message of the model.
 
 use std::borrow::Cow;
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
+use std::ops::Bound;
 
 use url::{Host, Url};
 
@@ -26,6 +27,61 @@ pub struct SeenUrls {
     pub hosts: HashSet<String>,
     /// URLs as a URL parser writes them, with `https` and without fragment.
     pub urls: HashSet<String>,
+    /// The URLs that the judge wrote into arguments before it read them.
+    written: WrittenUrls,
+}
+
+/// The URLs that a judge wrote into the arguments of its calls, without punctuation at their ends.
+///
+/// A tool may repeat them in a sentence, with an addition, or in the response to a later call. They stay messages of the
+/// judge.
+#[derive(Debug, Clone, Default)]
+struct WrittenUrls {
+    /// URLs with a path or a query. What begins with one of them contains it.
+    whole: BTreeSet<String>,
+    /// URLs of whole hosts. A tool may list pages of the host.
+    of_hosts: HashSet<String>,
+}
+
+impl WrittenUrls {
+    fn insert(&mut self, url: &str) {
+        let end = without_end(url).to_owned();
+        let is_host = url.find("://").is_some_and(|at| {
+            let rest = &url[at + 3..];
+            rest.find('/').is_none_or(|slash| slash + 1 == rest.len())
+        });
+        if is_host {
+            self.of_hosts.insert(end);
+        } else {
+            self.whole.insert(end);
+        }
+    }
+
+    /// Returns true if a URL is one of these, or begins with one that has a path or a query.
+    fn contain(&self, url: &str) -> bool {
+        if self.of_hosts.contains(without_end(url)) {
+            return true;
+        }
+        let mut bound = url;
+        loop {
+            let before = (Bound::Unbounded, Bound::Included(bound));
+            let Some(nearest) = self.whole.range::<str, _>(before).next_back() else {
+                return false;
+            };
+            if url.starts_with(nearest.as_str()) {
+                return true;
+            }
+            // Any other beginning of the URL is before the nearest one, so it is a beginning of what both share.
+            let same = url.bytes().zip(nearest.bytes());
+            let shared = same.take_while(|(a, b)| a == b).count();
+            bound = &url[..url.floor_char_boundary(shared)];
+        }
+    }
+}
+
+/// Returns a URL up to its last letter or digit.
+fn without_end(url: &str) -> &str {
+    url.trim_end_matches(|c: char| !c.is_ascii_alphanumeric())
 }
 
 impl SeenUrls {
@@ -48,8 +104,8 @@ impl SeenUrls {
         }
     }
 
-    /// Adds a tool response, except what it repeats of the call's arguments. Otherwise a tool that echoes its
-    /// arguments would admit an invented host.
+    /// Adds a tool response, except what it repeats of the call's arguments, and URLs that the arguments of this call or
+    /// of earlier ones invented. Otherwise a tool that echoes its arguments would admit an invented host or URL.
     pub fn add_response(&mut self, text: &str, arguments: &str) {
         let mut in_arguments = Self::default();
         in_arguments.add_text(arguments);
@@ -61,8 +117,12 @@ impl SeenUrls {
         found.add_text(text);
         let new = found.hosts.difference(&in_arguments.hosts).cloned();
         self.hosts.extend(new);
-        let new = found.urls.difference(&in_arguments.urls).cloned();
-        self.urls.extend(new);
+        for url in in_arguments.urls.difference(&self.urls) {
+            self.written.insert(url);
+        }
+        let new = found.urls.into_iter();
+        self.urls
+            .extend(new.filter(|url| !self.written.contain(url)));
     }
 
     /// Adds the URLs of a text, also those without a scheme.
@@ -357,6 +417,65 @@ mod tests {
         assert!(!seen.has_host("evil.example"));
         assert!(!seen.has_url("https://evil.example/leak"));
         assert!(seen.has_host("a.example") && seen.has_host("b.example"));
+    }
+
+    #[test]
+    fn invented_url_stays_unseen_whatever_a_tool_adds_to_it() {
+        let mut seen = seen("read https://a.example/guide");
+        let asked = r#"{"q":"https://evil.example/?d=secret https://secret.evil.example https://a.example/guide"}"#;
+        let answers = [
+            "Nothing found for https://evil.example/?d=secret.",
+            "Did you mean https://evil.example/?d=secret?! Or (https://evil.example/?d=secret/)…",
+            r#"{"next":"https://evil.example/?d=secret&page=2","self":"http://evil.example/?d=secret#a"}"#,
+            "Tried https://secret.evil.example. and https://secret.evil.example./",
+        ];
+        for answer in answers {
+            seen.add_response(answer, asked);
+        }
+        // A later call without arguments returns what an earlier one stored.
+        seen.add_response("1. https://evil.example/?d=secret;", "{}");
+        let urls: Vec<&String> = seen.urls.iter().collect();
+        assert_eq!(urls, ["https://a.example/guide"]);
+        // What the tool found is new, also on hosts and below pages that the judge named.
+        seen.add_response(
+            "https://secret.evil.example/page https://a.example/guide/1 https://evil.example/other",
+            "{}",
+        );
+        for url in [
+            "https://secret.evil.example/page",
+            "https://a.example/guide/1",
+            "https://evil.example/other",
+        ] {
+            assert!(seen.has_url(url), "{url}");
+        }
+    }
+
+    #[test]
+    fn written_url_is_found_among_others_with_the_same_beginning() {
+        let mut written = WrittenUrls::default();
+        for url in [
+            "https://a.example/b",
+            "https://a.example/bcd/e",
+            "https://a.example/bcx",
+            "https://b.example/",
+        ] {
+            written.insert(url);
+        }
+        for inside in [
+            "https://a.example/bcd/f",
+            "https://a.example/b",
+            "https://b.example/.",
+        ] {
+            assert!(written.contain(inside), "{inside}");
+        }
+        for outside in [
+            "https://a.example/",
+            "https://a.example/a",
+            "https://b.example/c",
+        ] {
+            assert!(!written.contain(outside), "{outside}");
+        }
+        assert!(!WrittenUrls::default().contain("https://a.example/b"));
     }
 
     #[test]
