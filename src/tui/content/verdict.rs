@@ -77,7 +77,10 @@ pub(super) fn verdict_blocks<'a>(cx: &mut ContentCx<'a>) -> Vec<TextBlock<'a>> {
     out.extend(closed_disagreement(cx));
     out.extend(draft_note(cx));
     out.extend(note_blocks(cx));
-    out.extend(example_blocks(cx, shown.row.eval));
+    // While the judge works, the pane follows its text, and the examples would push that down.
+    if !matches!(shown.slot.state, RowSlotState::Live) {
+        out.extend(example_blocks(cx, shown.row.eval));
+    }
     out.extend(check_definition(cx, &shown));
     let has_verdict = shown_verdict(&shown).is_some();
     push_judge_output(cx, &shown, has_verdict, &mut out);

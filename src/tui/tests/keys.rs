@@ -62,6 +62,29 @@ fn phases_are_shown_until_judges_are_done() {
 }
 
 #[test]
+fn text_of_a_judge_at_work_has_no_examples_above_it() {
+    let mut app = TestWorkbench::watched(120, 60);
+    app.settle();
+    let file = "rubrics/beamline.yaml";
+    let text = std::fs::read_to_string(app.root.join(file)).expect("the demo's rubric");
+    let criteria = "newest Beamline release on https://releases.beamline.example/downloads.\n";
+    let examples = format!(
+        "{criteria}    examples:\n      - {{ text: Use Beamline 2.11.0., expect: pass }}\n"
+    );
+    let with_examples = text.replace(criteria, &examples);
+    assert_ne!(with_examples, text);
+    app.save(file, &with_examples).settle();
+    go_to(&mut app, "beam-release/beamline/newest");
+    app.keys("5 + r")
+        .settle_until(|model| begun(model).is_some());
+    let screen = app.screen();
+    assert!(!screen.contains("example 1"), "{screen}");
+    app.settle();
+    let screen = app.screen();
+    assert!(screen.contains("example 1"), "{screen}");
+}
+
+#[test]
 fn one_key_shows_finding_of_check() {
     let mut app = workbench(
         120,
