@@ -55,7 +55,7 @@ fn draw_reading(canvas: &mut Canvas<'_>, app: &App) {
         let p = item
             .sample
             .p
-            .map_or_else(String::new, |p| format!(", p {p:.2}"));
+            .map_or_else(String::new, |p| format!(", probability {p:.2}"));
         let feature = item
             .feature
             .map_or_else(String::new, |one| format!(" by {one}"));

@@ -23,13 +23,13 @@ pub(super) fn row_of(area: Rect, at: usize) -> Rect {
 fn describe_progress(screen: &ReviewScreen) -> String {
     let queue = screen.session.as_ref();
     let queue = queue.map_or(0, |session| session.queue.len());
+    let visited = format!("{} of {queue}", screen.visited);
     let saturation = &screen.saturation;
-    format!(
-        "{} of {queue}, {} in the last {}",
-        screen.visited,
-        pluralize(saturation.in_last, "new mode"),
-        saturation.window
-    )
+    if saturation.window == 0 {
+        return visited;
+    }
+    let modes = pluralize(saturation.in_last, "new mode");
+    format!("{visited}, {modes} in the last {}", saturation.window)
 }
 
 pub(super) fn draw_progress(
