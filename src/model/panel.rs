@@ -299,8 +299,8 @@ impl VoteParams<'_> {
         };
         Some(Decision {
             outcome,
-            // An error has no score, also if single members have one.
-            score: score.filter(|_| !outcome.is_error()),
+            // An error and "not applicable" have no score, also if single members have one.
+            score: score.filter(|_| outcome.is_verdict()),
             votes,
             panel: Some(Box::new(PanelDecision {
                 rule,

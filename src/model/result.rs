@@ -460,9 +460,8 @@ pub(super) fn decide_by_vote(cells: &[Ballot]) -> Option<Decision> {
     } else {
         Outcome::Pass
     };
-    let score = if outcome.is_error() || outcome == Outcome::Skipped {
-        None
-    } else {
+    // "Not applicable" has no score, even if some votes have one.
+    let score = if outcome.is_verdict() {
         median_score(
             cells
                 .iter()
@@ -470,6 +469,8 @@ pub(super) fn decide_by_vote(cells: &[Ballot]) -> Option<Decision> {
                 .filter_map(|c| c.score)
                 .collect(),
         )
+    } else {
+        None
     };
     Some(Decision {
         outcome,
@@ -618,6 +619,15 @@ mod tests {
             cell.score = Some(score);
         }
         assert_eq!(decide_cells(&all).and_then(|d| d.score), Some(0.7));
+    }
+
+    #[test]
+    fn decision_that_is_not_applicable_has_no_score() {
+        let mut all = cells(&[Outcome::Pass, Outcome::NotApplicable]);
+        all[0].score = Some(0.9);
+        let decision = decide_cells(&all).expect("a decision");
+        assert_eq!(decision.outcome, Outcome::NotApplicable);
+        assert_eq!(decision.score, None);
     }
 
     #[test]

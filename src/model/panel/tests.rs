@@ -249,6 +249,25 @@ fn a_jury_by_unanimity_passes_only_with_all_and_fails_with_one() {
 }
 
 #[test]
+fn jury_that_finds_nothing_applicable_has_no_score() {
+    let scored = Ballot {
+        score: Some(1.0),
+        ..ballot_of(Pass)
+    };
+    let ballots = [scored, ballot_of(NotApplicable), ballot_of(JudgeError)];
+    let votes: Vec<CellVote> = THREE
+        .iter()
+        .zip(ballots)
+        .map(|(judge, ballot)| cast(*judge, ballot))
+        .collect();
+    for rule in [PanelRule::Majority, PanelRule::Unanimity] {
+        let decision = terms(rule, &THREE, 1).decide(&votes).expect("a decision");
+        assert!(!decision.outcome.is_verdict(), "{rule:?}");
+        assert_eq!(decision.score, None, "{rule:?}");
+    }
+}
+
+#[test]
 fn jury_first_asks_two_of_three_members() {
     let jury = terms(PanelRule::Majority, &THREE, 3);
     assert_eq!(jury.needed_cells(&[]), [(7, 2), (3, 2)]);
