@@ -5,7 +5,8 @@
 //! outcome and the score of each cell. So a replay, a resumed run and a rubric with another `margin` reach the
 //! decision of a new run. Does not know judges by name, plan cells, or call judges.
 //!
-//! - **Repeats** of one judge are a vote ([`super::decide_cells`]) that stops as soon as its outcome is settled.
+//! - **Repeats** of one judge are a vote ([`super::decide_cells`]) that stops as soon as its outcome is settled. The
+//!   repeats of a pair ask in both orders, so an order without a verdict leaves the decision open (its error).
 //! - **Jury**: a member's repeats make its vote, and the members' votes make the decision. By majority, members in
 //!   error abstain. If fewer than half remain, the decision is the commonest error; ties fail. By unanimity, any fail
 //!   fails, an abstaining member leaves the decision open (its error), and only passes of all members pass.
@@ -24,7 +25,7 @@ use serde::{Deserialize, Serialize};
 use self::needed_votes::{count_needed_votes, settled_prefix_len};
 pub use self::vote_share::VoteShare;
 use super::result::{count_votes, decide_by_vote, median_score};
-use super::{CellResult, Decision, Outcome, ScoreBounds, VoteCounts};
+use super::{CellResult, Decision, Outcome, PairOrder, ScoreBounds, VoteCounts};
 
 /// The rule by which several judges decide one eval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -269,7 +270,8 @@ impl VoteParams<'_> {
             .rule
             .filter(|_| !skipped && cells.iter().any(is_member))
         else {
-            return decide_by_vote(&all);
+            let orders = cells.iter().map(|cell| PairOrder::of_repeat(cell.repeat));
+            return Some(self.require_both_orders(decide_by_vote(&all)?, orders, &all));
         };
         if !self.needed_cells(cells).is_empty() {
             return None;
@@ -413,7 +415,8 @@ impl VoteParams<'_> {
             settled_prefix_len(self.repeat, &collect_outcomes(&ballots))
         };
         let ballots = &ballots[..counted];
-        let decision = decide_by_vote(ballots)?;
+        let orders = (1..).map(|repeat| PairOrder::of_repeat(Some(repeat)));
+        let decision = self.require_both_orders(decide_by_vote(ballots)?, orders, ballots);
         let doubt = match rule {
             PanelRule::Cascade { margin } => self.find_doubt(margin, &decision, ballots),
             PanelRule::Majority | PanelRule::Unanimity => None,
@@ -425,6 +428,38 @@ impl VoteParams<'_> {
             votes: decision.votes,
             doubt,
         })
+    }
+
+    /// Returns the decision of one judge, or the error of a pair of which one order has no verdict.
+    ///
+    /// A preference counts only in both orders, so an error in one of them doesn't abstain.
+    fn require_both_orders(
+        self,
+        decision: Decision,
+        orders: impl Iterator<Item = PairOrder>,
+        ballots: &[Ballot],
+    ) -> Decision {
+        if !self.needs_all_repeats {
+            return decision;
+        }
+        let votes: Vec<(PairOrder, Outcome)> = orders.zip(collect_outcomes(ballots)).collect();
+        let missing = [PairOrder::FirstIsA, PairOrder::SecondIsA]
+            .into_iter()
+            .find_map(|order| {
+                let of_order = votes.iter().filter(|(asked, _)| *asked == order);
+                let outcomes: Vec<Outcome> = of_order.map(|(_, outcome)| *outcome).collect();
+                let has_verdict = outcomes.iter().any(|outcome| !outcome.is_error());
+                // An order without any cell has no outcome.
+                needed_votes::vote_outcome(&outcomes).filter(|_| !has_verdict)
+            });
+        match missing {
+            Some(outcome) => Decision {
+                outcome,
+                score: None,
+                ..decision
+            },
+            None => decision,
+        }
     }
 
     fn find_doubt(self, margin: f64, decision: &Decision, ballots: &[Ballot]) -> Option<Doubt> {

@@ -268,6 +268,42 @@ fn jury_that_finds_nothing_applicable_has_no_score() {
 }
 
 #[test]
+fn pair_is_decided_only_by_verdicts_in_both_orders() {
+    let pair = |rule| VoteParams {
+        rule,
+        needs_all_repeats: true,
+        ..terms(PanelRule::Majority, &[3], 2)
+    };
+    for (outcomes, want) in [
+        (&[Pass, Pass][..], Pass),
+        (&[Pass, Fail], Fail),
+        (&[Pass, JudgeError], JudgeError),
+        (&[Timeout, Pass], Timeout),
+        (&[Fail, Unparsed], Unparsed),
+        // The second order has a verdict in its other repeat.
+        (&[Pass, JudgeError, Pass, Pass], Pass),
+        (&[Pass, JudgeError, Pass, JudgeError], JudgeError),
+    ] {
+        let votes: Vec<CellVote> = (1..)
+            .zip(outcomes)
+            .map(|(repeat, outcome)| CellVote {
+                repeat: Some(repeat),
+                ..cast(3, ballot_of(*outcome))
+            })
+            .collect();
+        for rule in [None, Some(PanelRule::Cascade { margin: 0.0 })] {
+            let decision = VoteParams {
+                repeat: u32::try_from(outcomes.len()).expect("few"),
+                ..pair(rule)
+            }
+            .decide(&votes)
+            .expect("a decision");
+            assert_eq!(decision.outcome, want, "{outcomes:?} {rule:?}");
+        }
+    }
+}
+
+#[test]
 fn jury_first_asks_two_of_three_members() {
     let jury = terms(PanelRule::Majority, &THREE, 3);
     assert_eq!(jury.needed_cells(&[]), [(7, 2), (3, 2)]);
