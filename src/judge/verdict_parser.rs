@@ -84,7 +84,19 @@ fn parse_comparison(
         return verdict_error(format!("the score must be from 0 to 1 (got {score_of_a})"));
     }
     let score = order.score_first(score_of_a);
+    // The score decides, because `passed` can't tell a tie from a worse answer.
+    let choice_of_a = PairChoice::from_score(PairOrder::FirstIsA.score_first(score_of_a));
+    let a_is_better = choice_of_a == PairChoice::First;
+    let contradicted = stated.passed.filter(|passed| *passed != a_is_better);
+    let words = if a_is_better {
+        "is better"
+    } else {
+        "is not better"
+    };
     Ok(Verdict {
+        contradiction: contradicted.map(|passed| {
+            format!("its score is {score_of_a}, so answer A {words}, but its `passed` is {passed}")
+        }),
         passed: Some(PairChoice::from_score(score) == PairChoice::First),
         score: Some(score),
         raw_score: Some(score_of_a),

@@ -98,6 +98,30 @@ fn comparison_is_about_the_first_transcript_of_the_file() {
 }
 
 #[test]
+fn comparison_whose_score_and_passed_differ_is_flagged() {
+    for order in [PairOrder::FirstIsA, PairOrder::SecondIsA] {
+        let format = VerdictFormat {
+            pair_order: Some(order),
+            ..PLAIN
+        };
+        for (json, is_flagged) in [
+            (r#"{"passed":false,"score":1}"#, true),
+            (r#"{"passed":true,"score":0}"#, true),
+            (r#"{"passed":true,"score":0.5}"#, true),
+            (r#"{"passed":true,"score":0.9}"#, false),
+            (r#"{"passed":false,"score":0.5}"#, false),
+            (r#"{"passed":false,"score":0}"#, false),
+            (r#"{"score":1}"#, false),
+            (r#"{"passed":true}"#, false),
+            (r#"{"passed":false}"#, false),
+        ] {
+            let read = parse_verdict_object(json, &format).expect(json);
+            assert_eq!(read.contradiction.is_some(), is_flagged, "{json} {order:?}");
+        }
+    }
+}
+
+#[test]
 fn not_applicable_is_rejected_unless_allowed() {
     let format = VerdictFormat {
         allow_na: true,
