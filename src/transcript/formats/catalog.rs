@@ -38,8 +38,10 @@ const TOOLS: &[FormatDescription] = &[
         known_by: "`data:` with JSON; chunks of a reply, one per line or as a list",
         transcript: "a reply",
         id: "the reply's",
-        version: "APIs of 2025",
-        origin: SampleOrigin::Described("the providers' descriptions of streams"),
+        version: "APIs of 2025, AI SDK 5 and 6",
+        origin: SampleOrigin::Described(
+            "the providers' descriptions of streams; UI messages from recorded streams in vercel/ai",
+        ),
     },
     FormatDescription {
         name: "a LangSmith run",

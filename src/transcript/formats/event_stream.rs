@@ -133,6 +133,7 @@ impl SessionParser for StreamParser {
             "message-end",
             "response.completed",
             "response.failed",
+            "finish",
         ];
         self.has_ended =
             ends.contains(&kind) || event["done"] == true || event["is_finished"] == true;

@@ -120,6 +120,7 @@ mod text_formats;
 mod toolbench;
 mod trace_spans;
 mod transcript_builder;
+mod ui_message_stream;
 mod unpacked_reply;
 
 use super::TranscriptError;

@@ -198,7 +198,12 @@ pub(super) fn parse_responses<'a>(
             ExchangeBody::List(all) => {
                 add_items(&mut conversation, all)?;
             }
-            ExchangeBody::Missing | ExchangeBody::Object(_) | ExchangeBody::Unreadable(_) => {}
+            // A program may answer in this form, and have requests in another one.
+            ExchangeBody::Object(fields) => {
+                let all = fields.list("messages").unwrap_or_default();
+                add_items(&mut conversation, &all)?;
+            }
+            ExchangeBody::Missing | ExchangeBody::Unreadable(_) => {}
         },
     }
     // The reply must not join an assistant message at the end of the request.

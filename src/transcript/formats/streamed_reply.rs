@@ -1,8 +1,9 @@
 //! Streamed replies of model APIs, put together to the reply that the API sends without streaming.
 //!
-//! Responsible for server-sent events, for one JSON chunk per line, and for lists of chunks, in six dialects: OpenAI's
-//! chat completions and Responses, Anthropic's messages, Gemini's contents, and the chats of Ollama and Cohere. The result is
-//! JSON in the same dialect, which the readers of complete replies read. Events of other services are an error. What a
+//! Responsible for server-sent events, for one JSON chunk per line, and for lists of chunks, in seven dialects: OpenAI's
+//! chat completions and Responses, Anthropic's messages, Gemini's contents, the chats of Ollama and Cohere, and the UI
+//! messages of the Vercel AI SDK. The result is JSON in the same dialect, which the readers of complete replies read; a UI
+//! message becomes a reply of the Responses API. Events of other services are an error. What a
 //! reply lacks is a part of a kind that those readers count as unread. Works through the events one by one, so memory does
 //! not grow with their number. Does not know the record around a reply.
 
@@ -11,6 +12,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use super::cohere_stream::{self, CohereReply};
+use super::ui_message_stream::{self, UiMessageReply};
 
 /// The largest number of lines of one event's data. APIs write one; the limit keeps the time linear.
 const MAX_EVENT_LINES: usize = 16;
@@ -53,6 +55,7 @@ pub(super) fn is_chunk(value: &Value) -> bool {
     match Dialect::detect(value) {
         // A complete reply of Gemini and Ollama has the same form as a chunk.
         Some(Dialect::Gemini | Dialect::Ollama) | None => false,
+        Some(Dialect::UiMessage) => !ui_message_stream::is_bare_event(value),
         Some(_) => true,
     }
 }
@@ -170,6 +173,7 @@ enum Dialect {
     Gemini,
     Ollama,
     Cohere,
+    UiMessage,
 }
 
 impl Dialect {
@@ -201,6 +205,9 @@ impl Dialect {
         }
         if cohere_stream::is_event(event) {
             return Some(Self::Cohere);
+        }
+        if ui_message_stream::is_event(event) {
+            return Some(Self::UiMessage);
         }
         let reply = event.get("response").unwrap_or(event);
         let gemini = [
@@ -242,6 +249,7 @@ struct ReplyAssembler {
     /// Anthropic: the number of blocks of messages that a gateway began again.
     restarted_blocks: u64,
     cohere: CohereReply,
+    ui_message: UiMessageReply,
 }
 
 impl ReplyAssembler {
@@ -273,6 +281,7 @@ impl ReplyAssembler {
             }
             Some(Dialect::Ollama) => self.add_ollama_chunk(&event),
             Some(Dialect::Cohere) => self.cohere.add_event(event),
+            Some(Dialect::UiMessage) => self.ui_message.add_event(event),
             None => {
                 self.first_event.get_or_insert_with(|| {
                     event["type"].as_str().map_or_else(
@@ -550,6 +559,13 @@ impl ReplyAssembler {
             Dialect::Cohere => {
                 return Ok(AssembledReply {
                     json: self.cohere.finish(unread)?.to_string(),
+                    is_anthropic: false,
+                    is_partial_record: false,
+                });
+            }
+            Dialect::UiMessage => {
+                return Ok(AssembledReply {
+                    json: self.ui_message.finish(unread).to_string(),
                     is_anthropic: false,
                     is_partial_record: false,
                 });
