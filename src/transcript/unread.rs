@@ -184,6 +184,10 @@ impl ReadCounts {
         } else {
             self.partly_read
         };
+        // The lines of a session are not understood if no transcript came of them.
+        if self.transcripts == 0 {
+            return (tally.records, tally.records);
+        }
         let missed = tally.unknown_count() + self.bad_records + partly_read;
         // One record may contain several unread parts.
         (tally.records, missed.min(tally.records))
@@ -257,5 +261,18 @@ mod tests {
             ..ReadTally::default()
         };
         assert_eq!(counts.records(Some(&session)), (100, 3), "two messages");
+    }
+
+    #[test]
+    fn without_a_transcript_no_record_is_understood() {
+        let mut counts = ReadCounts::default();
+        counts.add_bad_record();
+        let session = ReadTally {
+            records: 176,
+            ..ReadTally::default()
+        };
+        assert_eq!(counts.records(Some(&session)), (176, 176));
+        let empty = ReadTally::default();
+        assert_eq!(ReadCounts::default().records(Some(&empty)), (0, 0));
     }
 }
