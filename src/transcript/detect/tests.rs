@@ -396,3 +396,18 @@ fn record_with_messages_next_to_spans_is_native() {
         );
     }
 }
+
+#[test]
+fn trajectory_whose_format_follows_the_preview_is_known() {
+    for (info, messages) in [
+        (
+            r#""mini_version":"2.2.4""#,
+            r#"},"messages":[{"role":"user","content":"torn"#,
+        ),
+        (r#""exit_status":"Submitted","submission":"diff torn"#, ""),
+    ] {
+        let text = format!(r#"{{"info":{{{info}{messages}"#);
+        let found = found(text.as_bytes()).map(|(name, ..)| name);
+        assert_eq!(found, Ok("a SWE-agent trajectory"), "{text}");
+    }
+}

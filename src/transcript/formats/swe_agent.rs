@@ -11,6 +11,7 @@ use super::super::fields::{RawFields, list_items};
 use super::super::metadata::SourceUsage;
 use super::super::native::text_or_json;
 use super::super::reader::{RecordCx, TranscriptReader, TranscriptSink};
+use super::super::sniff::RecordSniff;
 use super::foreign_message::{add_messages, result_text};
 use super::record_readers::open_records;
 use super::transcript_builder::{TranscriptBuilder, reasoning_part, text_part};
@@ -32,6 +33,10 @@ pub(super) fn is_trajectory(preview: &FilePreview<'_>) -> bool {
         && record["trajectory_format"]
             .as_str()
             .is_some_and(|format| format.starts_with("mini-swe-agent"));
+    // The name of the format follows the messages, and may be after the preview. A patch before it may be large.
+    let is_cut = preview.first_matches(RecordSniff::is_cut);
+    let has_patch = info["exit_status"].is_string() && info["submission"].is_string();
+    let is_mini = is_mini || (is_cut && (info["mini_version"].is_string() || has_patch));
     (record["trajectory"].is_array() && (is_step || has_history))
         || (has_history && (has_info || is_own))
         || is_mini
