@@ -35,7 +35,7 @@ pub(super) fn is_trajectory(preview: &FilePreview<'_>) -> bool {
             .is_some_and(|format| format.starts_with("mini-swe-agent"));
     // The name of the format follows the messages, and may be after the preview. A patch before it may be large.
     let is_cut = preview.first_matches(RecordSniff::is_cut);
-    let has_patch = info["exit_status"].is_string() && info["submission"].is_string();
+    let has_patch = info["exit_status"].is_string() && info.get("submission").is_some();
     let is_mini = is_mini || (is_cut && (info["mini_version"].is_string() || has_patch));
     (record["trajectory"].is_array() && (is_step || has_history))
         || (has_history && (has_info || is_own))
