@@ -26,18 +26,18 @@
 //! blocks isn't native (`formats/anthropic.rs` reads it). A key that occurs twice makes a record bad, because it is
 //! ambiguous.
 
+mod json_strings;
 mod message_fields;
 mod messages;
 mod thoughts;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::fmt;
 
 use serde::Deserialize;
-use serde::de::{Deserializer as _, Visitor};
 use serde_json::value::RawValue;
 
+pub(super) use self::json_strings::json_string;
 use self::message_fields::{MessageKey, NativeRecordMessage};
 use self::messages::ParsedMessages;
 use self::thoughts::find_thoughts;
@@ -574,48 +574,6 @@ fn is_filled(raw: &RawValue) -> bool {
 /// Parses a value; `None` if it is absent or has another type.
 pub(super) fn parse_or_none<'a, T: Deserialize<'a>>(raw: Option<&'a RawValue>) -> Option<T> {
     serde_json::from_str(raw?.get()).ok()
-}
-
-/// Returns the text of a JSON string; `None` for any other value.
-///
-/// Half of a surrogate pair stays as written (`\ud83d`). Programs in JavaScript and Python write it if they cut a text.
-/// A reader that took such a string for absent would lose the whole text.
-pub(super) fn json_string(raw: &RawValue) -> Option<SourceText<'_>> {
-    if !raw.get().starts_with('"') {
-        return None;
-    }
-    let text = serde_json::from_str(raw.get()).ok();
-    text.or_else(|| Some(SourceText(decode_lone_halves(raw.get())?.into())))
-}
-
-/// Decodes a JSON string with halves of surrogate pairs, which stay as their escapes.
-fn decode_lone_halves(json: &str) -> Option<String> {
-    struct HalvesVisitor;
-    impl Visitor<'_> for HalvesVisitor {
-        type Value = Vec<u8>;
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("a string")
-        }
-        fn visit_bytes<E>(self, bytes: &[u8]) -> Result<Self::Value, E> {
-            Ok(bytes.to_owned())
-        }
-    }
-    let mut reader = serde_json::Deserializer::from_str(json);
-    // As bytes, serde_json writes a half as if it were a character: ED, then A0 or more.
-    let bytes = reader.deserialize_bytes(HalvesVisitor).ok()?;
-    let mut text = Vec::with_capacity(bytes.len());
-    let mut rest = &bytes[..];
-    while let Some((first, after)) = rest.split_first() {
-        if let (0xED, [second @ 0xA0..=0xBF, third, after @ ..]) = (first, after) {
-            let half = 0xD000 | (u32::from(second & 0x3F) << 6) | u32::from(third & 0x3F);
-            text.extend_from_slice(format!("\\u{half:04x}").as_bytes());
-            rest = after;
-        } else {
-            text.push(*first);
-            rest = after;
-        }
-    }
-    String::from_utf8(text).ok()
 }
 
 /// Returns the text of a JSON string, an empty text for null, or any other value as written.
