@@ -1,7 +1,9 @@
 //! `json_valid` and `json_schema`: the output as JSON. Strict by default: no code fence, no byte order mark, nothing
 //! around it.
 
+use std::cell::RefCell;
 use std::ops::Range;
+use std::rc::Rc;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -10,6 +12,7 @@ use serde_json::{Map, Value};
 use super::json_extraction::{JsonExtraction, check_syntax};
 use crate::handlers::eval_type::{EvalType, param_problem};
 use crate::handlers::explain::{TextLocation, format_list};
+use crate::handlers::subject::CheckCacheKey;
 use crate::handlers::{Check, CompiledEval, Finding, MessageText, Subject};
 use crate::rubric::{EvalTypeAlias, ParamProblem};
 use crate::schema;
@@ -108,31 +111,70 @@ impl Check for JsonValidCheck {
     }
 }
 
+/// The reason why a text has no JSON value.
+#[derive(Debug, Clone)]
+enum JsonFault {
+    /// The text is JSON by its grammar, but no value represents it: a lone surrogate, very deep.
+    NotRepresentable(Rc<str>),
+    /// The text is not JSON.
+    Invalid(Rc<str>),
+}
+
+/// The last output that a check read as JSON. Several checks of a rubric often read the same one.
+#[derive(Default)]
+struct LastOutput(RefCell<Option<ParsedMessage>>);
+
+/// The text of a message, read as JSON.
+struct ParsedMessage {
+    message: Option<usize>,
+    json: Result<Rc<Value>, JsonFault>,
+}
+
+fn parse_json(text: &str) -> Result<Rc<Value>, JsonFault> {
+    serde_json::from_str(text).map(Rc::new).map_err(|error| {
+        let why = error.to_string().into();
+        match check_syntax(text) {
+            Ok(()) => JsonFault::NotRepresentable(why),
+            Err(_) => JsonFault::Invalid(why),
+        }
+    })
+}
+
 /// Returns the output as JSON, and its byte range. The error is the finding of the eval: a failure if it is not JSON.
 /// It is an error if dicta cannot represent the JSON (a lone surrogate, very deep).
 pub(super) fn parse_output(
-    output: &MessageText<'_>,
+    subject: &Subject<'_>,
     unwrap: JsonExtraction,
-) -> Result<(Value, Range<usize>), Finding> {
+) -> Result<(Rc<Value>, Range<usize>), Finding> {
+    let output = subject.output();
     let range = unwrap.find_range(&output.text);
-    let text = &output.text[range.clone()];
-    match serde_json::from_str(text) {
+    let json = if range.len() == output.text.len() {
+        let last = subject.check_cache::<LastOutput>(&CheckCacheKey::shared());
+        let mut last = last.0.borrow_mut();
+        // One output is kept: a value takes several times the memory of its text.
+        let known = last.take_if(|known| known.message == output.message);
+        let known = known.unwrap_or_else(|| ParsedMessage {
+            message: output.message,
+            json: parse_json(&output.text),
+        });
+        last.insert(known).json.clone()
+    } else {
+        parse_json(&output.text[range.clone()])
+    };
+    match json {
         Ok(value) => Ok((value, range)),
-        // Valid by grammar, but not representable, such as a lone surrogate: an error and not a fail.
-        Err(why) if check_syntax(text).is_ok() => Err(Finding::check_error(format!(
+        Err(JsonFault::NotRepresentable(why)) => Err(Finding::check_error(format!(
             "the output is JSON that cannot be checked: {why}"
         ))),
-        Err(why) => Err(Finding::new(
-            false,
-            explain_not_json(output, &range, &why.to_string()),
-        )),
+        Err(JsonFault::Invalid(why)) => {
+            Err(Finding::new(false, explain_not_json(output, &range, &why)))
+        }
     }
 }
 
 impl Check for JsonSchemaCheck {
     fn check(&self, subject: &Subject<'_>) -> Finding {
-        let output = subject.output();
-        let (value, _) = match parse_output(output, self.unwrap) {
+        let (value, _) = match parse_output(subject, self.unwrap) {
             Ok(json) => json,
             Err(finding) => return finding,
         };
@@ -173,7 +215,8 @@ fn explain_not_json(output: &MessageText<'_>, range: &Range<usize>, why: &str) -
 mod tests {
     use serde_json::json;
 
-    use crate::handlers::testing::{on_output, outcome_and_why, passes, refused};
+    use super::*;
+    use crate::handlers::testing::{on_output, outcome_and_why, passes, refused, transcript};
     use crate::model::Outcome::{CheckError, Fail};
 
     fn schema() -> serde_json::Value {
@@ -319,6 +362,33 @@ mod tests {
             passes("json_schema", &json!({"schema": {}}), "x"),
             Some(false)
         );
+    }
+
+    #[test]
+    fn output_of_a_message_is_parsed_once() {
+        let record = json!({"messages": [
+            {"role": "assistant", "content": "[1]"},
+            {"role": "assistant", "content": "so [2]"},
+        ]});
+        let transcript = transcript(&record);
+        let whole = Subject::new(&transcript);
+        let alone = JsonExtraction::default();
+        let embedded = JsonExtraction {
+            embedded: true,
+            ..alone
+        };
+        let prefix = whole.with_end(1);
+        for _ in 0..2 {
+            let (value, range) = parse_output(&prefix, alone).expect("JSON");
+            assert_eq!((&*value, range), (&json!([1]), 0..3));
+            let again = parse_output(&whole.with_end(1), embedded).expect("JSON");
+            assert!(Rc::ptr_eq(&value, &again.0));
+            // Another message, and a part of it.
+            let fault = parse_output(&whole, alone).expect_err("not JSON");
+            assert_eq!(fault.outcome, Fail);
+            let (value, range) = parse_output(&whole, embedded).expect("JSON");
+            assert_eq!((&*value, range), (&json!([2]), 3..6));
+        }
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! `json_path`: a JMESPath expression over the output, the calls or the metadata, and conditions on its result.
 
+use std::rc::Rc;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json};
@@ -177,16 +179,15 @@ struct JsonPathExpectation {
 impl Check for JsonPathCheck {
     fn check(&self, subject: &Subject<'_>) -> Finding {
         // Select the data.
-        let output = subject.output();
         let (data, mark) = match self.input {
             // An output that is not JSON is a fail, which `parse_output` returns as a finding.
-            JsonPathInput::Output => match parse_output(output, self.unwrap) {
-                Ok((data, range)) => (data, subject.text_span(output, &range)),
+            JsonPathInput::Output => match parse_output(subject, self.unwrap) {
+                Ok((data, range)) => (data, subject.text_span(subject.output(), &range)),
                 Err(finding) => return finding,
             },
-            JsonPathInput::Calls => (calls_as_json(subject), None),
+            JsonPathInput::Calls => (Rc::new(calls_as_json(subject)), None),
             JsonPathInput::Metadata => match subject.transcript_metadata() {
-                Some(data) => (data.clone(), None),
+                Some(data) => (Rc::new(data.clone()), None),
                 None => return Finding::check_error("the transcript has no metadata"),
             },
         };
