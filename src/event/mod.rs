@@ -462,7 +462,16 @@ impl EventKind {
     pub fn to_json(&self) -> Result<String, serde_json::Error> {
         match self {
             EventKind::Unknown(raw) => Ok(raw.get().to_owned()),
-            known => serde_json::to_string(known),
+            known => {
+                // Most results need less, so the text of a large run seldom grows.
+                let size = match known {
+                    EventKind::CellsSettled(settled) => 64 + 160 * settled.len(),
+                    _ => 512,
+                };
+                let mut json = Vec::with_capacity(size);
+                serde_json::to_writer(&mut json, known)?;
+                Ok(String::from_utf8(json).expect("serde_json writes UTF-8"))
+            }
         }
     }
 
