@@ -44,7 +44,8 @@ impl fmt::Display for TextLocation {
 
 /// Formats the first five items with commas, and the number of the others.
 pub(super) fn format_list<T: fmt::Display>(items: impl IntoIterator<Item = T>) -> String {
-    let mut out = String::new();
+    // Most lists are short, and fit.
+    let mut out = String::with_capacity(64);
     let mut more = 0;
     for (at, item) in items.into_iter().enumerate() {
         if at >= MAX_LISTED_ITEMS {

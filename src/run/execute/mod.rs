@@ -299,13 +299,15 @@ impl ChunkMerger<'_> {
             part: item.part,
             digest: item.digest,
         };
+        // Only judges need the place after the event.
+        let for_judges = item.transcript.is_some().then(|| reference.clone());
         let keys: Vec<CellKey> = item.cells.iter().map(|cell| cell.key).collect();
         self.core.tally.add_planned(keys.len());
         // The lock covers the event, because the scheduler numbers further repeats at the same time.
         let mut numbering = self.core.cell_counter.blocking_lock();
         let first = numbering.reserve(keys.len());
         self.core.emitter.send_blocking(EventKind::CellsPlanned {
-            transcript: reference.clone(),
+            transcript: reference,
             first,
             keys,
         });
@@ -362,7 +364,7 @@ impl ChunkMerger<'_> {
                 .send_blocking(EventKind::CellsSettled(settled));
         }
         // Step: hand the open decisions to the scheduler. Open the window first, so that it can be finished.
-        if let Some(transcript) = item.transcript
+        if let (Some(transcript), Some(reference)) = (item.transcript, for_judges)
             && !decisions.is_empty()
             && self.core.judge_pool.cache_policy.can_call_judges()
         {
