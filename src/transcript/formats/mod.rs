@@ -122,6 +122,7 @@ mod trace_spans;
 mod transcript_builder;
 mod ui_message_stream;
 mod unpacked_reply;
+mod weave;
 
 use super::TranscriptError;
 use super::detect::FilePreview;

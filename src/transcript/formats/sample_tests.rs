@@ -97,6 +97,7 @@ const SAMPLES: &[&str] = &[
     "tau_bench.json",
     "toolbench.json",
     "toolbench_dialogue.json",
+    "weave.jsonl",
 ];
 
 /// The samples of formats that have tests of their own, below `tests/fixtures`.
@@ -523,6 +524,10 @@ fn ratings_of_people_are_labels() {
         (
             "spans_phoenix.jsonl",
             label("p1", "quality", Some(true), None),
+        ),
+        (
+            "weave.jsonl",
+            label("t1", "correct", Some(true), Some("ann")),
         ),
     ] {
         assert_eq!(read_labels(sample), expected, "{sample}");

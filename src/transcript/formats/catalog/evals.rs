@@ -23,6 +23,16 @@ pub(super) const EVALS: &[FormatDescription] = &[
         ),
     },
     FormatDescription {
+        name: "calls of Weave",
+        known_by: "`op_name` with `trace_id`, `started_at` and `inputs`; a list of them under `calls`",
+        transcript: "a trace, or an example of an evaluation; its branches and sub-agents",
+        id: "the trace's; the call's of the example",
+        version: "Weave of 2024-06 to 2026-07",
+        origin: SampleOrigin::Described(
+            "the schema of calls in Weave's documentation, and calls that readers of other tools quote",
+        ),
+    },
+    FormatDescription {
         name: "an Opik trace",
         known_by: "`trace` with `spans` that have a `trace_id`; `project_id` and `start_time` with `feedback_scores`, `span_count` or a cost",
         transcript: "a trace",
