@@ -15,6 +15,7 @@ mod api_pages;
 mod arena;
 mod atif;
 mod autogen;
+mod azure_eval;
 mod bedrock;
 mod bfcl;
 mod binary_formats;

@@ -21,6 +21,7 @@ const SAMPLES: &[&str] = &[
     "alpaca.json",
     "autogen.json",
     "autogen_calls.json",
+    "azure_eval.json",
     "bedrock.jsonl",
     "bfcl_result.jsonl",
     "bfcl_score.jsonl",

@@ -6,13 +6,14 @@ use super::super::detect::FilePreview;
 use super::super::sniff;
 use super::{
     NATIVE_FORMAT, TranscriptFormat, adk, ai_sdk, aider, alpaca, anthropic, api_log, arena, atif,
-    autogen, bedrock, bfcl, braintrust, chatgpt, claude_code, claude_export, cline, codex,
-    codex_exec, cohere, continue_dev, copilot, copilot_cli, csv, cursor, deepeval, deepseek, droid,
-    evalbench, event_stream, flat_spans, gemini_cli, goose, grok, helm, http_recording, inspect,
-    item_list, kimi, kiro, langchain, langfuse, langsmith, librechat, livekit, lm_eval, lm_studio,
-    mlflow, mt_bench, open_webui, openai_agents, openai_evals, opencode, opencode_stream,
-    openhands, opik, otlp, pi, preference, promptfoo, promptfoo_csv, qwen_code, ragas, sharegpt,
-    signatures, sillytavern, smolagents, spend_log, swe_agent, tau_bench, toolbench, weave,
+    autogen, azure_eval, bedrock, bfcl, braintrust, chatgpt, claude_code, claude_export, cline,
+    codex, codex_exec, cohere, continue_dev, copilot, copilot_cli, csv, cursor, deepeval, deepseek,
+    droid, evalbench, event_stream, flat_spans, gemini_cli, goose, grok, helm, http_recording,
+    inspect, item_list, kimi, kiro, langchain, langfuse, langsmith, librechat, livekit, lm_eval,
+    lm_studio, mlflow, mt_bench, open_webui, openai_agents, openai_evals, opencode,
+    opencode_stream, openhands, opik, otlp, pi, preference, promptfoo, promptfoo_csv, qwen_code,
+    ragas, sharegpt, signatures, sillytavern, smolagents, spend_log, swe_agent, tau_bench,
+    toolbench, weave,
 };
 
 /// The text formats in the order of detection. A record with `messages` in OpenAI's shapes is native, unless an answer is
@@ -176,6 +177,11 @@ pub(in crate::transcript) const TEXT_FORMATS: &[TranscriptFormat] = &[
         name: "rows of Ragas",
         matches: ragas::is_rows,
         create_reader: Some(|_, preview| Ok(ragas::open(preview))),
+    },
+    TranscriptFormat {
+        name: "results of Azure AI Evaluation",
+        matches: azure_eval::is_results,
+        create_reader: Some(azure_eval::open),
     },
     TranscriptFormat {
         name: "a DeepEval test run",

@@ -53,6 +53,16 @@ pub(super) const EVALS: &[FormatDescription] = &[
         ),
     },
     FormatDescription {
+        name: "results of Azure AI Evaluation",
+        known_by: "columns that begin with `inputs.` and `outputs.`, also under `rows`",
+        transcript: "a row",
+        id: "`FILE:NUMBER`",
+        version: "azure-ai-evaluation 1",
+        origin: SampleOrigin::Described(
+            "the columns that programs read from results of azure-ai-evaluation",
+        ),
+    },
+    FormatDescription {
         name: "a DeepEval test run",
         known_by: "`testCases`, `conversationalTestCases`, also below `testRunData`",
         transcript: "a test case",
