@@ -82,8 +82,13 @@ pub(super) fn is_results(preview: &FilePreview<'_>) -> bool {
 
 fn is_row(value: &Value) -> bool {
     value.as_object().is_some_and(|row| {
-        let has = |prefix: &str| row.keys().any(|key| key.starts_with(prefix));
-        has("inputs.") && has("outputs.")
+        let has_input = row.keys().any(|key| key.starts_with("inputs."));
+        // Tables of other tools have such columns, too, but no evaluators.
+        let is_metric = |key: &String| {
+            let rest = key.strip_prefix("outputs.");
+            rest.is_some_and(|rest| rest.contains('.'))
+        };
+        has_input && row.keys().any(is_metric)
     })
 }
 
@@ -286,6 +291,15 @@ mod tests {
             ]
         );
         assert_eq!(tally.unknown_count(), 0, "{tally:?}");
+    }
+
+    #[test]
+    fn table_without_evaluators_is_not_taken() {
+        let row =
+            json!({"inputs.question": "Who?", "outputs.answer": "Nobody", "feedback.exact": 1});
+        let text = row.to_string();
+        let preview = crate::transcript::detect::preview_file(text.as_bytes()).expect("a record");
+        assert!(!super::is_results(&preview));
     }
 
     #[test]

@@ -54,7 +54,7 @@ pub(super) const EVALS: &[FormatDescription] = &[
     },
     FormatDescription {
         name: "results of Azure AI Evaluation",
-        known_by: "columns that begin with `inputs.` and `outputs.`, also under `rows`",
+        known_by: "columns `inputs.…` and `outputs.EVALUATOR.METRIC`, also under `rows`",
         transcript: "a row",
         id: "`FILE:NUMBER`",
         version: "azure-ai-evaluation 1",
