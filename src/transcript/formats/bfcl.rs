@@ -23,7 +23,8 @@ use crate::model::MessageRole;
 /// Returns true if one of the first records is a result or a score.
 pub(super) fn is_entries(preview: &FilePreview<'_>) -> bool {
     let is_result = |value: &Value| {
-        value["id"].is_string()
+        // Results of 2024 have the number of the question in place of its id.
+        (value["id"].is_string() || value["idx"].is_u64())
             && !value["result"].is_null()
             && (!value["input_token_count"].is_null() || !value["inference_log"].is_null())
             && !value["latency"].is_null()
@@ -212,7 +213,12 @@ fn write_metadata(fields: &RawFields<'_>, built: &mut TranscriptBuilder) {
         built.meta.set("latency_ms", seconds * 1000.0);
     }
     built.meta.set_raw("model", fields.get("model_name"));
-    for key in ["test_category", "possible_answer", "model_result_decoded"] {
+    for key in [
+        "idx",
+        "test_category",
+        "possible_answer",
+        "model_result_decoded",
+    ] {
         built.meta.set_readable(key, fields.get(key));
     }
 }
@@ -260,6 +266,18 @@ mod tests {
             ]
         );
         assert!(tally.unknown.is_empty(), "{tally:?}");
+    }
+
+    #[test]
+    fn result_with_the_number_of_its_question_is_read() {
+        let file = r#"{"idx":0,"result":[{"f":"{}"}],"input_token_count":352,"output_token_count":18,"latency":1.5}
+{"idx":1,"result":"[f(a=1)]","input_token_count":352,"output_token_count":18,"latency":1.5}
+"#;
+        let (all, _) = read(file.as_bytes());
+        let lines = |at: usize| message_lines(all[at].as_ref().expect("a transcript"));
+        assert_eq!(lines(0), ["assistant f({})"]);
+        assert_eq!(lines(1), ["assistant [f(a=1)]"]);
+        assert_eq!(all[1].as_ref().expect("a transcript")["metadata"]["idx"], 1);
     }
 
     #[test]

@@ -148,10 +148,10 @@ pub(super) const EVALS: &[FormatDescription] = &[
     },
     FormatDescription {
         name: "results of BFCL",
-        known_by: "`id`, `result` and `latency`; `valid` and `test_category`",
+        known_by: "`id` or `idx`, `result` and `latency`; `valid` and `test_category`",
         transcript: "a line",
         id: "the entry's",
-        version: "score files of 2024-08 to 2025-11 (v4)",
+        version: "files of 2024-07 to 2025-11 (v4)",
         origin: SampleOrigin::Real(
             "results in HuanzhiMao/BFCL-Result and bbrowning/bfcl-vllm-results",
         ),
