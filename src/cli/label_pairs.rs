@@ -461,7 +461,7 @@ fn pairs_to_json(figures: &[PairFigures], found: &PairedTranscripts) -> Vec<Valu
 
 /// Returns the numbers of common and of equal choices of each two people who chose in the same pairs.
 fn compare_people(found: &PairedTranscripts) -> BTreeMap<(&str, &str), (u64, u64)> {
-    let mut choices: BTreeMap<(&str, Option<&str>), BTreeMap<&str, Option<&str>>> = BTreeMap::new();
+    let mut choices = BTreeMap::<_, BTreeMap<&str, Option<&str>>>::new();
     for preference in &found.preferences {
         let (Some(by), Some((better, _))) = (&preference.by, found.find_members(preference)) else {
             continue;
@@ -472,8 +472,8 @@ fn compare_people(found: &PairedTranscripts) -> BTreeMap<(&str, &str), (u64, u64
         choices.entry(question).or_default().insert(by, choice);
     }
     let mut pairs: BTreeMap<(&str, &str), (u64, u64)> = BTreeMap::new();
-    for people in choices.values() {
-        let people: Vec<(&&str, &Option<&str>)> = people.iter().collect();
+    for people in choices.into_values() {
+        let people: Vec<_> = people.into_iter().collect();
         for (at, (first, choice)) in people.iter().enumerate() {
             for (second, other) in &people[at + 1..] {
                 let (common, same) = pairs.entry((first, second)).or_default();

@@ -219,19 +219,19 @@ impl Streams {
 
     /// Writes text for people or JSON to standard output, and keeps an error for [`Self::output_error`].
     pub(super) fn print(self, text: &str) {
-        self.write_to_stdout(text, self.out.terminal, self.out.is_workflow_log, 0);
+        Self::write_to_stdout(text, self.out.terminal, self.out.is_workflow_log, 0);
     }
 
     /// Writes sentences and lists for people to standard output, and wraps them at the terminal's width. Control and
     /// hidden characters are visible also if a pipe or a file brings the text to a terminal later.
     pub(super) fn print_wrapped(self, text: &str) {
-        self.write_to_stdout(text, true, self.out.is_workflow_log, self.out.width);
+        Self::write_to_stdout(text, true, self.out.is_workflow_log, self.out.width);
     }
 
     /// Writes like [`Self::print`], but keeps what a GitHub workflow's log would execute: for programs, and for
     /// commands that dicta itself gives.
     pub(super) fn print_data(self, text: &str) {
-        self.write_to_stdout(text, self.out.terminal, false, 0);
+        Self::write_to_stdout(text, self.out.terminal, false, 0);
     }
 
     /// Writes a text in a format to standard output. Only a text for people is wrapped.
@@ -255,7 +255,7 @@ impl Streams {
         self.print_format(format, &format_list(format, rows, human));
     }
 
-    fn write_to_stdout(self, text: &str, shows_hidden: bool, escapes_commands: bool, width: usize) {
+    fn write_to_stdout(text: &str, shows_hidden: bool, escapes_commands: bool, width: usize) {
         let clean = SECRETS.redact(text);
         let text = clean.as_deref().unwrap_or(text);
         let visible = if shows_hidden {

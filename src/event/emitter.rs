@@ -136,13 +136,14 @@ fn redact_scalars(value: &mut serde_json::Value, redactor: &Redactor, with_numbe
             }
         }
         Value::Array(items) => {
-            items
-                .iter_mut()
-                .for_each(|item| redact_scalars(item, redactor, with_numbers));
+            for item in items {
+                redact_scalars(item, redactor, with_numbers);
+            }
         }
         Value::Object(map) => {
-            map.values_mut()
-                .for_each(|item| redact_scalars(item, redactor, with_numbers));
+            for item in map.values_mut() {
+                redact_scalars(item, redactor, with_numbers);
+            }
         }
         _ => {}
     }

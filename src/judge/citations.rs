@@ -325,7 +325,7 @@ mod tests {
         for (source, object, found) in [
             (verdict, verdict.replace("1.0", "1"), true),
             (verdict, verdict.replace("kind", "\\u006bind"), true),
-            (verdict, verdict.replace("}", r#", "note": "x"}"#), true),
+            (verdict, verdict.replace('}', r#", "note": "x"}"#), true),
             (verdict, verdict.replace("kind", "k\u{200b}ind"), true),
             (verdict, verdict.replace("kind", "unkind"), false),
             (verdict, verdict.replace("true", "false"), false),

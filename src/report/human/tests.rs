@@ -384,8 +384,8 @@ fn effect_of_strict_is_stated_only_if_it_changes_the_exit_code() {
 fn run_that_ended_early_states_what_it_left() {
     let print = |status, pending| {
         let summary = RunSummary {
-            status,
             pending,
+            status,
             ..RunSummary::default()
         };
         print_with(TextStyle::default(), |human| {

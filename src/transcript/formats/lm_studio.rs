@@ -165,11 +165,11 @@ impl Chat {
             }
         }
         let facts = step.object("genInfo").unwrap_or_default();
-        let stats = facts.object("stats").unwrap_or_default();
+        let counts = facts.object("stats").unwrap_or_default();
         let usage = SourceUsage {
-            input: stats.integer("promptTokensCount"),
-            output: stats.integer("predictedTokensCount"),
-            total: stats.integer("totalTokensCount"),
+            input: counts.integer("promptTokensCount"),
+            output: counts.integer("predictedTokensCount"),
+            total: counts.integer("totalTokensCount"),
             ..SourceUsage::default()
         };
         let model = facts.get_first(&["identifier", "indexedModelIdentifier"]);

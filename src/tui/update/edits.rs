@@ -141,13 +141,13 @@ pub(super) fn add_save(
     let were_lost = report.lost_evals;
     report.lost_evals = touched_evals::count_removed(saved.old, saved.new) > 0;
     // A layout change keeps the text of the save that it continues, unless that text is about evals that are back.
-    let continued = if were_lost && gone == 0 {
+    let earlier = if were_lost && gone == 0 {
         Some("the evals are back, nothing to judge again".to_owned())
     } else {
         report.not_judged
     };
     report.not_judged = if saved.touched.is_empty() {
-        touched_evals::describe_other_changes(from, saved.new, saved.changed, gone).or(continued)
+        touched_evals::describe_other_changes(from, saved.new, saved.changed, gone).or(earlier)
     } else {
         None
     };

@@ -58,7 +58,7 @@ fn labels_file_that_is_another_file_under_a_second_name_is_an_error() {
             assert!(folder.load().is_ok(), "{other}");
             std::fs::remove_file(&labels).expect("removed");
             link(&root.join(other), &labels);
-            let found = lines(&folder.load().err().expect("refused"));
+            let found = lines(&folder.load().expect_err("refused"));
             let expected = format!(
                 "labels.jsonl: this is the file {other} under another name, and a new label would change that file"
             );
