@@ -153,7 +153,7 @@ struct ExactJsonCheck(Value);
 
 impl Check for ExactJsonCheck {
     fn check(&self, subject: &Subject<'_>) -> Finding {
-        match parse_output(subject.output(), JsonExtraction::default()) {
+        match parse_output(subject, JsonExtraction::default()) {
             Err(finding) => finding,
             Ok((value, _)) => match find_difference(&value, &self.0, &mut String::new()) {
                 None => Finding::new(true, "the output is the expected JSON"),

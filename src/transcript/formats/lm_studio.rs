@@ -176,7 +176,7 @@ impl Chat {
         if let Some(meta) = self.built.last_meta(&MessageRole::Assistant) {
             meta.set_raw("model", model);
             meta.set("usage", usage.to_json());
-            meta.set_raw("stop_reason", stats.get("stopReason"));
+            meta.set_raw("stop_reason", counts.get("stopReason"));
         }
     }
 
