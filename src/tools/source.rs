@@ -150,6 +150,9 @@ pub struct SourceCx<'a> {
     pub folder: &'a Path,
     /// The resolver of host names.
     pub resolver: &'a Arc<dyn Resolver>,
+    /// The values of the environment that may be secret, and the secrets of the files that are known so far. Recorded
+    /// digests omit them.
+    pub secrets: &'a [String],
 }
 
 /// Reads a source from its own keys, after the caller took `kind`. Returns `None` after it reported a problem.

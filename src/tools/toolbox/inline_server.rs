@@ -92,6 +92,7 @@ impl Toolbox {
                     name: INLINE_SERVER,
                     folder: cx.root,
                     resolver: &cx.resolver,
+                    secrets: &self.secrets,
                 };
                 let source = read(&mut fields, &cx);
                 // Reports the unknown keys.

@@ -163,7 +163,7 @@ impl ToolboxReader {
     fn read_sources(&mut self, entries: &[ToolboxEntry], cx: &ToolboxCx<'_>) {
         for entry in entries_of_section(entries, EntrySection::Source) {
             let problems = DiagnosticCollector::from_doc(&entry.doc);
-            let read = read_tool_source(entry, &problems, cx);
+            let read = read_tool_source(entry, &problems, cx, &self.toolbox.secrets);
             let found = problems.into_sorted();
             // The first error of the source explains why its tools do not work.
             let why = found.iter().find(|p| has_errors(std::slice::from_ref(p)));
@@ -304,6 +304,7 @@ fn read_tool_source(
     entry: &ToolboxEntry,
     problems: &DiagnosticCollector,
     cx: &ToolboxCx<'_>,
+    secrets: &[String],
 ) -> Option<Arc<dyn ToolSource>> {
     let mut fields = MappingDecoder::new(&entry.doc, "", problems);
     let Some(written) = fields.text("type") else {
@@ -326,6 +327,7 @@ fn read_tool_source(
             name: &entry.name,
             folder: file.parent().unwrap_or(cx.root),
             resolver: &cx.resolver,
+            secrets,
         },
     );
     fields.finish();

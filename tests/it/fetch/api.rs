@@ -32,6 +32,7 @@ fn open(
         name: "api",
         folder: Path::new("/"),
         resolver: &resolver,
+        secrets: &[],
     };
     let kind = SOURCE_KINDS
         .iter()

@@ -55,6 +55,7 @@ pub(super) fn read(keys: &Value) -> (Option<Arc<dyn ToolSource>>, String) {
         name: "pg",
         folder: Path::new("/"),
         resolver: &resolver,
+        secrets: &[],
     };
     let kind = SOURCE_KINDS.iter().find(|kind| kind.source == "postgres");
     let read = kind.and_then(|kind| kind.read).expect("the feature is on");

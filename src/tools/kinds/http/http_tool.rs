@@ -397,9 +397,9 @@ fn status_error_response(status: u16, label: &str, body: &str) -> ToolResponse {
     }
 }
 
-impl ToolExecutor for HttpTool {
-    fn digest(&self) -> Digest {
-        // Secrets stay out of the digest, because digests are recorded. `secrets_outside_digest` returns them.
+impl HttpTool {
+    /// Returns the texts that determine the responses, without the values whose names denote secrets.
+    fn digest_parts(&self) -> Vec<String> {
         let recorded_value = |name: &str, value: &str| {
             if is_secret_name(name) {
                 String::new()
@@ -443,6 +443,18 @@ impl ToolExecutor for HttpTool {
             format!("{name}={value}")
         };
         parts.extend(plan.headers.iter().map(to_part));
+        parts
+    }
+}
+
+impl ToolExecutor for HttpTool {
+    fn digest(&self) -> Digest {
+        // Secrets stay out of the digest, because digests are recorded. `secrets_outside_digest` returns them.
+        let secrets = &self.source.env_secrets;
+        let parts = self.digest_parts().into_iter();
+        let parts: Vec<String> = parts
+            .map(|part| secrets.redact(&part).unwrap_or(part))
+            .collect();
         Digest::hash_parts(parts.iter().map(String::as_bytes))
     }
 
@@ -450,7 +462,13 @@ impl ToolExecutor for HttpTool {
         let plan = &self.plan;
         let secret = |(name, _): &&(String, String)| is_secret_name(name);
         let sent = plan.fixed_query.iter().chain(&plan.headers);
-        sent.filter(secret).cloned().collect()
+        let mut found: Vec<(String, String)> = sent.filter(secret).cloned().collect();
+        // A value of the environment may be a secret under any name, also in the path and the body.
+        let secrets = &self.source.env_secrets;
+        let parts = self.digest_parts().into_iter().enumerate();
+        let omitted = parts.filter(|(_, part)| secrets.redact(part).is_some());
+        found.extend(omitted.map(|(at, part)| (format!("part {at}"), part)));
+        found
     }
 
     fn is_read_only(&self) -> bool {

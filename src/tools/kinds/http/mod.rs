@@ -21,7 +21,7 @@ use url::Url;
 use super::go_duration::parse_go_duration;
 use crate::clock::BoxFuture;
 use crate::diag::yaml::{MappingDecoder, describe_value};
-use crate::event::CallCx;
+use crate::event::{CallCx, Redactor};
 use crate::model::{Hop, Millis, is_secret_name};
 use crate::net::{
     AddressGuard, AddressPolicy, FetchLimits, GuardedRequest, HopObserver, HopRefusal,
@@ -56,6 +56,8 @@ struct HttpSource {
     guard: AddressGuard,
     /// The file of `caFile`.
     ca_path: Option<PathBuf>,
+    /// The texts that recorded digests omit, whatever the names of their keys are.
+    env_secrets: Redactor,
 }
 
 /// Reads a source.
@@ -125,6 +127,7 @@ fn read_source(fields: &mut MappingDecoder<'_>, cx: &SourceCx<'_>) -> Option<Arc
         show_full_error: full_error,
         guard,
         ca_path,
+        env_secrets: Redactor::new(cx.secrets.iter().map(String::as_str)),
     }))
 }
 

@@ -17,6 +17,10 @@ fn open(source: &str, tool: &str) -> Opened {
 }
 
 fn open_with(source: &str, tool: &str, input: &ToolInput) -> Opened {
+    open_with_secrets(source, tool, input, &[])
+}
+
+fn open_with_secrets(source: &str, tool: &str, input: &ToolInput, secrets: &[String]) -> Opened {
     let text: Arc<str> = format!("source: {source}\ntool: {tool}\n").into();
     let doc = yaml::read_document(&text, Path::new("tools.yaml")).expect("YAML");
     let problems = DiagnosticCollector::from_doc(&doc);
@@ -25,6 +29,7 @@ fn open_with(source: &str, tool: &str, input: &ToolInput) -> Opened {
         name: "api",
         folder: Path::new("/"),
         resolver: &resolver,
+        secrets,
     };
     let mut fields = MappingDecoder::new(&doc, "/source", &problems);
     let source = super::read(&mut fields, &cx);
@@ -63,6 +68,7 @@ fn built(
         name: "api",
         folder: Path::new("/"),
         resolver: &resolver,
+        secrets: &[],
     };
     let source = super::read_source(&mut MappingDecoder::new(&doc, "/source", &problems), &cx);
     let mut fields = MappingDecoder::new(&doc, "/tool", &problems);
@@ -289,6 +295,31 @@ fn digest_omits_exactly_the_secrets_that_enter_the_cache_key() {
             ("X-Api-Key", "c")
         ]
     );
+}
+
+#[test]
+fn value_of_the_environment_is_outside_the_digest_under_any_name() {
+    let of = |value: &str| {
+        let source = format!(
+            "{{baseUrl: 'https://a.example.com/v1/{value}', headers: {{X-Thing: {value}}}, queryParams: {{page: {value}}}}}"
+        );
+        let tool = "{method: GET, path: /}";
+        let input = ToolInput::Parameters(ToolParams::default());
+        let secrets = [value.to_owned()];
+        let (_, work) = open_with_secrets(&source, tool, &input, &secrets).expect("fine");
+        (work.digest(), work.secrets_outside_digest())
+    };
+    let (digest, omitted) = of("hush-4711-hush");
+    let (other_digest, other_omitted) = of("hush-4712-hush");
+    // Anyone who reads a recording could test guesses against the digest.
+    assert_eq!(digest, other_digest);
+    // The cache key has the values under the secret of the installation.
+    assert_eq!(omitted.len(), 3);
+    for ((name, value), (other_name, other_value)) in omitted.iter().zip(&other_omitted) {
+        assert_eq!(name, other_name);
+        assert!(value.contains("hush-4711-hush"), "{value}");
+        assert_ne!(value, other_value);
+    }
 }
 
 #[test]

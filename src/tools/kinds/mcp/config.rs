@@ -10,6 +10,7 @@ use url::Url;
 
 use super::super::go_duration::parse_go_duration;
 use crate::diag::yaml::{MappingDecoder, describe_value};
+use crate::event::Redactor;
 use crate::model::{Digest, Millis};
 use crate::tools::source::ProgramAddress;
 
@@ -48,6 +49,8 @@ pub(super) struct McpConfig {
     pub(super) allow: Option<Vec<String>>,
     /// The prefix of its tools' names.
     pub(super) name_prefix: String,
+    /// The texts that recorded digests omit, whatever the names of their keys are.
+    pub(super) env_secrets: Redactor,
 }
 
 /// The address of a server.
@@ -170,6 +173,7 @@ pub(super) fn read_mcp_config(keys: &mut ConfigKeys<'_, '_>, folder: &Path) -> O
         start_timeout: start,
         allow,
         name_prefix: prefix,
+        env_secrets: Redactor::default(),
     })
 }
 

@@ -40,25 +40,46 @@ impl McpTool {
     }
 }
 
-impl ToolExecutor for McpTool {
-    fn digest(&self) -> Digest {
+impl McpTool {
+    /// Returns the texts that determine the responses, without the values whose names denote secrets.
+    fn digest_parts(&self) -> Vec<String> {
         let config = &self.server.config;
-        // The address without secrets: digests are recorded.
-        let at = config.redacted_address();
-        let mut parts = vec!["mcp", at.as_str(), self.remote_name.as_str()];
+        let mut parts = vec![
+            "mcp".to_owned(),
+            config.redacted_address(),
+            self.remote_name.clone(),
+        ];
         for DigestedSetting { name, value } in config.digested_settings() {
-            parts.extend(name);
+            parts.extend(name.map(str::to_owned));
             parts.push(match value {
-                DigestedValue::Public(value) => value,
+                DigestedValue::Public(value) => value.to_owned(),
                 // Anyone who reads a recording could test guesses of a secret against its digest.
-                DigestedValue::Secret(_) => "",
+                DigestedValue::Secret(_) => String::new(),
             });
         }
-        Digest::hash_parts(parts.into_iter().map(str::as_bytes))
+        parts
+    }
+}
+
+impl ToolExecutor for McpTool {
+    fn digest(&self) -> Digest {
+        // The parts without secrets: digests are recorded.
+        let secrets = &self.server.config.env_secrets;
+        let parts = self.digest_parts().into_iter();
+        let parts: Vec<String> = parts
+            .map(|part| secrets.redact(&part).unwrap_or(part))
+            .collect();
+        Digest::hash_parts(parts.iter().map(String::as_bytes))
     }
 
     fn secrets_outside_digest(&self) -> Vec<(String, String)> {
-        self.server.config.secrets_outside_address()
+        let config = &self.server.config;
+        let mut found = config.secrets_outside_address();
+        // A value of the environment may be a secret under any name, also in an argument such as `-pVALUE`.
+        let parts = self.digest_parts().into_iter().enumerate();
+        let omitted = parts.filter(|(_, part)| config.env_secrets.redact(part).is_some());
+        found.extend(omitted.map(|(at, part)| (format!("part {at}"), part)));
+        found
     }
 
     fn is_read_only(&self) -> bool {

@@ -23,7 +23,7 @@ use std::sync::Arc;
 
 use crate::clock::BoxFuture;
 use crate::diag::yaml::MappingDecoder;
-use crate::event::CallCx;
+use crate::event::{CallCx, Redactor};
 use crate::model::pluralize;
 use crate::tools::ProbeError;
 use crate::tools::source::{
@@ -51,7 +51,8 @@ pub(super) fn read(
         fields,
         failed: false,
     };
-    let settings = config::read_mcp_config(&mut keys, cx.folder)?;
+    let mut settings = config::read_mcp_config(&mut keys, cx.folder)?;
+    settings.env_secrets = Redactor::new(cx.secrets.iter().map(String::as_str));
     (!keys.failed).then(|| new_source(settings, cx))
 }
 

@@ -54,6 +54,7 @@ fn source_of(folder: &Path, text: &str) -> (Option<Arc<dyn ToolSource>>, Vec<Str
         name: "files",
         folder,
         resolver: &resolver,
+        secrets: &[],
     };
     let source = read(&mut fields, &cx);
     fields.finish();
