@@ -202,7 +202,7 @@ pub(crate) enum CommandScope {
 
 impl CommandScope {
     /// Returns the name of the part of the screen for lists of keys.
-    const fn as_str(self) -> &'static str {
+    pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::Global => "everywhere",
             Self::Cells => "cells",

@@ -117,6 +117,17 @@ pub(crate) fn resolve_keys(
     KeyMeaning::Nothing
 }
 
+/// Returns the scopes in which these keys have a command, each once.
+pub(crate) fn find_scopes(pressed: &[KeyChord]) -> Vec<CommandScope> {
+    let mut found = Vec::new();
+    for KeyBinding { keys, spec } in KEY_TABLE.iter() {
+        if keys == pressed && !found.contains(&spec.scope) {
+            found.push(spec.scope);
+        }
+    }
+    found
+}
+
 /// Returns the possible continuations of a key sequence: the remaining keys and their command.
 pub(crate) fn following_keys(
     scopes: impl Iterator<Item = CommandScope>,

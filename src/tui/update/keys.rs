@@ -6,10 +6,14 @@
 use super::commands::run_command;
 use super::notices::push_info;
 use super::{footer_input, overlay_input, review};
+use crate::tui::command::CommandScope;
 use crate::tui::effect::Effect;
 use crate::tui::key_chord::KeyChord;
 use crate::tui::keymap::{self, KeyMeaning};
 use crate::tui::state::App;
+
+/// The largest number of places that the answer to a key without a command names.
+const MAX_NAMED_PLACES: usize = 2;
 
 /// Handles a key.
 pub(super) fn handle_key(app: &mut App, chord: KeyChord) -> Vec<Effect> {
@@ -46,10 +50,45 @@ pub(super) fn handle_key(app: &mut App, chord: KeyChord) -> Vec<Effect> {
             Vec::new()
         }
         KeyMeaning::Nothing => {
-            let keys: Vec<String> = pressed.iter().map(KeyChord::to_string).collect();
-            let keys = keys.join(" ");
-            push_info(app, format!("`{keys}` does nothing here: ? lists the keys"))
+            let text = explain_unbound_keys(app, &pressed);
+            push_info(app, text)
         }
+    }
+}
+
+/// Explains keys without a command: where they have one, with the key that leads there.
+fn explain_unbound_keys(app: &App, pressed: &[KeyChord]) -> String {
+    let keys: Vec<String> = pressed.iter().map(KeyChord::to_string).collect();
+    let keys = keys.join(" ");
+    // Other screens hide the cells and have other keys for the way back.
+    let shows_cells = !app.shows_review() && !app.shows_progress() && app.replay.is_none();
+    let places: Vec<String> = keymap::find_scopes(pressed)
+        .into_iter()
+        .filter_map(|scope| Some(format!("{} ({})", scope.as_str(), find_way(scope)?)))
+        .take(MAX_NAMED_PLACES)
+        .collect();
+    if places.is_empty() || !shows_cells {
+        return format!("`{keys}` does nothing here: ? lists the keys");
+    }
+    format!("`{keys}` does nothing here, but in: {}", places.join(", "))
+}
+
+/// Returns the key that leads from the cells to a part of the screen. `None` for a part inside another one.
+const fn find_way(scope: CommandScope) -> Option<&'static str> {
+    match scope {
+        CommandScope::Cells => Some("1"),
+        CommandScope::Verdicts => Some("5"),
+        CommandScope::Transcript => Some("6"),
+        CommandScope::Replay => Some("v"),
+        CommandScope::Trace => Some("enter on a judged cell"),
+        CommandScope::Progress => Some("H"),
+        CommandScope::Review => Some("V"),
+        CommandScope::Global
+        | CommandScope::Paused
+        | CommandScope::Modes
+        | CommandScope::Answers
+        | CommandScope::Drafts
+        | CommandScope::Counts => None,
     }
 }
 

@@ -59,6 +59,32 @@ fn unknown_key_names_help() {
 }
 
 #[test]
+fn key_of_another_part_names_that_part_and_the_way_to_it() {
+    let mut app = with_cell(120, 40);
+    for (key, text) in [
+        ("C", "`C` does nothing here, but in: replay (v)"),
+        ("}", "`}` does nothing here, but in: transcript (6)"),
+        (
+            "z",
+            "`z` does nothing here, but in: trace screen (enter on a judged cell)",
+        ),
+        (
+            "t",
+            "`t` does nothing here, but in: replay (v), reading screen (V)",
+        ),
+    ] {
+        press(&mut app, key);
+        assert_eq!(last_notice(&app), Some(text));
+    }
+    // The key leads there.
+    press(&mut app, "6 }");
+    assert_ne!(
+        last_notice(&app),
+        Some("`}` does nothing here, but in: transcript (6)")
+    );
+}
+
+#[test]
 fn unusable_key_shows_reason() {
     let mut app = model(80, 24);
     press(&mut app, "R");
