@@ -181,8 +181,10 @@ fn label_details<'a>(cx: &ContentCx<'a>) -> Option<TextBlock<'a>> {
     let label = session.cells.row_label(session.trace_panes.row?)?;
     let by = label.by.as_ref().map(|by| format!("by {by}"));
     let at = label.at.as_ref().map(|at| format_recorded_at(&at.0));
-    let origin = (!label.has_origin()).then(|| "origin unknown".to_owned());
-    let signed: Vec<String> = by.into_iter().chain(at).chain(origin).collect();
+    let origin = (!label.has_origin()).then_some("origin unknown");
+    let signed: Vec<String> = by.into_iter().chain(at).collect();
+    let signed = format!("labelled {}", signed.join(", "));
+    let signed: Vec<&str> = std::iter::once(signed.trim_end()).chain(origin).collect();
     let note = label.note.as_deref().unwrap_or_default();
     let row = session.cells.row(session.trace_panes.row?)?;
     if let Some(drift) = row.to_confirm {
@@ -198,13 +200,13 @@ fn label_details<'a>(cx: &ContentCx<'a>) -> Option<TextBlock<'a>> {
             "a shot or a copy of one: the judge saw its text with a label, so it measures nothing";
         return Some(TextBlock::new(text.to_owned(), Role::Label));
     }
-    if signed.is_empty() && note.is_empty() {
+    if signed == ["labelled"] && note.is_empty() {
         return None;
     }
-    let signed = format!("labelled {}", signed.join(", "));
+    let signed = signed.join(", ");
     let between = if note.is_empty() { "" } else { ": " };
     Some(styled_line([
-        (signed.trim_end(), Role::Muted),
+        (signed.as_str(), Role::Muted),
         (between, Role::Muted),
         (note, Role::Label),
     ]))

@@ -170,6 +170,19 @@ fn verdicts_of_a_named_code_eval_have_their_own_figures() {
 }
 
 #[test]
+fn label_without_a_person_has_an_unknown_origin() {
+    let label = json!({"transcript": "t00", "rubric": "r", "eval": "names", "passed": true});
+    let mut app = labelled(120, 40, &format!("{label}\n"));
+    go_to(&mut app, "t00/r/names");
+    app.keys("5 +").settle();
+    assert!(
+        app.screen().contains("labelled, origin unknown"),
+        "{}",
+        app.screen()
+    );
+}
+
+#[test]
 fn label_of_an_older_version_has_an_unknown_origin() {
     let mut app = labelled(120, 40, &line("t00", "ann", true));
     go_to(&mut app, "t00/r/names");
