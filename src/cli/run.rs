@@ -33,8 +33,8 @@ use crate::process::ExitSignalsHandled;
 use crate::record::RecordedRun;
 use crate::report::{EvalVerdicts, RunSummary};
 use crate::run::{
-    self, CachePolicy, JudgePreview, PaidCalls, RunError, RunHandle, RunOptions, RunPreview,
-    SampleSpec, TokenEstimate,
+    self, CachePolicy, CompiledRun, JudgePreview, PaidCalls, RunError, RunHandle, RunOptions,
+    RunPreview, SampleSpec, TokenEstimate,
 };
 use crate::workspace;
 use crate::workspace::lint::{EvalTally, lint_same_verdict};
@@ -116,14 +116,16 @@ pub(super) fn run(args: &RunArgs, cx: &CommandCx) -> Result<u8, CommandError> {
         }
     }
     // Step: a selection of nothing is probably a mistake, so no run is recorded.
+    let mut compiled = None;
     if args.resume.is_none() {
+        let to_usage = |error: RunError| CommandError::usage(error.to_string());
         let workspace = Arc::clone(&opened.workspace);
-        let selects_any =
-            run::selects_any_cell(workspace, &registry, &cx.env, &cx.clock, options.clone())
-                .map_err(|error| CommandError::usage(error.to_string()))?;
-        if !selects_any {
+        let run = CompiledRun::compile(workspace, &registry, &cx.env, options.clone())
+            .map_err(to_usage)?;
+        if !run::selects_any_cell(&run).map_err(to_usage)? {
             return Err(explain_empty_run(args.filter.as_deref()));
         }
+        compiled = Some(run);
     }
     // Step: ask before the outputs are opened, because a refused run must not replace a file.
     confirm_run(&opened.workspace, &registry, &options, cx)?;
@@ -149,8 +151,11 @@ pub(super) fn run(args: &RunArgs, cx: &CommandCx) -> Result<u8, CommandError> {
     let shows_warnings = args.format == Format::Human && !cx.streams.is_quiet();
     let end = runtime.block_on(drive_run(
         opened,
-        &registry,
-        options,
+        RunToStart {
+            registry: &registry,
+            options,
+            compiled,
+        },
         printer,
         shows_warnings,
         args,
@@ -250,10 +255,17 @@ fn build_options(
     })
 }
 
+/// The run that a command starts.
+struct RunToStart<'r> {
+    registry: &'r EvalTypeRegistry,
+    options: RunOptions,
+    /// The run with its compiled evals, unless it resumes another one.
+    compiled: Option<CompiledRun>,
+}
+
 async fn drive_run(
     opened: &CommandWorkspace,
-    registry: &EvalTypeRegistry,
-    mut options: RunOptions,
+    to_start: RunToStart<'_>,
     mut printer: RunPrinter,
     shows_warnings: bool,
     args: &RunArgs,
@@ -261,15 +273,28 @@ async fn drive_run(
 ) -> Result<u8, CommandError> {
     // Listen before the run starts, so that no signal ends the process during the recording.
     let mut signals = ExitSignals::new()?;
+    let RunToStart {
+        registry,
+        mut options,
+        mut compiled,
+    } = to_start;
     let mut pauses = None;
     if !args.breakpoints.is_empty() {
         let (gate, queue) = PauseQueue::new(args.breakpoints.clone(), &cx.env, cx.streams);
         options.gate = gate;
+        // The compiled run has the gate that never pauses.
+        compiled = None;
         pauses = Some(queue);
     }
     let mut names = RunState::default();
     let workspace = Arc::clone(&opened.workspace);
-    let starting = run::start_run(workspace, registry, &cx.env, Arc::clone(&cx.clock), options);
+    let clock = Arc::clone(&cx.clock);
+    let starting = async {
+        match compiled {
+            Some(compiled) => run::start_compiled_run(compiled, &cx.env, clock).await,
+            None => run::start_run(workspace, registry, &cx.env, clock, options).await,
+        }
+    };
     // Opening tools can take long. Nothing is recorded yet, so a signal may end the process at once.
     let started = tokio::select! {
         biased;

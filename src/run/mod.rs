@@ -82,7 +82,7 @@ pub use past::verdict_tally::{tally_newest_verdicts, tally_verdicts};
 pub use plan::filter::{DecisionFilter, FilterCandidate, FilterError, KnownFilterIds};
 pub(crate) use plan::filter::{FilterWord, split_words};
 pub use plan::label_filter::{CandidateLabel, LabelFilter};
-pub use prepare::check_sends;
+pub use prepare::{CompiledRun, check_sends};
 pub use preview::{CostRange, JudgePreview, RunPreview, TokenEstimate, preview_run};
 pub use prompts::{RenderedPrompt, RenderedShot, render_prompts};
 pub use proposals::{
@@ -91,7 +91,7 @@ pub use proposals::{
 };
 pub use record_key::find_record_key;
 pub use shots::check_shots;
-pub use start::start_run;
+pub use start::{start_compiled_run, start_run};
 pub use variants::{
     KnownVariant, PartLabel, PreparedVariant, VariantReader, count_earlier_variants,
     list_part_labels, prepare_variant, variant_key,

@@ -13,7 +13,7 @@ use crate::model::{CellIx, Digest, TranscriptRef, describe_skipped_file};
 use crate::run::inputs::feed::{RecordChunk, SourceRecord};
 use crate::run::inputs::ids::TranscriptIds;
 use crate::run::plan::{DecisionMethod, DecisionTask, RunPlan};
-use crate::run::prepare::prepare_without_tools;
+use crate::run::prepare::{CompiledRun, prepare_without_tools};
 use crate::workspace::{Env, Workspace};
 
 /// The number of transcripts per batch; the first few transcripts are sent at once.
@@ -69,34 +69,19 @@ pub fn outline_names(
     outline(workspace, registry, env, clock, options, take)
 }
 
-/// Returns true if a run with these options has a cell. Reads the transcripts up to the first one with a cell. Records,
-/// sends and decides nothing.
-pub fn selects_any_cell(
-    mut workspace: Arc<Workspace>,
-    registry: &EvalTypeRegistry,
-    env: &Env,
-    clock: &Arc<dyn Clock>,
-    options: RunOptions,
-) -> Result<bool, RunError> {
-    let options = RunOptions {
-        // A sample reads all transcripts. It selects nothing if the whole has no cell.
-        sample: None,
-        // Recorded tool responses take time to read and decide no cell.
-        evidence_run: None,
-        ..options
-    };
-    if workspace.replayed_evidence_run.is_some() {
-        Arc::make_mut(&mut workspace).replayed_evidence_run = None;
+/// Returns true if a run has a cell. Reads the transcripts up to the first one with a cell. Records, sends and decides
+/// nothing.
+pub fn selects_any_cell(run: &CompiledRun) -> Result<bool, RunError> {
+    let mut ids = TranscriptIds::default();
+    // A sample selects nothing if the whole has no cell, so all transcripts count.
+    let mut feed = run.open_feed();
+    while let Some(chunk) = feed.next_chunk().map_err(TranscriptSourceError::from)? {
+        let mut records = chunk.records.iter();
+        if records.any(|record| outline_record(run.plan(), &mut ids, &chunk, record).is_some()) {
+            return Ok(true);
+        }
     }
-    let mut has_cell = false;
-    outline(workspace, registry, env, clock, options, &mut |batch| {
-        has_cell |= batch
-            .facts
-            .iter()
-            .any(|fact| matches!(fact, EventKind::CellsPlanned { .. }));
-        !has_cell
-    })?;
-    Ok(has_cell)
+    Ok(false)
 }
 
 fn outline(

@@ -59,16 +59,52 @@ pub(super) async fn prepare_run(
     sending: bool,
 ) -> Result<PreparedRun, RunError> {
     let draft = RunDraft::compile(workspace, registry, env, options)?;
-    let frozen = draft.wanted_evidence_run().is_some();
-    // Security: before anything connects, check that the user knows where each secret goes.
-    draft.check_sends(env, sending)?;
-    let opening =
-        tool_sets::open_tool_sets(&draft.compilation, &draft.options.tools, clock, frozen);
-    // Open the tools before building the judges: their declarations are part of requests and cache keys.
-    let (sets, notes) = opening.await?;
-    let prepared = draft.build(env, clock, sending, &sets)?;
-    let notes = notes.into_iter().chain(prepared.notes.clone()).collect();
-    Ok(PreparedRun { notes, ..prepared })
+    draft.prepare(env, clock, sending).await
+}
+
+/// A run whose evals are compiled. It has opened no tools and recorded nothing.
+pub struct CompiledRun {
+    draft: RunDraft,
+    /// True if the run may call judges.
+    sending: bool,
+}
+
+impl CompiledRun {
+    /// Compiles the evals of a run, and checks that it can read a transcript file.
+    pub fn compile(
+        workspace: Arc<Workspace>,
+        registry: &EvalTypeRegistry,
+        env: &Env,
+        options: RunOptions,
+    ) -> Result<Self, RunError> {
+        // A run that calls no judge works without keys.
+        let sending = options.cache.can_call_judges();
+        let draft = RunDraft::compile(workspace, registry, env, options)?;
+        Ok(Self { draft, sending })
+    }
+
+    /// Opens the tools and builds the judges.
+    pub(super) async fn prepare(
+        self,
+        env: &Env,
+        clock: &Arc<dyn Clock>,
+    ) -> Result<PreparedRun, RunError> {
+        self.draft.prepare(env, clock, self.sending).await
+    }
+
+    /// Returns the plan.
+    pub(super) fn plan(&self) -> &Arc<RunPlan> {
+        &self.draft.compilation.plan
+    }
+
+    /// Returns a feed of all transcripts, also for a run over a sample of them.
+    pub(super) fn open_feed(&self) -> Box<dyn TranscriptFeed> {
+        let options = RunOptions {
+            sample: None,
+            ..self.draft.options.clone()
+        };
+        build_file_feed(&self.draft.workspace, &options, self.plan(), None)
+    }
 }
 
 /// Checks that the user allowed every secret that a run would send, and its address. Sends nothing.
@@ -233,6 +269,25 @@ impl RunDraft {
             branch,
             compilation,
         })
+    }
+
+    /// Opens the tools and builds the judges. With `sending: false`, missing keys are allowed.
+    async fn prepare(
+        self,
+        env: &Env,
+        clock: &Arc<dyn Clock>,
+        sending: bool,
+    ) -> Result<PreparedRun, RunError> {
+        let frozen = self.wanted_evidence_run().is_some();
+        // Security: before anything connects, check that the user knows where each secret goes.
+        self.check_sends(env, sending)?;
+        let opening =
+            tool_sets::open_tool_sets(&self.compilation, &self.options.tools, clock, frozen);
+        // Open the tools before building the judges: their declarations are part of requests and cache keys.
+        let (sets, notes) = opening.await?;
+        let prepared = self.build(env, clock, sending, &sets)?;
+        let notes = notes.into_iter().chain(prepared.notes.clone()).collect();
+        Ok(PreparedRun { notes, ..prepared })
     }
 
     /// Returns the judges that a selected eval needs.

@@ -17,7 +17,7 @@ use crate::run::execute::context::{CellCounter, RunCx};
 use crate::run::execute::merge_window::MergeWindow;
 use crate::run::execute::tally::RunTally;
 use crate::run::inputs::feed::TranscriptFeed;
-use crate::run::prepare::{PreparedRun, prepare_run};
+use crate::run::prepare::{CompiledRun, PreparedRun};
 use crate::run::record_key::find_or_create_record_key;
 use crate::workspace::{Env, Workspace};
 
@@ -32,9 +32,17 @@ pub async fn start_run(
     clock: Arc<dyn Clock>,
     options: RunOptions,
 ) -> Result<RunHandle, RunError> {
-    // A run that calls no judge works without keys.
-    let sending = options.cache.can_call_judges();
-    let prepared = prepare_run(workspace, registry, env, &clock, options, sending).await?;
+    let compiled = CompiledRun::compile(workspace, registry, env, options)?;
+    start_compiled_run(compiled, env, clock).await
+}
+
+/// Starts a compiled run, as [`start_run`] does.
+pub async fn start_compiled_run(
+    compiled: CompiledRun,
+    env: &Env,
+    clock: Arc<dyn Clock>,
+) -> Result<RunHandle, RunError> {
+    let prepared = compiled.prepare(env, &clock).await?;
     let PreparedRun {
         workspace,
         options,

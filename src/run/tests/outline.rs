@@ -10,7 +10,8 @@ use crate::event::{EventKind, RunEvent, RunState};
 use crate::handlers::EvalTypeRegistry;
 use crate::model::{CellIx, Millis};
 use crate::run::{
-    CachePolicy, DecisionFilter, RunOptions, outline_run, selects_any_cell, start_run,
+    CachePolicy, CompiledRun, DecisionFilter, RunHandle, RunOptions, SampleSpec, outline_run,
+    selects_any_cell, start_compiled_run, start_run,
 };
 use crate::workspace::{Env, Workspace, demo, load};
 
@@ -48,9 +49,11 @@ fn outlined(workspace: &Arc<Workspace>, env: &Env) -> Vec<Vec<EventKind>> {
 async fn run(workspace: &Arc<Workspace>, env: &Env, options: RunOptions) -> Vec<EventKind> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
     let registry = EvalTypeRegistry::builtin();
-    let mut handle = start_run(Arc::clone(workspace), &registry, env, clock, options)
-        .await
-        .expect("it starts");
+    let handle = start_run(Arc::clone(workspace), &registry, env, clock, options).await;
+    record(handle.expect("it starts")).await
+}
+
+async fn record(mut handle: RunHandle) -> Vec<EventKind> {
     let mut kinds = Vec::new();
     while let Some(batch) = handle.events.recv().await {
         kinds.extend(batch.iter().map(|event| event.kind.clone()));
@@ -101,11 +104,36 @@ fn selection_of_any_cell_reads_no_recorded_tool_responses() {
     assert!(workspace.replayed_evidence_run.is_some());
     // The judges of the demo have tools, so a run that does not exist would be an error.
     workspace.replayed_evidence_run = Some("none".to_owned());
-    let clock: Arc<dyn Clock> = Arc::new(FakeClock::new());
     let workspace = Arc::new(workspace);
     let options = RunOptions::default();
-    let selects = selects_any_cell(workspace, &registry, &env, &clock, options);
-    assert!(selects.expect("no run is read"));
+    let run = CompiledRun::compile(workspace, &registry, &env, options).expect("it compiles");
+    assert!(selects_any_cell(&run).expect("no run is read"));
+}
+
+#[tokio::test]
+async fn run_that_selects_a_cell_starts_without_a_second_compilation() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let env = env(dir.path());
+    let registry = EvalTypeRegistry::builtin();
+    let workspace = home(dir.path(), &["a", "b", "c"], RUBRIC);
+    let options = |filter: &str| RunOptions {
+        filter: Some(DecisionFilter::parse(filter).expect("a filter")),
+        sample: Some(SampleSpec { size: 2, seed: 1 }),
+        ..RunOptions::default()
+    };
+    let compile = |filter: &str| {
+        CompiledRun::compile(Arc::clone(&workspace), &registry, &env, options(filter))
+            .expect("it compiles")
+    };
+    assert!(!selects_any_cell(&compile("eval:none")).expect("it reads"));
+    let compiled = compile("eval:any");
+    assert!(selects_any_cell(&compiled).expect("it reads"));
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+    let started = start_compiled_run(compiled, &env, clock).await;
+    let kinds = record(started.expect("it starts")).await;
+    let all = run(&workspace, &env, options("eval:any")).await;
+    assert_eq!(names(first_plans(kinds)).len(), 2);
+    assert_eq!(names(first_plans(all)).len(), 2);
 }
 
 fn home(dir: &Path, ids: &[&str], rubric: &str) -> Arc<Workspace> {
