@@ -183,7 +183,12 @@ impl SourceFile {
         } else {
             want
         };
-        bytes.resize(want, 0);
+        if bytes.capacity() == 0 {
+            // The system returns new memory as zeros, so a new buffer need not be filled with them.
+            *bytes = vec![0; want];
+        } else {
+            bytes.resize(want, 0);
+        }
         let read = unix::fill_at(
             &self.file,
             &mut bytes[len_before..],
