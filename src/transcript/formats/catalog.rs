@@ -262,6 +262,16 @@ const TOOLS: &[FormatDescription] = &[
         ),
     },
     FormatDescription {
+        name: "a thread of Zed's agent",
+        known_by: "a `version`, and `messages` whose keys are `User` and `Agent`, or with `segments`",
+        transcript: "a thread",
+        id: "the thread's, else `FILE:NUMBER`",
+        version: "thread versions 0.1 to 0.3",
+        origin: SampleOrigin::Described(
+            "the types in zed-industries/zed, and threads that readers of other tools quote",
+        ),
+    },
+    FormatDescription {
         name: "an LM Studio chat",
         known_by: "`messages` with `versions`",
         transcript: "a chat",

@@ -124,6 +124,7 @@ mod transcript_builder;
 mod ui_message_stream;
 mod unpacked_reply;
 mod weave;
+mod zed;
 
 use super::TranscriptError;
 use super::detect::FilePreview;

@@ -99,6 +99,7 @@ const SAMPLES: &[&str] = &[
     "toolbench.json",
     "toolbench_dialogue.json",
     "weave.jsonl",
+    "zed.json",
 ];
 
 /// The samples of formats that have tests of their own, below `tests/fixtures`.

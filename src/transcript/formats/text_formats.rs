@@ -10,9 +10,10 @@ use super::{
     codex, codex_exec, cohere, continue_dev, copilot, copilot_cli, csv, cursor, deepeval, deepseek,
     droid, evalbench, event_stream, flat_spans, gemini_cli, goose, grok, helm, http_recording,
     inspect, item_list, kimi, kiro, langchain, langfuse, langsmith, librechat, livekit, lm_eval,
-    lm_studio, mlflow, mt_bench, open_webui, openai_agents, openai_evals, opencode_stream,
-    openhands, opik, otlp, pi, preference, promptfoo, promptfoo_csv, qwen_code, ragas, sharegpt,
-    signatures, sillytavern, smolagents, spend_log, swe_agent, tau_bench, toolbench, weave,
+    lm_studio, mlflow, mt_bench, open_webui, openai_agents, openai_evals, opencode,
+    opencode_stream, openhands, opik, otlp, pi, preference, promptfoo, promptfoo_csv, qwen_code,
+    ragas, sharegpt, signatures, sillytavern, smolagents, spend_log, swe_agent, tau_bench,
+    toolbench, weave, zed,
 };
 
 /// The text formats in the order of detection. A record with `messages` in OpenAI's shapes is native, unless an answer is
@@ -141,6 +142,11 @@ pub(in crate::transcript) const TEXT_FORMATS: &[TranscriptFormat] = &[
         name: "a session of Kimi CLI or Kimi Code",
         matches: kimi::is_session,
         create_reader: Some(|_, preview| Ok(kimi::open(preview))),
+    },
+    TranscriptFormat {
+        name: "a thread of Zed's agent",
+        matches: zed::is_thread,
+        create_reader: Some(|_, preview| Ok(zed::open(preview))),
     },
     TranscriptFormat {
         name: "an LM Studio chat",
