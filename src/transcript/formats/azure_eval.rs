@@ -130,15 +130,14 @@ fn parse_row(record: &str, _cx: RecordCx<'_>, out: &mut TranscriptSink) -> Resul
         let metric = column
             .strip_prefix("outputs.")
             .and_then(|rest| rest.split_once('.'));
-        match metric {
-            Some((evaluator, metric)) => add_metric(evaluator, metric, value, &row, &mut built),
-            None => {
-                let name = column
-                    .strip_prefix("inputs.")
-                    .or_else(|| column.strip_prefix("outputs."));
-                let name = name.filter(|name| !built.meta.has(name)).unwrap_or(column);
-                built.meta.set_readable(name, Some(value));
-            }
+        if let Some((evaluator, metric)) = metric {
+            add_metric(evaluator, metric, value, &row, &mut built);
+        } else {
+            let name = column
+                .strip_prefix("inputs.")
+                .or_else(|| column.strip_prefix("outputs."));
+            let name = name.filter(|name| !built.meta.has(name)).unwrap_or(column);
+            built.meta.set_readable(name, Some(value));
         }
     }
     built.finish(out);

@@ -75,14 +75,14 @@ impl UiMessageReply {
                 let call = self.call_of(text("toolCallId"), text("toolName"));
                 call["arguments"] = Value::from(text_of(&event["input"]));
                 if kind == "tool-input-error" {
-                    self.add_result(text("toolCallId"), text("errorText").to_owned(), false);
+                    self.add_result(text("toolCallId"), text("errorText"), false);
                 }
             }
             "tool-output-available" => {
-                self.add_result(text("toolCallId"), text_of(&event["output"]), true);
+                self.add_result(text("toolCallId"), &text_of(&event["output"]), true);
             }
             "tool-output-error" => {
-                self.add_result(text("toolCallId"), text("errorText").to_owned(), false);
+                self.add_result(text("toolCallId"), text("errorText"), false);
             }
             "start-step" | "finish-step" | "abort" | "message-metadata" => {}
             // Files, sources and data of applications stay as they are.
@@ -128,15 +128,14 @@ impl UiMessageReply {
         call
     }
 
-    fn add_result(&mut self, id: &str, content: String, has_succeeded: bool) {
+    fn add_result(&mut self, id: &str, content: &str, has_succeeded: bool) {
         let output = json!({"content": content, "success": has_succeeded});
         let item = json!({"type": "function_call_output", "call_id": id, "output": output});
-        match self.results.get(id) {
-            Some(place) => self.items[*place] = item,
-            None => {
-                self.results.insert(id.to_owned(), self.items.len());
-                self.items.push(item);
-            }
+        if let Some(place) = self.results.get(id) {
+            self.items[*place] = item;
+        } else {
+            self.results.insert(id.to_owned(), self.items.len());
+            self.items.push(item);
         }
     }
 
