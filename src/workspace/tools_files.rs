@@ -231,26 +231,28 @@ pub fn parse_tools_file(
 impl Workspace {
     /// Returns the files as a run records them, without the secrets in tools files and in dicta.yaml.
     pub fn masked_files(&self) -> Vec<LoadedFile> {
+        let files = self.files.iter();
+        let masked = files.map(|file| LoadedFile {
+            path: file.path.clone(),
+            text: self.mask_file(file),
+        });
+        masked.collect()
+    }
+
+    /// Returns the text of a file as the screen shows and a run records it, without the secrets in tools files and in
+    /// dicta.yaml.
+    pub fn masked_text(&self, path: &Path) -> Option<Arc<str>> {
+        let file = self.files.iter().find(|file| file.path == path)?;
+        Some(self.mask_file(file))
+    }
+
+    fn mask_file(&self, file: &LoadedFile) -> Arc<str> {
+        if file.path == Path::new(CONFIG_FILE) {
+            return api_keys::mask_config_for_recording(&file.text);
+        }
         // The toolbox has masked texts of its files, because it knows which values are secrets.
-        let starred = |path: &PathBuf| {
-            let files = &mut self.tools.recorded_files.iter();
-            files
-                .find(|known| known.path == *path)
-                .map(|known| Arc::clone(&known.text))
-        };
-        self.files
-            .iter()
-            .map(|file| {
-                let masked = if file.path == Path::new(CONFIG_FILE) {
-                    Some(api_keys::mask_config_for_recording(&file.text))
-                } else {
-                    starred(&file.path)
-                };
-                LoadedFile {
-                    path: file.path.clone(),
-                    text: masked.unwrap_or_else(|| Arc::clone(&file.text)),
-                }
-            })
-            .collect()
+        let mut recorded = self.tools.recorded_files.iter();
+        let masked = recorded.find(|known| known.path == file.path);
+        Arc::clone(masked.map_or(&file.text, |known| &known.text))
     }
 }

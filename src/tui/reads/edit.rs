@@ -194,10 +194,9 @@ fn describe_outside_edit(
     workspace: &Workspace,
 ) -> Option<RecordedEdit> {
     let old_texts = read_texts(history, newest);
-    let files = workspace.files.iter();
-    let new_texts: HashMap<PathBuf, Arc<str>> = files
-        .map(|file| (file.path.clone(), Arc::clone(&file.text)))
-        .collect();
+    // As a run would record them: the texts of the recorded revision have no secrets.
+    let files = workspace.masked_files().into_iter();
+    let new_texts: HashMap<PathBuf, Arc<str>> = files.map(|file| (file.path, file.text)).collect();
     let files = diff_texts(&old_texts, &new_texts, workspace);
     if files.is_empty() {
         return None;

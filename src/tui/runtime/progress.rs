@@ -457,7 +457,8 @@ fn compute_restore_plan(
         }
     }
     // Other files can change verdicts too, so the user must know that they stay.
-    for file in &workspace.files {
+    // The recorded texts have no secrets.
+    for file in &workspace.masked_files() {
         let differs = texts
             .find(&file.path)
             .is_some_and(|blob| *blob != Blob::from_bytes(file.text.as_bytes()));

@@ -207,11 +207,10 @@ impl EditReport {
         self.flips.len() + self.removed.len()
     }
 
-    /// Returns the text of a file before the edit, if it is known.
+    /// Returns the text of a file before the edit, without its secrets, if it is known.
     pub(crate) fn base_text(&self, path: &Path) -> Option<Arc<str>> {
         if let Some(base) = &self.base {
-            let found = base.files.iter().find(|file| file.path == path);
-            return found.map(|file| Arc::clone(&file.text));
+            return base.masked_text(path);
         }
         self.base_texts.get(path).cloned()
     }

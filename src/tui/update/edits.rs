@@ -210,9 +210,9 @@ fn add_base_bounds(report: &mut EditReport, saved: &SavedFiles<'_>) {
     }
 }
 
+/// Returns the text of a file without its secrets, because the screen shows the diff. Recordings have the same text.
 fn find_text(workspace: &Workspace, path: &Path) -> Option<Arc<str>> {
-    let found = workspace.files.iter().find(|file| file.path == path);
-    found.map(|file| Arc::clone(&file.text))
+    workspace.masked_text(path)
 }
 
 /// Compares two versions of a file.
@@ -515,4 +515,50 @@ pub(super) fn toggle_changes(app: &mut App) -> Vec<Effect> {
         app,
         "the changes are closed until the next edit (w or 7 shows them)",
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use super::*;
+    use crate::handlers::EvalTypeRegistry;
+    use crate::workspace::{Env, load};
+
+    /// Returns the workspace of a judge with this model and these secrets.
+    fn version(dir: &Path, model: &str, secret: &str) -> Arc<Workspace> {
+        let config = format!(
+            "transcripts: [t.jsonl]\nrubrics: [r.yaml]\njudge: m\njudges:\n  m:\n    provider: openai\n    \
+             base_url: 'http://127.0.0.1:9/v1'\n    api_key_env: null\n    model: {model}\n    \
+             headers: {{ X-Portal: {secret} }}\n    extra_body: {{ password: {secret} }}\n"
+        );
+        let evals = "evals:\n  - {id: c, type: llm_judge, params: {criteria: Good.}}\n";
+        for (name, text) in [
+            ("t.jsonl", "{\"messages\":[]}\n"),
+            ("r.yaml", evals),
+            ("dicta.yaml", config.as_str()),
+        ] {
+            std::fs::write(dir.join(name), text).expect("a file");
+        }
+        let env = HashMap::from([("DICTA_DATA_DIR".to_owned(), dir.display().to_string())]);
+        let loaded = load(dir, &Env(env), &EvalTypeRegistry::builtin());
+        Arc::new(loaded.unwrap_or_else(|problems| panic!("{problems:?}")))
+    }
+
+    #[test]
+    fn diff_of_a_save_has_no_secrets_of_judges() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let old = version(dir.path(), "one", "hush-4711-hush");
+        let new = version(dir.path(), "two", "hush-4712-hush");
+        let report = EditReport {
+            base: Some(Arc::clone(&old)),
+            ..EditReport::default()
+        };
+        let path = Path::new("dicta.yaml");
+        for before in [report.base_text(path), find_text(&old, path)] {
+            let diff = diff_file(path, (before, find_text(&new, path))).diff;
+            assert!(diff.contains("+    model: two"), "{diff}");
+            assert!(!diff.contains("hush"), "{diff}");
+        }
+    }
 }
