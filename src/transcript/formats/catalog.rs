@@ -86,6 +86,16 @@ const TOOLS: &[FormatDescription] = &[
         origin: SampleOrigin::Described("the keys that converters of the export read"),
     },
     FormatDescription {
+        name: "activities of Gemini in Google Takeout",
+        known_by: "`header: \"Gemini Apps\"` with `title` and `time`",
+        transcript: "a conversation; without `details`, an activity",
+        id: "the conversation's, else `FILE:NUMBER`",
+        version: "exports of 2024 to 2026",
+        origin: SampleOrigin::Described(
+            "the counts that three programs publish of real exports, and the records of their tests",
+        ),
+    },
+    FormatDescription {
         name: "a Claude.ai export",
         known_by: "`chat_messages` with `sender`",
         transcript: "a conversation: the branch with the current message, else the last one",

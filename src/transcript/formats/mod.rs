@@ -58,6 +58,7 @@ mod foreign_message;
 mod gemini;
 mod gemini_cli;
 mod gemini_stream;
+mod gemini_takeout;
 mod goose;
 mod grok;
 mod helm;

@@ -44,6 +44,7 @@ const SAMPLES: &[&str] = &[
     "gemini_cli.json",
     "gemini_cli.jsonl",
     "gemini_stream.jsonl",
+    "gemini_takeout.json",
     "goose.jsonl",
     "goose_export.json",
     "grok.json",
