@@ -140,10 +140,13 @@ fn check_bound(name: &str, estimate: &Estimate, bound: f64, result: &mut GateRes
             "{name}: the lower limit {:.2} for further transcripts like these is below {bound}",
             estimate.further.lower
         )),
-        BoundCheck::TooFewLabels(missing) => result.too_few.push(format!(
-            "{name}: {} labels of its class are too few, {missing} more needed",
-            estimate.labels
-        )),
+        BoundCheck::TooFewLabels(missing) => {
+            let are = if estimate.labels == 1 { "is" } else { "are" };
+            result.too_few.push(format!(
+                "{name}: {} of its class {are} too few, {missing} more needed",
+                pluralize(estimate.labels, "label")
+            ));
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use super::lines::finish_line;
 use super::seal::{LogOrigin, LogSigner, RecordMac};
 use super::{RecordError, RecordedRun};
 use crate::event::{EventKind, RunEvent};
-use crate::model::CellIx;
+use crate::model::{CellIx, pluralize};
 
 /// The number of hex digits in the name of a blob.
 const BLOB_DIGITS: usize = 64;
@@ -49,9 +49,10 @@ pub(super) fn read_partial_log(
     if let Some(EventKind::RunStarted(header)) = kept.first_mut().map(|event| &mut event.kind) {
         let gap = if header.label.is_empty() { "" } else { "; " };
         header.label = format!(
-            "{}{gap}a part of the run: {} of {planned} cells",
+            "{}{gap}a part of the run: {} of {}",
             header.label,
-            numbers.len()
+            numbers.len(),
+            pluralize(planned, "cell")
         );
     }
     let integrity = events.integrity();

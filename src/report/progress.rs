@@ -80,7 +80,13 @@ impl RunProgress {
     /// `now` is the time since the run began. If `is_open`, the run has more cells than the planned ones.
     pub fn format(&self, now: Millis, cost: Cost, is_open: bool) -> String {
         let more = if is_open { "+" } else { "" };
-        let mut text = format!("{} of {}{more} cells", self.done, self.planned);
+        // The further cells of an open run are unknown, so they are in the plural.
+        let noun = if self.planned == 1 && !is_open {
+            "cell"
+        } else {
+            "cells"
+        };
+        let mut text = format!("{} of {}{more} {noun}", self.done, self.planned);
         if self.failed > 0 {
             let _infallible = write!(text, " · {} failed", self.failed);
         }
@@ -172,6 +178,16 @@ mod tests {
             result: Arc::new(CellResult::new(outcome, "")),
         };
         apply(progress, at, kind);
+    }
+
+    #[test]
+    fn line_has_the_singular_for_one_cell() {
+        let mut progress = RunProgress::default();
+        apply(&mut progress, 0, planned(1));
+        let text = progress.format(Millis(1500), Cost::ZERO, false);
+        assert_eq!(text, "0 of 1 cell · 1 s");
+        let text = progress.format(Millis(1500), Cost::ZERO, true);
+        assert_eq!(text, "0 of 1+ cells · 1 s");
     }
 
     #[test]

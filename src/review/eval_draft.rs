@@ -14,7 +14,7 @@ use super::place::ReviewPlace;
 use super::terms::split_words;
 use crate::diag::yaml;
 use crate::handlers::{CompileCx, CompiledEval, EvalTypeRegistry, ExecutionMode, Subject};
-use crate::model::{JudgeConfig, Label, LabelSample, Outcome, SeenVerdicts};
+use crate::model::{JudgeConfig, Label, LabelSample, Outcome, SeenVerdicts, pluralize};
 use crate::rubric::{self, Eval};
 use crate::run::visit_transcripts;
 use crate::workspace::Workspace;
@@ -94,7 +94,11 @@ impl DraftHits {
 
     /// Describes the hits: `fails 14 of 1000; of 12 with the mode 9, of 40 without it 2`.
     pub fn describe(&self) -> String {
-        let mut text = format!("fails {} of {} transcripts", self.fails, self.transcripts);
+        let mut text = format!(
+            "fails {} of {}",
+            self.fails,
+            pluralize(self.transcripts, "transcript")
+        );
         let (yes, no) = (self.of_yes, self.of_no);
         if yes.0 + no.0 > 0 {
             let _infallible = write!(

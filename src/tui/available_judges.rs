@@ -431,7 +431,11 @@ fn describe_preview(judge: &JudgeConfig, preview: &JudgePreview) -> String {
             0 => " a call",
             _ => "",
         };
-        let _infallible = write!(note, "{unit}, up to {} calls", preview.calls_most);
+        let _infallible = write!(
+            note,
+            "{unit}, up to {}",
+            pluralize(preview.calls_most, "call")
+        );
     }
     let pricing = judge.pricing();
     let usd = pricing.map(|p| p.estimate_token_cost(preview.input_tokens, preview.output_tokens));

@@ -484,9 +484,9 @@ fn summarize_run(run: &TrackedRun, glyphs: &Glyphs, blind: bool) -> String {
     // A run without totals was interrupted.
     let Some(totals) = &run.state.totals else {
         return format!(
-            "run {name} ended, {} of {} cells judged",
+            "run {name} ended, {} of {} judged",
             run.finished_cells,
-            run.planned_cells()
+            pluralize(run.planned_cells(), "cell")
         );
     };
     let count = |wanted: fn(Outcome) -> bool| -> u64 {
