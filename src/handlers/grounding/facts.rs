@@ -256,6 +256,16 @@ fn is_amount(text: &str, at: &Range<usize>) -> bool {
 
 /// Returns the possible values of `1,234.50`, `1.234,50` or `1234.5`, without separators and unneeded zeros.
 pub(super) fn parse_number_readings(text: &str) -> Vec<String> {
+    // Most numbers have no separator, and then one reading.
+    if text.bytes().all(|b| b.is_ascii_digit()) {
+        let digits = text.trim_start_matches('0');
+        return vec![if digits.is_empty() { "0" } else { digits }.to_owned()];
+    }
+    parse_separated_number(text)
+}
+
+/// Returns the possible values of a number with separators.
+fn parse_separated_number(text: &str) -> Vec<String> {
     let plain: String = text
         .chars()
         // These characters only ever separate thousands, so they are dropped in every reading.
@@ -404,6 +414,20 @@ pub(crate) fn parse_version(version: &str) -> (Vec<u64>, bool) {
 mod tests {
     use super::super::GroundingSources;
     use super::*;
+
+    #[test]
+    fn number_without_a_separator_has_one_reading() {
+        for (text, value) in [
+            ("42", "42"),
+            ("007", "7"),
+            ("0", "0"),
+            ("000", "0"),
+            ("1234567", "1234567"),
+        ] {
+            assert_eq!(parse_number_readings(text), [value], "{text}");
+            assert_eq!(parse_separated_number(text), [value], "{text}");
+        }
+    }
 
     fn listed(text: &str, kinds: &[FactKind]) -> Vec<String> {
         find_facts(text, kinds)
