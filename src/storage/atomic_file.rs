@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempPath;
 
-use super::links::{LinkTarget, follow_links};
+use super::links::{LinkTarget, follow_links_for_writing};
 
 /// The mode of a file that only the user may read.
 const PRIVATE: u32 = 0o600;
@@ -38,7 +38,7 @@ impl AtomicFile {
     /// Starts a new content for the file `path`, which need not exist. The temporary file is in the same folder,
     /// because a rename works only within one file system.
     pub fn create(path: &Path) -> io::Result<Self> {
-        let target = match follow_links(path)? {
+        let target = match follow_links_for_writing(path)? {
             LinkTarget::Path(target) => target,
             // A second open file at position 0 would overwrite what this process already wrote.
             LinkTarget::StandardOutput => {

@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-use super::links::{LinkTarget, follow_links};
+use super::links::{LinkTarget, follow_links_for_writing};
 
 /// The mode of a new file that only the user may read.
 const PRIVATE: u32 = 0o600;
@@ -33,7 +33,7 @@ impl FileLock {
     }
 
     fn acquire_with_mode(path: &Path, mode: u32) -> io::Result<Self> {
-        let LinkTarget::Path(target) = follow_links(path)? else {
+        let LinkTarget::Path(target) = follow_links_for_writing(path)? else {
             return Err(io::Error::other("it is not a file"));
         };
         // Security: a workspace from elsewhere may contain `labels.jsonl` as a link to `~/.bashrc`. A shell would

@@ -10,6 +10,10 @@ use std::path::{Component, Path, PathBuf};
 const MAX_LINKS: usize = 40;
 /// The user id of root.
 const ROOT: u32 = 0;
+/// In a folder with this permission bit, users cannot replace the files of others.
+const STICKY: u32 = 0o1000;
+/// The permission of everyone to write.
+const OTHERS_WRITE: u32 = 0o002;
 
 /// The place to which a path leads.
 #[derive(Debug, PartialEq, Eq)]
@@ -26,6 +30,42 @@ pub(super) enum LinkTarget {
 
 /// Follows the links at the end of a path, also if the last one leads to a missing file.
 pub(super) fn follow_links(path: &Path) -> io::Result<LinkTarget> {
+    follow(path, |_| Ok(()))
+}
+
+/// As [`follow_links`], for a file that is written. A link that another user made in a folder for everyone is an error:
+/// in `/tmp`, it could lead an output to any file of this user.
+pub(super) fn follow_links_for_writing(path: &Path) -> io::Result<LinkTarget> {
+    follow(path, refuse_planted_link)
+}
+
+/// Returns an error for a link that the option `fs.protected_symlinks` of Linux refuses. dicta follows links itself, so the
+/// system does not see that.
+fn refuse_planted_link(link: &Path) -> io::Result<()> {
+    let folder = match link.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let (folder, uid) = (fs::metadata(folder)?, fs::symlink_metadata(link)?.uid());
+    let user = rustix::process::geteuid().as_raw();
+    if !is_planted(uid, (folder.uid(), folder.mode()), user) {
+        return Ok(());
+    }
+    let why = format!(
+        "another user made the symbolic link {} in a folder that everyone may write; name its target instead",
+        link.display()
+    );
+    Err(io::Error::new(io::ErrorKind::PermissionDenied, why))
+}
+
+/// Returns true if a link is in a sticky folder that everyone may write, and neither this user nor the owner of the folder
+/// owns it.
+fn is_planted(link_owner: u32, (folder_owner, folder_mode): (u32, u32), user: u32) -> bool {
+    let is_shared = folder_mode & STICKY != 0 && folder_mode & OTHERS_WRITE != 0;
+    is_shared && link_owner != user && link_owner != folder_owner
+}
+
+fn follow(path: &Path, check: impl Fn(&Path) -> io::Result<()>) -> io::Result<LinkTarget> {
     let mut at = path.to_owned();
     for _ in 0..MAX_LINKS {
         // These are links too, but what they lead to is an open file and must not be replaced.
@@ -43,6 +83,7 @@ pub(super) fn follow_links(path: &Path) -> io::Result<LinkTarget> {
         }
         match fs::symlink_metadata(&at) {
             Ok(meta) if meta.is_symlink() => {
+                check(&at)?;
                 let next = fs::read_link(&at)?;
                 // A relative link starts from its own folder.
                 at = at.parent().unwrap_or(Path::new("")).join(next);
@@ -156,7 +197,7 @@ fn find_link_not_owned_by(path: &Path, trusted: &[u32]) -> Option<PathBuf> {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::symlink;
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
 
     use super::*;
 
@@ -173,6 +214,34 @@ mod tests {
         );
         symlink("loop", dir.path().join("loop")).expect("linked");
         assert!(follow_links(&dir.path().join("loop")).is_err());
+    }
+
+    #[test]
+    fn link_of_another_user_in_a_folder_for_everyone_is_not_followed_for_writing() {
+        const ANN: u32 = 1000;
+        const BOB: u32 = 1001;
+        let tmp = (ROOT, 0o41777);
+        assert!(is_planted(BOB, tmp, ANN));
+        assert!(is_planted(BOB, tmp, ROOT));
+        assert!(!is_planted(ANN, tmp, ANN), "her own link");
+        assert!(!is_planted(ROOT, tmp, ANN), "the owner of the folder");
+        // In other folders, links of colleagues are usual.
+        assert!(!is_planted(BOB, (BOB, 0o40775), ANN));
+        assert!(!is_planted(BOB, (ROOT, 0o41770), ANN));
+        let dir = tempfile::tempdir().expect("a folder");
+        let mode = fs::Permissions::from_mode(0o1777);
+        fs::set_permissions(dir.path(), mode).expect("mode");
+        let (target, link) = (dir.path().join("report.md"), dir.path().join("link"));
+        symlink(&target, &link).expect("linked");
+        let followed = follow_links_for_writing(&link).expect("this user's link");
+        assert_eq!(followed, LinkTarget::Path(target));
+        // Only root can give a link to another user.
+        let other = rustix::process::geteuid().as_raw() + 1;
+        if std::os::unix::fs::lchown(&link, Some(other), None).is_ok() {
+            let why = follow_links_for_writing(&link).expect_err("a planted link");
+            assert!(why.to_string().contains("another user made"), "{why}");
+            assert!(follow_links(&link).is_ok(), "it is only read");
+        }
     }
 
     #[test]
