@@ -55,6 +55,11 @@ pub trait ToolSource: Send + Sync {
     }
     /// Returns the files that the source reads. No output of dicta may replace them.
     fn input_files(&self) -> Vec<PathBuf> {
+        self.authority_files()
+    }
+    /// Returns the files of certificates that decide which servers may pose as the source's. Who can write one can read
+    /// what the source sends.
+    fn authority_files(&self) -> Vec<PathBuf> {
         Vec::new()
     }
     /// Returns the texts that dicta must never record, such as passwords.

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use indexmap::IndexMap;
 use serde_json::Value;
 
 use super::label_draws::draws_file_path;
@@ -11,8 +12,9 @@ use super::labels::DEFAULT_LABELS_FILE;
 use super::proposal_log::proposals_file_path;
 use super::{CONFIG_FILE, Env, Workspace, files, globs, google, load, run_folders};
 use crate::diag::yaml;
-use crate::model::ApiKeySource;
+use crate::model::{ApiKeySource, JudgeConfig};
 use crate::rubric::EvalTypeCatalog;
+use crate::tools::toolbox::Toolbox;
 
 /// The files that a workspace reads.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -39,11 +41,8 @@ impl Workspace {
             .chain(self.tools.inline_servers.values())
             .flat_map(|source| source.input_files());
         let programs = self.tools.programs.iter().flat_map(|one| &one.files);
-        // `ca_file` of `fetch_url`, for example; the loader made the paths absolute.
-        let named = self.judges.values().flat_map(|judge| &judge.tools);
-        let named = named.flat_map(|tool| &tool.settings);
-        let named = named.filter(|(key, _)| key.ends_with("_file"));
-        let named = named.filter_map(|(_, path)| path.as_str().map(PathBuf::from));
+        let services = self.tools.auth.values();
+        let of_services = services.flat_map(|service| service.input_files());
         let maps = self.field_maps.by_path.values();
         let joined = maps.flat_map(|map| map.joined_files().map(Path::to_owned));
         WorkspaceInputs {
@@ -52,13 +51,42 @@ impl Workspace {
                 .chain(keys)
                 .chain(databases)
                 .chain(programs.cloned())
-                .chain(named)
+                .chain(of_services)
+                .chain(list_setting_files(&self.judges))
                 .chain(self.unkept_files.iter().cloned())
                 .chain(joined)
                 .chain(list_label_files(&self.labels_file_path()))
                 .collect(),
         }
     }
+}
+
+/// Returns the files that settings of judges' tools name, such as `ca_file` of `fetch_url`. The loader made the paths
+/// absolute.
+fn list_setting_files(judges: &IndexMap<String, JudgeConfig>) -> Vec<PathBuf> {
+    let tools = judges.values().flat_map(|judge| &judge.tools);
+    let settings = tools.flat_map(|tool| &tool.settings);
+    let named = settings.filter(|(key, _)| key.ends_with("_file"));
+    let paths = named.filter_map(|(_, path)| path.as_str().map(PathBuf::from));
+    paths.collect()
+}
+
+/// Returns the files of certificates and keys that decide whom the tools of a workspace trust.
+pub(super) fn list_authority_files(
+    toolbox: &Toolbox,
+    judges: &IndexMap<String, JudgeConfig>,
+) -> Vec<PathBuf> {
+    let sources = toolbox.sources.values();
+    let servers = toolbox.inline_servers.values();
+    let of_sources = sources
+        .chain(servers)
+        .flat_map(|source| source.authority_files());
+    let services = toolbox.auth.values();
+    let of_services = services.filter_map(|service| service.key_file().map(Path::to_owned));
+    of_sources
+        .chain(of_services)
+        .chain(list_setting_files(judges))
+        .collect()
 }
 
 /// Returns a file of labels and the files that dicta keeps next to it.

@@ -11,6 +11,7 @@ mod token;
 mod verify;
 
 use std::fmt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use indexmap::IndexMap;
@@ -45,7 +46,7 @@ enum TokenSource {
         token: Option<String>,
     },
     /// A file, which is read for each verification.
-    File(std::path::PathBuf),
+    File(PathBuf),
 }
 
 impl AuthService {
@@ -66,6 +67,24 @@ impl AuthService {
         };
         let url = url::Url::parse(url).ok()?;
         Some(url.origin().ascii_serialization())
+    }
+
+    /// Returns the file of the service's keys, if it has one. Who can write it can make tokens.
+    pub fn key_file(&self) -> Option<&Path> {
+        match &self.keys {
+            JwksSource::File(path) => Some(path),
+            JwksSource::Url(_) | JwksSource::Discover(_) => None,
+        }
+    }
+
+    /// Returns the files that the service reads. No output of dicta may replace them.
+    pub fn input_files(&self) -> Vec<PathBuf> {
+        let token = match &self.token {
+            TokenSource::File(path) => Some(path.as_path()),
+            TokenSource::Env { .. } => None,
+        };
+        let files = self.key_file().into_iter().chain(token);
+        files.map(Path::to_owned).collect()
     }
 
     /// Explains how a user supplies a token.

@@ -72,7 +72,7 @@ impl ToolSource for PostgresSource {
         self.config().writable
     }
 
-    fn input_files(&self) -> Vec<PathBuf> {
+    fn authority_files(&self) -> Vec<PathBuf> {
         match &self.config().tls {
             TlsPolicy::Verified(roots) => roots.iter().cloned().collect(),
             TlsPolicy::Off | TlsPolicy::Prefer | TlsPolicy::Require => Vec::new(),

@@ -227,3 +227,28 @@ fn recorded_files_contain_no_secret() {
             .any(|file| file.text.contains("ge1m"))
     );
 }
+
+#[test]
+fn file_of_keys_that_others_can_write_is_refused_and_no_output_replaces_it() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let tools = "authServices:\n  own: { kind: generic, audience: a, issuer: i, jwks: keys.json, tokenFile: token }\n";
+    let folder = folder(
+        "tools: tools.yaml\n",
+        &[("tools.yaml", tools), ("keys.json", "{}")],
+    );
+    let keys = folder.root().join("keys.json");
+    let set_mode = |mode: u32| {
+        std::fs::set_permissions(&keys, std::fs::Permissions::from_mode(mode)).expect("mode");
+    };
+    set_mode(0o644);
+    let workspace = folder.load().unwrap_or_else(|p| panic!("{:?}", lines(&p)));
+    let inputs = workspace.input_files(&Env::default());
+    for name in ["keys.json", "token"] {
+        assert!(inputs.others.contains(&folder.root().join(name)), "{name}");
+    }
+    set_mode(0o666);
+    let found = lines(&folder.load().err().expect("refused"));
+    let refused =
+        |line: &String| line.contains("keys.json") && line.contains("other users can write");
+    assert!(found.iter().any(refused), "{found:?}");
+}

@@ -272,7 +272,7 @@ impl ToolSource for HttpSource {
         true
     }
 
-    fn input_files(&self) -> Vec<PathBuf> {
+    fn authority_files(&self) -> Vec<PathBuf> {
         self.ca_path.iter().cloned().collect()
     }
 
