@@ -10,6 +10,7 @@ use url::Url;
 
 use super::fetch_config::{FETCH_URL, FetchUrlConfig, FetchUrlError, SeenRule};
 use super::http_response::{self, CallHopSink};
+use super::regular_file::{MAX_CERTIFICATES, read_regular_file};
 use super::{SeenUrls, Tool, ValidatedCall, check_schema};
 use crate::clock::BoxFuture;
 use crate::event::CallCx;
@@ -59,7 +60,7 @@ impl FetchUrl {
         let mut guard = AddressGuard::new(settings.policy.clone(), resolver);
         // The file is read when the tool is built, so that a missing file is an error before the run.
         if let Some(path) = &settings.ca_file {
-            let pem = std::fs::read(path).map_err(|source| {
+            let pem = read_regular_file(path, MAX_CERTIFICATES).map_err(|source| {
                 let path = path.clone();
                 vec![FetchUrlError::UnreadableCaFile { path, source }]
             })?;

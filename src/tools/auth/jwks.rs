@@ -1,6 +1,5 @@
 //! The public keys of an auth service: from a JWKS file, a URL, or the address in the discovery document.
 
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -10,6 +9,7 @@ use serde_json::Value;
 use crate::clock::{BoxFuture, Clock};
 use crate::model::Hop;
 use crate::net::{AddressGuard, FetchLimits, HopObserver};
+use crate::tools::regular_file::read_regular_text;
 
 /// The size limit of a key file, in bytes. Real ones have a few kilobytes.
 const MAX_KEY_FILE: usize = 1 << 20;
@@ -54,31 +54,9 @@ impl JwksSource {
 fn read_key_file(path: &Path) -> Result<Vec<Jwk>, String> {
     let name = path.display().to_string();
     let bad = |why: &dyn std::fmt::Display| format!("its keys cannot be read: {name}: {why}");
-    let text = read_regular_file(path, MAX_KEY_FILE).map_err(|why| bad(&why))?;
+    let text = read_regular_text(path, MAX_KEY_FILE).map_err(|why| bad(&why))?;
     let value: Value = serde_json::from_str(&text).map_err(|error| bad(&error))?;
     parse_key_set(&value, &name)
-}
-
-/// Reads a regular file of at most `max` bytes. A pipe is refused, because reading it could block forever.
-pub(super) fn read_regular_file(path: &Path, max: usize) -> Result<String, String> {
-    let read = || -> std::io::Result<String> {
-        // A pipe would block forever.
-        if !std::fs::metadata(path)?.is_file() {
-            return Err(std::io::Error::other("not a file"));
-        }
-        let mut text = String::new();
-        // One byte more than the limit shows that the file is larger, without reading all of it.
-        let limit = u64::try_from(max).unwrap_or(u64::MAX).saturating_add(1);
-        std::fs::File::open(path)?
-            .take(limit)
-            .read_to_string(&mut text)?;
-        Ok(text)
-    };
-    let text = read().map_err(|error| error.to_string())?;
-    if text.len() > max {
-        return Err(format!("larger than {max} bytes"));
-    }
-    Ok(text)
 }
 
 fn parse_key_set(value: &Value, from: &str) -> Result<Vec<Jwk>, String> {

@@ -6,11 +6,11 @@ use futures_util::future::join_all;
 use indexmap::IndexMap;
 use serde_json::{Map, Value};
 
-use super::jwks::read_regular_file;
 use super::token::{self, ExpectedClaims};
 use super::{AuthService, TokenSource, VerifiedClaims};
 use crate::clock::Clock;
 use crate::net::{AddressGuard, AddressPolicy, Resolver};
+use crate::tools::regular_file::read_regular_text;
 
 /// The size limit of a token file, in bytes. Real ones have a few kilobytes.
 const MAX_TOKEN_FILE: usize = 64 << 10;
@@ -92,7 +92,7 @@ impl TokenSource {
         match self {
             Self::Env { token, .. } => Ok(token.clone()),
             Self::File(path) => {
-                let text = read_regular_file(path, MAX_TOKEN_FILE).map_err(|why| {
+                let text = read_regular_text(path, MAX_TOKEN_FILE).map_err(|why| {
                     format!("its token cannot be read: {}: {why}", path.display())
                 })?;
                 let token = text.trim();

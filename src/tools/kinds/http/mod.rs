@@ -28,6 +28,7 @@ use crate::net::{
     is_connection_header,
 };
 use crate::tools::ProbeError;
+use crate::tools::regular_file::{MAX_CERTIFICATES, read_regular_file};
 use crate::tools::source::{SourceAddress, SourceCx, ToolExecutor, ToolInput, ToolSource};
 
 /// The default time limit, which is that of the toolbox.
@@ -93,7 +94,7 @@ fn read_source(fields: &mut MappingDecoder<'_>, cx: &SourceCx<'_>) -> Option<Arc
         None => Some(None),
         Some(path) => {
             let file = cx.folder.join(&path);
-            match std::fs::read(&file) {
+            match read_regular_file(&file, MAX_CERTIFICATES) {
                 Ok(pem) => Some(Some((file, pem))),
                 Err(error) => {
                     fields.error("caFile", "file", format!("caFile {path}: {error}"));

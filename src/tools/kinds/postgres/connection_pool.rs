@@ -21,6 +21,7 @@ use super::metered_stream::{DatabaseStream, MeteredStream, ReadAllowance};
 use crate::clock::{BoxFuture, Clock, with_timeout};
 use crate::model::Millis;
 use crate::net::{NetError, Resolver, dial, dial_tls_config, unverified_tls_config};
+use crate::tools::regular_file::{MAX_CERTIFICATES, read_regular_file};
 
 /// The limit of simultaneous connections.
 const MAX_CONNECTIONS: usize = 4;
@@ -327,7 +328,8 @@ async fn load_tls_config(roots: Option<PathBuf>) -> Result<ClientConfig, String>
         return config.map_err(|error| error.to_string());
     };
     let name = path.display().to_string();
-    let read = tokio::task::spawn_blocking(move || std::fs::read(path)).await;
+    let read =
+        tokio::task::spawn_blocking(move || read_regular_file(&path, MAX_CERTIFICATES)).await;
     let read = read.unwrap_or_else(|error| Err(io::Error::other(error)));
     let pem = read.map_err(|error| format!("sslrootcert {name}: {error}"))?;
     let config = dial_tls_config(Some(pem)).await;
