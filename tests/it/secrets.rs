@@ -422,7 +422,7 @@ fn password_that_is_a_number_is_not_recorded() {
             .iter()
             .all(|sent| sent.body.contains(PASSWORD))
     );
-    let files = written_files(&test_dir.path().join(".data"));
+    let files = written_files(test_dir.path());
     assert!(files.iter().any(|(name, _)| name.ends_with("events.jsonl")));
     for (name, text) in files {
         assert!(!text.contains(PASSWORD), "{name}");
