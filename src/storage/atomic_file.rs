@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempPath;
 
-use super::links::{LinkTarget, follow_links_for_writing};
+use super::links::{LinkTarget, follow_links_for_writing, refuse_planted};
 
 /// The mode of a file that only the user may read.
 const PRIVATE: u32 = 0o600;
@@ -61,6 +61,8 @@ impl AtomicFile {
                 return Err(io::Error::new(io::ErrorKind::IsADirectory, why));
             }
             Ok(meta) if !meta.is_file() => {
+                // Who reads a pipe gets the whole output.
+                refuse_planted(&target, "pipe or device")?;
                 return Ok(Self::direct(OpenOptions::new().write(true).open(&target)?));
             }
             Ok(meta) => {
@@ -387,6 +389,14 @@ mod tests {
         assert_eq!(reader.join().expect("no panic"), "through");
         assert!(!fs::metadata(&path).expect("there").is_file());
         replace_file(Path::new("/dev/null"), b"nowhere").expect("written");
+        // Only root can give a pipe to another user.
+        let other = rustix::process::geteuid().as_raw() + 1;
+        if std::os::unix::fs::chown(&path, Some(other), None).is_ok() {
+            let shared = Permissions::from_mode(0o1777);
+            fs::set_permissions(dir.path(), shared).expect("mode");
+            let why = replace_file(&path, b"secret").expect_err("a planted pipe");
+            assert!(why.to_string().contains("another user made"), "{why}");
+        }
     }
 
     #[test]

@@ -36,24 +36,26 @@ pub(super) fn follow_links(path: &Path) -> io::Result<LinkTarget> {
 /// As [`follow_links`], for a file that is written. A link that another user made in a folder for everyone is an error:
 /// in `/tmp`, it could lead an output to any file of this user.
 pub(super) fn follow_links_for_writing(path: &Path) -> io::Result<LinkTarget> {
-    follow(path, refuse_planted_link)
+    follow(path, |link| refuse_planted(link, "symbolic link"))
 }
 
-/// Returns an error for a link that the option `fs.protected_symlinks` of Linux refuses. dicta follows links itself, so the
-/// system does not see that.
-fn refuse_planted_link(link: &Path) -> io::Result<()> {
-    let folder = match link.parent() {
+/// Returns an error for a link, pipe or device that another user made in a folder for everyone.
+///
+/// Linux has such a rule, too (`fs.protected_symlinks`). dicta follows links itself, so the system does not see that. The
+/// rule of the system for pipes applies only to programs that would create a file.
+pub(super) fn refuse_planted(path: &Path, what: &str) -> io::Result<()> {
+    let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
     };
-    let (folder, uid) = (fs::metadata(folder)?, fs::symlink_metadata(link)?.uid());
+    let (folder, uid) = (fs::metadata(folder)?, fs::symlink_metadata(path)?.uid());
     let user = rustix::process::geteuid().as_raw();
     if !is_planted(uid, (folder.uid(), folder.mode()), user) {
         return Ok(());
     }
     let why = format!(
-        "another user made the symbolic link {} in a folder that everyone may write; name its target instead",
-        link.display()
+        "another user made the {what} {} in a folder that everyone may write; name another file",
+        path.display()
     );
     Err(io::Error::new(io::ErrorKind::PermissionDenied, why))
 }
