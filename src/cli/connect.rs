@@ -102,6 +102,8 @@ fn connect_all(
     };
     // Step: ask before anything connects.
     let mut sends = trust::list_judge_sends(judges.iter().copied(), &cx.env);
+    let asked = judges.iter().copied();
+    sends.extend(trust::list_prompt_sends(asked, workspace, &cx.env));
     if tools > 0 {
         sends.extend(trust::list_tool_sends(&workspace.tools, None));
     }

@@ -41,7 +41,7 @@ pub(super) fn trust(args: &TrustArgs, cx: &CommandCx) -> Result<u8, CommandError
     let loaded = workspace::load_for_trust(&root, &cx.env, &EvalTypeRegistry::builtin())
         .map_err(CommandError::from_diagnostics)?;
     let root = &loaded.workspace.root;
-    let sends = trust::list_workspace_sends(&loaded.workspace);
+    let sends = trust::list_workspace_sends(&loaded.workspace, &cx.env);
     trust::trust_workspace(root, &loaded.unsafe_files, &sends, &cx.env)?;
     let mut out = format!("trusted: {}\n", root.display());
     for file in &loaded.unsafe_files {

@@ -118,7 +118,7 @@ pub fn check_sends(
     // judges.
     if options.resume.is_none()
         && options.branch.is_none()
-        && trust::list_workspace_sends(&workspace).is_empty()
+        && trust::list_workspace_sends(&workspace, env).is_empty()
     {
         return Ok(());
     }
@@ -316,6 +316,8 @@ impl RunDraft {
             }
         }
         if sending {
+            let judges = needed.iter().copied();
+            sends.extend(trust::list_prompt_sends(judges, &self.workspace, env));
             sends.extend(trust::list_judge_sends(needed, env));
         }
         let root = self.options.trusted_root.as_ref();

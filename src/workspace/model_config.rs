@@ -325,6 +325,38 @@ impl fmt::Display for ModelConfigJudge {
 
 /// Lists the judges of a workspace that come from evalbench's model configs, by name.
 pub fn list_model_configs(workspace: &Workspace, env: &Env) -> Vec<ModelConfigJudge> {
+    let found = find_config_files(workspace, env).into_iter();
+    let found = found.filter_map(|(name, path)| {
+        let summary = describe_judge(workspace.judges.get(&name)?);
+        Some(ModelConfigJudge {
+            judge: name,
+            path,
+            summary,
+        })
+    });
+    found.collect()
+}
+
+/// Returns the environment variables in the `base_prompt` of model configs, each with its judge. Variables of the system
+/// and paths of existing files are left out.
+pub(super) fn list_prompt_variables(workspace: &Workspace, env: &Env) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    for (judge, path) in find_config_files(workspace, env) {
+        let file = workspace.files.iter().find(|file| file.path == path);
+        let config = file.and_then(|file| yaml::read_document(&file.text, &path).ok());
+        let prompt = config.as_ref().and_then(|doc| doc.value.get("base_prompt"));
+        let text = prompt.and_then(Value::as_str).unwrap_or_default();
+        expand_text(text, env, &mut |name, value| {
+            if value.is_some_and(|value| !is_public_variable(name, value)) {
+                found.push((judge.clone(), name.to_owned()));
+            }
+        });
+    }
+    found
+}
+
+/// Returns the model config of each judge that has one. A path is relative to the workspace if it is inside.
+fn find_config_files(workspace: &Workspace, env: &Env) -> BTreeMap<String, PathBuf> {
     let mut files: BTreeMap<String, PathBuf> = BTreeMap::new();
     for rubric in &workspace.rubrics {
         files.extend(rubric.judges.clone());
@@ -341,15 +373,7 @@ pub fn list_model_configs(workspace: &Workspace, env: &Env) -> Vec<ModelConfigJu
             files.insert(name.clone(), paths::display_path(&workspace.root, &path));
         }
     }
-    let found = files.into_iter().filter_map(|(name, path)| {
-        let summary = describe_judge(workspace.judges.get(&name)?);
-        Some(ModelConfigJudge {
-            judge: name,
-            path,
-            summary,
-        })
-    });
-    found.collect()
+    files
 }
 
 fn describe_judge(judge: &JudgeConfig) -> String {

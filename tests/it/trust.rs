@@ -244,6 +244,28 @@ fn variable_that_a_judge_reads_in_its_tools_needs_trust_for_the_judge() {
 }
 
 #[test]
+fn variable_in_a_base_prompt_needs_trust_for_the_judge() {
+    let test_dir = TestDir::new();
+    test_dir.write(
+        "house.yaml",
+        "generator: gcp_vertex_gemini\nvertex_model: m\nbase_prompt: 'Team ${OTHER_KEY} in ${HOME}'\n",
+    );
+    test_dir.workspace("judge: house\njudges: { house: house.yaml }\n", POLITE);
+    let mut command = test_dir.command(&["run", "-q", "--yes"]);
+    command.env("OTHER_KEY", "other-secret-4711");
+    command.env("HOME", test_dir.path());
+    command.env("GEMINI_API_KEY", "a-key-of-gemini");
+    // The key goes to the provider's own address, and the other variable is not its key.
+    let why = refusal(&command.output().expect("the program runs"));
+    let expected = "send OTHER_KEY to https://generativelanguage.googleapis.com";
+    assert!(why.contains(expected), "{why}");
+    assert!(
+        !why.contains("GEMINI_API_KEY") && !why.contains("HOME"),
+        "{why}"
+    );
+}
+
+#[test]
 fn check_runs_no_script_and_no_server() {
     let server = polite(1);
     let test_dir = TestDir::new();

@@ -21,8 +21,8 @@ use ownership::FileOwner;
 pub use ownership::UnsafeFile;
 pub(super) use permissions::list_permissions;
 pub use permissions::{
-    Permission, SendPermission, find_new_permissions, list_judge_sends, list_shown_variables,
-    list_tool_sends, list_workspace_sends,
+    Permission, SendPermission, find_new_permissions, list_judge_sends, list_prompt_sends,
+    list_shown_variables, list_tool_sends, list_workspace_sends,
 };
 pub use store::{TRUST_FILE, TRUST_LOCK_FILE, TrustError, TrustFile, TrustedWorkspace};
 

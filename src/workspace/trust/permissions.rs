@@ -8,6 +8,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::super::model_config::list_prompt_variables;
 use super::super::scripts::SCRIPT_TYPE;
 use super::super::{Env, Workspace};
 use crate::model::{ApiKeySource, Digest, JudgeConfig};
@@ -170,9 +171,30 @@ pub fn list_shown_variables<'j>(
     found
 }
 
+/// Returns the variables in the `base_prompt` of these judges, with the judges' addresses.
+pub fn list_prompt_sends<'j>(
+    judges: impl IntoIterator<Item = &'j JudgeConfig>,
+    workspace: &Workspace,
+    env: &Env,
+) -> BTreeSet<SendPermission> {
+    let variables = list_prompt_variables(workspace, env);
+    let mut found = BTreeSet::new();
+    for judge in judges {
+        let Some(address) = find_origin(judge) else {
+            continue;
+        };
+        let of_judge = variables.iter().filter(|(name, _)| *name == judge.name);
+        found.extend(of_judge.map(|(_, variable)| SendPermission {
+            secret: variable.clone(),
+            address: address.clone(),
+        }));
+    }
+    found
+}
+
 /// Returns what a whole workspace could send to addresses other than its providers' own, also for variables that are
 /// not set now.
-pub fn list_workspace_sends(workspace: &Workspace) -> BTreeSet<SendPermission> {
+pub fn list_workspace_sends(workspace: &Workspace, env: &Env) -> BTreeSet<SendPermission> {
     let judges = workspace.judges.values();
     let mut sends: BTreeSet<SendPermission> = judges.filter_map(judge_send).collect();
     sends.extend(list_tool_sends(&workspace.tools, None));
@@ -180,6 +202,7 @@ pub fn list_workspace_sends(workspace: &Workspace) -> BTreeSet<SendPermission> {
         workspace.judges.values(),
         &workspace.tools,
     ));
+    sends.extend(list_prompt_sends(workspace.judges.values(), workspace, env));
     sends
 }
 
@@ -217,6 +240,7 @@ pub(in crate::workspace) fn list_permissions(
         workspace.judges.values(),
         &workspace.tools,
     ));
+    sends.extend(list_prompt_sends(workspace.judges.values(), workspace, env));
     found.extend(sends.into_iter().map(Permission::Send));
     found
 }
