@@ -284,13 +284,21 @@ fn scalar_text(value: &Value) -> Result<String, ConversionError> {
     }
 }
 
-/// Returns a list of texts. A single text is split at its commas.
+/// Returns a list of texts. A single text is split at its commas, and its empty parts are left out, as in promptfoo.
 fn text_list(value: &Value) -> Result<Vec<String>, ConversionError> {
     match value {
         Value::Array(items) if !items.is_empty() => items.iter().map(scalar_text).collect(),
         // A quoted item could contain a comma, so such a text is refused.
         Value::String(text) if !text.contains('"') => {
-            Ok(text.split(',').map(|part| part.trim().to_owned()).collect())
+            let parts = text.split(',').map(str::trim);
+            let parts: Vec<String> = parts
+                .filter(|part| !part.is_empty())
+                .map(str::to_owned)
+                .collect();
+            if parts.is_empty() {
+                return Err(ConversionError::new("its list is empty", ""));
+            }
+            Ok(parts)
         }
         Value::String(_) => Err(ConversionError::new(
             "its value is a quoted list in one text",

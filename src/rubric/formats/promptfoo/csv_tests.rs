@@ -352,7 +352,7 @@ fn default_threshold(kind: &str) -> Option<f64> {
     }
 }
 
-/// Splits a list at its commas; a part in quotes may contain commas.
+/// Splits a list at its commas; a part in quotes may contain commas. Empty parts are left out, as in promptfoo.
 fn split_list(value: &str) -> Vec<String> {
     let mut parts = vec![String::new()];
     let mut is_quoted = false;
@@ -367,7 +367,11 @@ fn split_list(value: &str) -> Vec<String> {
             }
         }
     }
-    parts.iter().map(|part| part.trim().to_owned()).collect()
+    let parts = parts.iter().map(|part| part.trim());
+    parts
+        .filter(|part| !part.is_empty())
+        .map(str::to_owned)
+        .collect()
 }
 
 #[cfg(test)]
@@ -387,7 +391,7 @@ mod tests {
                 json!({"type": "not-contains", "value": "x"}),
             ),
             (
-                "icontains-any: a, \"b, c\"",
+                "icontains-any: a,, \"b, c\",",
                 json!({"type": "icontains-any", "value": ["a", "b, c"]}),
             ),
             (

@@ -60,7 +60,7 @@ fn each_assertion_becomes_an_equivalent_eval() {
             r"{id: contains-all, type: regexp_matcher, params: {regexp_string_list: ['a\.b', C], match_all_patterns: true}}",
         ),
         (
-            "{type: icontains-all, value: 'a, b'}",
+            "{type: icontains-all, value: 'a,, b,'}",
             "{id: icontains-all, type: contains, params: {patterns: [a, b]}}",
         ),
         // dicta's `contains_any` reads every answer.

@@ -14,7 +14,8 @@ const transform = async () => {
   throw failure;
 };
 const toText = (value) => (typeof value === 'string' ? value : JSON.stringify(value));
-const toList = (value) => (Array.isArray(value) ? value.map(String) : String(value).split(',').map((part) => part.trim()));
+const toList = (value) =>
+  Array.isArray(value) ? value.map(String) : String(value).split(',').map((part) => part.trim()).filter((part) => part);
 const isObject = (value) => value !== null && typeof value === 'object';
 const lower = (value) => String(value).toLowerCase();
 const checks = {
