@@ -132,11 +132,12 @@ pub(super) fn convert_by_type(
             new("regex").with_param("pattern", pattern, &place)
         }
         // JavaScript's syntax differs in classes and escapes.
-        "regex" => new("regex").with_param(
-            "pattern",
-            js_regex::to_rust_pattern(&scalar_text(&value)?),
-            &place,
-        ),
+        "regex" => {
+            let pattern = js_regex::to_rust_pattern(&scalar_text(&value)?).map_err(|why| {
+                ConversionError::new(why, "`regex` with a pattern of Rust's syntax")
+            })?;
+            new("regex").with_param("pattern", pattern, &place)
+        }
         "is-json" => convert_is_json(new, "json_valid", &value, &place)?,
         "contains-json" => convert_contains_json(new, &value, &place, catalog)?,
         "similar" | "similar:cosine" => {

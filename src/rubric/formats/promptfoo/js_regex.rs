@@ -1,10 +1,13 @@
-//! The conversion of JavaScript patterns to Rust patterns. In JavaScript `\d`, `\w` and `\b` are ASCII, and a class
-//! contains no other class.
+//! The conversion of JavaScript patterns to Rust patterns. In JavaScript `\d`, `\w` and `\b` are ASCII, a class contains no
+//! other class, and a letter without a meaning after a backslash is the letter.
 //!
 //! Look-around and back-references stay unchanged. dicta's loader then refuses them with the reason.
 
-/// Returns the same pattern in Rust's syntax.
-pub(super) fn to_rust_pattern(pattern: &str) -> String {
+/// The letters that have a meaning after a backslash in JavaScript.
+const ESCAPED_LETTERS: &str = "dDwWsSbBtnvfrcxuk";
+
+/// Returns the same pattern in Rust's syntax. The error is a sentence fragment: JavaScript cannot compile the pattern.
+pub(super) fn to_rust_pattern(pattern: &str) -> Result<String, &'static str> {
     // A few bytes more for escapes that become longer.
     let mut out = String::with_capacity(pattern.len() + 16);
     let mut in_class = false;
@@ -36,6 +39,10 @@ pub(super) fn to_rust_pattern(pattern: &str) -> String {
                     ) => {
                         out.push(escaped);
                     }
+                    // In Rust `\A`, `\z`, `\p{L}` and others have a meaning.
+                    _ if escaped.is_ascii_alphabetic() && !ESCAPED_LETTERS.contains(escaped) => {
+                        out.push(escaped);
+                    }
                     _ => out.extend(['\\', escaped]),
                 }
             }
@@ -52,12 +59,23 @@ pub(super) fn to_rust_pattern(pattern: &str) -> String {
                 in_class = false;
                 out.push(']');
             }
+            ('(', false) if chars.peek() == Some(&'?') => {
+                let mut after = chars.clone().skip(1);
+                // Look-around, names, and flags for a group: `(?i:…)`.
+                let kind = after.find(|c| !c.is_ascii_lowercase() && *c != '-');
+                if !matches!(kind, Some(':' | '=' | '!' | '<')) {
+                    return Err(
+                        "JavaScript has no such group as `(?i)` or `(?P<name>…)`, so promptfoo fails every output",
+                    );
+                }
+                out.push('(');
+            }
             // These are operators in a Rust class and plain characters in JavaScript.
             ('[' | '&' | '~', true) => out.extend(['\\', c]),
             _ => out.push(c),
         }
     }
-    out
+    Ok(out)
 }
 
 #[cfg(test)]
@@ -77,12 +95,25 @@ mod tests {
             (r"[^\]]", r"[^\]]"),
             (r"\.\\", r"\.\\"),
             (r"\u00e9", r"\u00e9"),
+            (r"\Aa\z", "Aaz"),
+            (r"\pL", "pL"),
+            (r"(?:a)(?<n>b)", r"(?:a)(?<n>b)"),
+            (r"(?i:a)\(?i\)", r"(?i:a)\(?i\)"),
             ("a\\", "a\\"),
         ] {
-            assert_eq!(to_rust_pattern(theirs), here, "{theirs}");
+            assert_eq!(to_rust_pattern(theirs).as_deref(), Ok(here), "{theirs}");
             if theirs != "a\\" {
                 assert!(regex::Regex::new(here).is_ok(), "{here}");
             }
         }
+    }
+
+    #[test]
+    fn pattern_that_javascript_refuses_is_an_error() {
+        for pattern in ["(?i)sorry", "a(?P<n>b)", "(?i-s)x", "(?"] {
+            let why = to_rust_pattern(pattern).expect_err(pattern);
+            assert!(why.contains("fails every output"), "{why}");
+        }
+        assert_eq!(to_rust_pattern("[(?i)]").as_deref(), Ok("[(?i)]"));
     }
 }
