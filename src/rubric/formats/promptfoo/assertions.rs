@@ -138,7 +138,7 @@ pub(super) fn convert_by_type(
             })?;
             new("regex").with_param("pattern", pattern, &place)
         }
-        "is-json" => convert_is_json(new, "json_valid", &value, &place)?,
+        "is-json" => convert_is_json(new, &value, &place)?,
         "contains-json" => convert_contains_json(new, &value, &place, catalog)?,
         "similar" | "similar:cosine" => {
             // promptfoo passes if any of several references is similar.
@@ -335,26 +335,26 @@ fn criteria_text(value: &Value) -> Result<String, ConversionError> {
 
 fn convert_is_json(
     new: impl Fn(&str) -> ConvertedEval,
-    type_without_schema: &str,
     value: &Value,
     place: &DocLocation,
 ) -> Result<ConvertedEval, ConversionError> {
     Ok(match parse_schema(value)? {
         Some(schema) => new("json_schema").with_param("schema", schema, place),
-        None => new(type_without_schema),
+        None => new("json_valid"),
     })
 }
 
-/// Converts `contains-json`. promptfoo passes if any JSON in the output fits, and dicta reads only the first. Both
-/// agree if there is one.
+/// Converts `contains-json`. promptfoo passes if any object in the output fits, and dicta reads only the first JSON. Both
+/// agree if there is one object.
 fn convert_contains_json(
     new: impl Fn(&str) -> ConvertedEval,
     value: &Value,
     place: &DocLocation,
     catalog: &dyn EvalTypeCatalog,
 ) -> Result<ConvertedEval, ConversionError> {
-    // The eval type depends on whether there is a schema.
-    let eval = convert_is_json(new, "json_valid", value, place)?;
+    // Without a schema promptfoo looks for an object: neither a list nor a number alone passes.
+    let schema = parse_schema(value)?.unwrap_or_else(|| json!({"type": "object"}));
+    let eval = new("json_schema").with_param("schema", schema, place);
     let kind = catalog.eval_type(&eval.eval_type);
     // The catalog is asked, because types differ in this option.
     let extracts = kind.is_some_and(|kind| kind.schema["properties"]["extract_json"].is_object());

@@ -235,7 +235,10 @@ fn assertion_with_another_meaning_is_reported_at_its_place() {
             "{type: answer-relevance}",
             "without `threshold` it measures",
         ),
-        ("{type: contains-json}", "json_valid reads the whole output"),
+        (
+            "{type: contains-json}",
+            "json_schema reads the whole output",
+        ),
         (
             "{type: llm-rubric, value: x, transform: output.trim()}",
             "a `transform` changes its output first",
