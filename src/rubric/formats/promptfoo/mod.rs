@@ -436,6 +436,14 @@ fn convert_assertion(
             let instead = "a rubric of its own, with `threshold` and weights";
             return converter.report_error(at, &kind, ConversionError::new(why, instead));
         }
+        // The assertions of a set are single evals, so nothing has the name and the weight of the set.
+        for key in ["metric", "weight"] {
+            if let Some(place) = at.get(key) {
+                let why = "its assertions become single evals";
+                let instead = "the key at each assertion of the set";
+                converter.report_error(&place, key, ConversionError::new(why, instead));
+            }
+        }
         for inner in at.child("assert").items() {
             // The depth also bounds nested sets.
             if depth < MAX_REFS {

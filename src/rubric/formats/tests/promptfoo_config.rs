@@ -189,3 +189,15 @@ fn condition_accepts_each_form_of_a_variable_in_results() {
         assert_eq!(*applies_to, wanted, "{vars}");
     }
 }
+
+#[test]
+fn name_and_weight_of_a_set_are_reported() {
+    let config = "prompts: [p]\nproviders: [x]\ndefaultTest:\n  assert:\n    - { type: assert-set, metric: polite, weight: 3, assert: [{ type: icontains, value: please }] }\n";
+    let converted = convert_file(config, "promptfooconfig.yaml", &InMemoryFiles::default());
+    assert_eq!(converted.evals.len(), 1);
+    for key in ["metric", "weight"] {
+        let told = format!("`{key}` does not carry over: its assertions become single evals");
+        let is_told = converted.lost.iter().any(|lost| lost.contains(&told));
+        assert!(is_told, "{key}: {:?}", converted.lost);
+    }
+}
