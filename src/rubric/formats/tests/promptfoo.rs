@@ -336,34 +336,37 @@ fn test_assertions_apply_to_its_own_transcripts() {
     assert_eq!(
         ids,
         [
-            "not-icontains",
             "Refund-of-an-order-that-is.llm-rubric",
             "Refund-of-an-order-that-is.contains",
             "Refund-of-an-order-that-is.contains-2",
+            "Refund-of-an-order-that-is.not-icontains",
             "Refund-of-an-order-that-is.icontains",
             "test-2-1.is-json",
+            "test-2-1.not-icontains",
             "test-2-1.icontains",
             "test-2-2.is-json",
+            "test-2-2.not-icontains",
             "test-2-2.icontains",
             "test-3.icontains",
             "test-4.equals",
+            "test-4.not-icontains",
             "test-4.icontains",
-        ]
+        ],
+        "test 3 disables the assertions of every test"
     );
-    assert_eq!(converted.evals[0].get("applies_to"), None, "for every test");
     assert_eq!(
-        converted.evals[2]["applies_to"],
+        converted.evals[1]["applies_to"],
         json!({"metadata": {"vars.question": "Where is it?", "vars.order": 7}})
     );
-    assert_eq!(converted.evals[2]["params"]["pattern"], "order 7");
+    assert_eq!(converted.evals[1]["params"]["pattern"], "order 7");
     assert_eq!(converted.evals[4]["params"]["patterns"], json!(["Acme"]));
     assert_eq!(
-        converted.evals[7]["applies_to"],
+        converted.evals[8]["applies_to"],
         json!({"metadata": {"vars.question": "b"}}),
         "a list gives a test for each value"
     );
     assert_eq!(
-        converted.evals[11]["params"]["patterns"],
+        converted.evals[14]["params"]["patterns"],
         json!(["Zed"]),
         "a test's own variable"
     );
@@ -376,6 +379,11 @@ fn test_assertions_apply_to_its_own_transcripts() {
     );
     // The lint `selects-nothing` reports an assertion whose test has no transcript.
     assert_eq!(converted.problems, Vec::<String>::new());
+    // Without such a test, an assertion without a variable is one eval.
+    let config = CONFIG.replace("    options: { disableDefaultAsserts: true }\n", "");
+    let converted = convert_file(&config, "eval/promptfooconfig.yaml", &files);
+    assert_eq!(converted.evals[0]["id"], "not-icontains");
+    assert_eq!(converted.evals[0].get("applies_to"), None, "for every test");
 }
 
 #[test]
