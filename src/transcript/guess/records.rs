@@ -145,10 +145,12 @@ fn has_prose(field: &GuessField) -> bool {
         return false;
     }
     let mut texts: Vec<&str> = field.values.iter().filter_map(Value::as_str).collect();
-    let words: usize = texts
-        .iter()
-        .map(|text| text.split_whitespace().count())
-        .sum();
+    // Chinese and Japanese have no blanks between words, so each of their characters counts.
+    let count_words = |text: &&str| {
+        let ideographs = text.chars().filter(|c| *c >= '\u{2e80}').count();
+        text.split_whitespace().count() + ideographs
+    };
+    let words: usize = texts.iter().map(count_words).sum();
     let has_words = texts.len() == field.values.len() && words >= 3 * texts.len();
     texts.sort_unstable();
     texts.dedup();

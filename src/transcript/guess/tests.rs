@@ -118,6 +118,10 @@ fn values_decide_if_no_name_is_known() {
     let (yaml, complete) = guessed(&format!("fall,stand,question,antwort\n{rows}"));
     assert!(complete && yaml.contains("output: antwort "), "{yaml}");
     assert_eq!(yaml.matches(" input: ").count(), 1, "{yaml}");
+    let (yaml, complete) = guessed(
+        "案例,顾客,客服\n一,我的订单在哪里？,星期一已经发货了。\n二,可以退货吗？,不可以退货。\n",
+    );
+    assert!(complete && yaml.contains("output: '\"客服\"' "), "{yaml}");
     // One message per record, whatever the name of the role.
     let events = "{\"session\": \"s1\", \"turn\": 2, \"who\": \"assistant\", \"text\": \"On Monday.\"}\n{\"session\": \"s1\", \"turn\": 1, \"who\": \"user\", \"text\": \"When?\"}\n";
     let (yaml, complete) = guessed(events);
