@@ -185,10 +185,21 @@ fn preview_binary(head: &[u8]) -> FilePreview<'_> {
     }
 }
 
+/// Returns true for UTF-16 with a byte order mark, and for two characters of ASCII in UTF-16 without one.
+fn is_utf16(head: &[u8]) -> bool {
+    if head.starts_with(b"\xff\xfe") || head.starts_with(b"\xfe\xff") {
+        return true;
+    }
+    match head {
+        [0, a, 0, b, ..] | [a, 0, b, 0, ..] => *a != 0 && *b != 0,
+        _ => false,
+    }
+}
+
 /// Returns the layout of the file that begins with `head`, and its first records.
 pub(super) fn preview_file(head: &[u8]) -> Result<FilePreview<'_>, DetectError> {
     // Windows tools save UTF-16, in which no key would match.
-    if head.starts_with(b"\xff\xfe") || head.starts_with(b"\xfe\xff") {
+    if is_utf16(head) {
         return Err(DetectError::Unknown(
             "it is UTF-16 text; save it as UTF-8".to_owned(),
         ));

@@ -199,10 +199,15 @@ fn unknown_content_is_described() {
             "{text}"
         );
     }
-    assert!(matches!(
-        found(b"\xff\xfe{\0"),
-        Err(DetectError::Unknown(_))
-    ));
+    for utf16 in [
+        &b"\xff\xfe{\0"[..],
+        b"\xfe\xff\0{",
+        b"{\0\"\0m\0",
+        b"\0i\0d\0,",
+    ] {
+        let why = "it is UTF-16 text; save it as UTF-8".to_owned();
+        assert_eq!(found(utf16), Err(DetectError::Unknown(why)), "{utf16:?}");
+    }
 }
 
 #[test]
