@@ -30,7 +30,7 @@ pub enum TextFileError {
         max: u64,
     },
     /// The file is not UTF-8 text.
-    #[error("is not UTF-8 text: a bad byte on line {line}")]
+    #[error("is not UTF-8 text: a bad byte on line {line}; save it as UTF-8")]
     NotUtf8 {
         /// The line of the first invalid byte, from 1.
         line: usize,
@@ -89,5 +89,22 @@ pub(super) fn explain_io_error(error: &io::Error) -> String {
         io::ErrorKind::NotFound => "does not exist".to_owned(),
         io::ErrorKind::PermissionDenied => "cannot be read: permission denied".to_owned(),
         _ => format!("cannot be read: {error}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_of_another_encoding_is_an_error_with_a_fix() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let path = dir.path().join("t.csv");
+        std::fs::write(&path, b"a,b\nRen\xe9,c\n").expect("written");
+        let why = read_text(&path, 100).expect_err("not UTF-8");
+        assert_eq!(
+            why.to_string(),
+            "is not UTF-8 text: a bad byte on line 2; save it as UTF-8"
+        );
     }
 }
