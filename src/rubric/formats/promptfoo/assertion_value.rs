@@ -171,6 +171,21 @@ fn at_path<'v>(vars: &'v Map<String, Value>, name: &str) -> Option<&'v Value> {
     Some(value)
 }
 
+/// Returns the content of the files that a value names: a `file://` text, or such texts in a list.
+pub(super) fn read_file_values(
+    files: &dyn RubricFiles,
+    at: &DocLocation,
+    value: Value,
+) -> Result<Value, ConversionError> {
+    match value {
+        Value::Array(items) => items
+            .into_iter()
+            .map(|item| read_file_value(files, at, item))
+            .collect(),
+        other => read_file_value(files, at, other),
+    }
+}
+
 /// Returns the content of the file that a `file://` value names. Returns other values unchanged.
 pub(super) fn read_file_value(
     files: &dyn RubricFiles,
@@ -190,9 +205,9 @@ pub(super) fn read_file_value(
     }
     let found = find_file(files, &at.doc.path, path)
         .map_err(|why| ConversionError::new(format!("the file `{path}` {why}"), ""))?;
-    // Text files are the value as they are; the others are parsed.
+    // The text of a file loses the blanks at its ends, as in promptfoo; the others are parsed.
     if ends(&[".txt", ".md"]) {
-        return Ok(Value::from(&*found.text));
+        return Ok(found.text.trim().into());
     }
     yaml::read_limited_document(&found.text, &found.path, YamlLimits::GENERATED)
         .map(|doc| doc.value)

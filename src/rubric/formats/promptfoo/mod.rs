@@ -510,7 +510,7 @@ fn convert_eval(
     // A file is read only for a value without variables: its path could contain one.
     let filled = match fill_value(value.value(), test.vars.as_ref())? {
         FilledValue::Plain(value) => {
-            FilledValue::Plain(assertion_value::read_file_value(cx.files, at, value)?)
+            FilledValue::Plain(assertion_value::read_file_values(cx.files, at, value)?)
         }
         late => late,
     };

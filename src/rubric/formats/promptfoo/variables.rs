@@ -129,10 +129,6 @@ pub(super) fn read_files(files: &dyn RubricFiles, at: &DocLocation, vars: &mut M
         }
         // Media and programs are not text.
         match assertion_value::read_file_value(files, at, value.take()) {
-            Ok(Value::String(text)) => {
-                *value = text.trim().into();
-                true
-            }
             Ok(content) => {
                 *value = content;
                 true

@@ -201,3 +201,17 @@ fn name_and_weight_of_a_set_are_reported() {
         assert!(is_told, "{key}: {:?}", converted.lost);
     }
 }
+
+#[test]
+fn files_of_a_value_are_read_without_the_blanks_at_their_ends() {
+    let files = InMemoryFiles::new(&[("v.txt", "Sure!\n")]);
+    let config = "prompts: [p]\nproviders: [x]\ndefaultTest:\n  assert:\n    - { type: icontains, value: file://v.txt }\n    - { type: icontains-all, value: [x, file://v.txt] }\n";
+    let converted = convert_file(config, "promptfooconfig.yaml", &files);
+    assert_eq!(
+        converted.evals,
+        [
+            from_yaml("{id: icontains, type: contains, params: {patterns: [Sure!]}}"),
+            from_yaml("{id: icontains-all, type: contains, params: {patterns: [x, Sure!]}}"),
+        ]
+    );
+}
