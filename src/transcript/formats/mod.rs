@@ -6,6 +6,7 @@
 
 mod adk;
 mod adot;
+mod agent_bench;
 mod ai_sdk;
 mod aider;
 mod alpaca;

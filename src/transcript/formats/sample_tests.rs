@@ -15,6 +15,7 @@ const SAMPLES: &[&str] = &[
     "adk_evalset.json",
     "adk_result.json",
     "adk_session.json",
+    "agent_bench.jsonl",
     "ai_sdk_model.jsonl",
     "ai_sdk_ui.json",
     "aider.md",

@@ -5,15 +5,15 @@
 use super::super::detect::FilePreview;
 use super::super::sniff;
 use super::{
-    NATIVE_FORMAT, TranscriptFormat, adk, ai_sdk, aider, alpaca, anthropic, api_log, arena, atif,
-    autogen, azure_eval, bedrock, bfcl, braintrust, chatgpt, claude_code, claude_export, cline,
-    codex, codex_exec, cohere, continue_dev, copilot, copilot_cli, csv, cursor, deepeval, deepseek,
-    droid, evalbench, event_stream, flat_spans, gemini_cli, gemini_takeout, goose, grok, helm,
-    http_recording, inspect, item_list, kimi, kiro, langchain, langfuse, langsmith, librechat,
-    livekit, lm_eval, lm_studio, mlflow, mt_bench, open_webui, openai_agents, openai_evals,
-    opencode_stream, openhands, opik, otlp, pi, preference, promptfoo, promptfoo_csv, qwen_code,
-    ragas, sharegpt, signatures, sillytavern, smolagents, spend_log, swe_agent, tau_bench,
-    toolbench, weave, zed,
+    NATIVE_FORMAT, TranscriptFormat, adk, agent_bench, ai_sdk, aider, alpaca, anthropic, api_log,
+    arena, atif, autogen, azure_eval, bedrock, bfcl, braintrust, chatgpt, claude_code,
+    claude_export, cline, codex, codex_exec, cohere, continue_dev, copilot, copilot_cli, csv,
+    cursor, deepeval, deepseek, droid, evalbench, event_stream, flat_spans, gemini_cli,
+    gemini_takeout, goose, grok, helm, http_recording, inspect, item_list, kimi, kiro, langchain,
+    langfuse, langsmith, librechat, livekit, lm_eval, lm_studio, mlflow, mt_bench, open_webui,
+    openai_agents, openai_evals, opencode_stream, openhands, opik, otlp, pi, preference, promptfoo,
+    promptfoo_csv, qwen_code, ragas, sharegpt, signatures, sillytavern, smolagents, spend_log,
+    swe_agent, tau_bench, toolbench, weave, zed,
 };
 
 /// The text formats in the order of detection. A record with `messages` in OpenAI's shapes is native, unless an answer is
@@ -272,6 +272,11 @@ pub(in crate::transcript) const TEXT_FORMATS: &[TranscriptFormat] = &[
         name: "OpenHands events",
         matches: openhands::is_events,
         create_reader: Some(|_, preview| Ok(openhands::open(preview))),
+    },
+    TranscriptFormat {
+        name: "results of AgentBench",
+        matches: agent_bench::is_run,
+        create_reader: Some(|_, preview| Ok(agent_bench::open(preview))),
     },
     TranscriptFormat {
         name: "results of tau-bench",

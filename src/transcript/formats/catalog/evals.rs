@@ -205,6 +205,14 @@ pub(super) const EVALS: &[FormatDescription] = &[
         origin: SampleOrigin::Real("trajectories in OpenHands/OpenHands and software-agent-sdk"),
     },
     FormatDescription {
+        name: "results of AgentBench",
+        known_by: "`index`, `time.timestamp`, and `output` with `status` and `history`",
+        transcript: "a sample",
+        id: "`FILE:NUMBER`",
+        version: "AgentBench 0.2",
+        origin: SampleOrigin::Real("five runs of MedAgentBench in THUDM/AgentBench, and its code"),
+    },
+    FormatDescription {
         name: "results of tau-bench",
         known_by: "`traj` with `task_id` or `reward`",
         transcript: "a trial",
