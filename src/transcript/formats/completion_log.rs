@@ -71,6 +71,15 @@ pub(super) fn parse_log(
     _: RecordCx<'_>,
     out: &mut TranscriptSink,
 ) -> Result<(), String> {
+    parse_decorated(record, &mut |_| {}, out)
+}
+
+/// Adds the transcripts of a record, each after `decorate` added what the record does not have.
+pub(super) fn parse_decorated(
+    record: &str,
+    decorate: &mut dyn FnMut(&mut TranscriptBuilder),
+    out: &mut TranscriptSink,
+) -> Result<(), String> {
     let fields = RawFields::parse(record)?;
     let written = REPLY_KEYS
         .iter()
@@ -127,6 +136,7 @@ pub(super) fn parse_log(
             let tags = parse_tags(tags);
             built.tags = tags.into_iter().map(SourceText::into_owned).collect();
         }
+        decorate(&mut built);
         built.finish(out);
     }
     Ok(())

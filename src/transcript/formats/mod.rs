@@ -62,6 +62,7 @@ mod gemini_stream;
 mod gemini_takeout;
 mod goose;
 mod grok;
+mod helicone;
 mod helm;
 mod http_recording;
 mod inspect;

@@ -49,6 +49,7 @@ const SAMPLES: &[&str] = &[
     "goose.jsonl",
     "goose_export.json",
     "grok.json",
+    "helicone.jsonl",
     "helm_state.json",
     "hh_rlhf.jsonl",
     "http_recording.json",
@@ -515,6 +516,7 @@ fn ratings_of_people_are_labels() {
             label("r1", "correctness", Some(true), Some("ann")),
         ),
         ("copilot.json", label("", "vote", Some(true), None)),
+        ("helicone.jsonl", label("q-1", "feedback", Some(true), None)),
         (
             "mlflow.jsonl",
             label("tr-1", "correct", Some(true), Some("ann")),

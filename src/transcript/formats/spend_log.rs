@@ -121,8 +121,8 @@ fn parse_row(record: &str, cx: RecordCx<'_>, out: &mut TranscriptSink) -> Result
     completion_log::parse_log(&log.finish(), cx, out)
 }
 
-/// Returns the value of a column, which may be JSON in a text; `None` if LiteLLM did not store it.
-fn stored<'a>(row: &RawFields<'a>, key: &str) -> Option<Cow<'a, RawValue>> {
+/// Returns the value of a column, which may be JSON in a text; `None` if the program did not store it.
+pub(super) fn stored<'a>(row: &RawFields<'a>, key: &str) -> Option<Cow<'a, RawValue>> {
     let written = row.get(key)?;
     let text = json_string(written).filter(|text| text.trim_start().starts_with(['{', '[']));
     let unpacked = text.and_then(|text| serde_json::from_str::<Box<RawValue>>(&text).ok());
@@ -131,16 +131,16 @@ fn stored<'a>(row: &RawFields<'a>, key: &str) -> Option<Cow<'a, RawValue>> {
     (!is_empty).then_some(value)
 }
 
-/// A record under construction.
+/// A record for `completion_log.rs` under construction.
 #[derive(Debug, Default)]
-struct LogRecord {
+pub(super) struct LogRecord {
     /// The fields so far, as JSON with a comma after each.
     json: String,
 }
 
 impl LogRecord {
     /// Adds a field if it has a value.
-    fn push(&mut self, key: &str, value: Option<&RawValue>) {
+    pub(super) fn push(&mut self, key: &str, value: Option<&RawValue>) {
         if let Some(value) = value {
             self.json.push_str(&Value::from(key).to_string());
             self.json.push(':');
@@ -150,7 +150,7 @@ impl LogRecord {
     }
 
     /// Returns the record as JSON.
-    fn finish(self) -> String {
+    pub(super) fn finish(self) -> String {
         format!("{{{}}}", self.json.trim_end_matches(','))
     }
 }

@@ -9,11 +9,11 @@ use super::{
     arena, atif, autogen, azure_eval, bedrock, bfcl, braintrust, chatgpt, claude_code,
     claude_export, cline, codex, codex_exec, cohere, continue_dev, copilot, copilot_cli, csv,
     cursor, deepeval, deepseek, droid, evalbench, event_stream, flat_spans, gemini_cli,
-    gemini_takeout, goose, grok, helm, http_recording, inspect, item_list, kimi, kiro, langchain,
-    langfuse, langsmith, librechat, livekit, lm_eval, lm_studio, mlflow, mt_bench, open_webui,
-    openai_agents, openai_evals, opencode_stream, openhands, opik, otlp, pi, preference, promptfoo,
-    promptfoo_csv, qwen_code, ragas, sharegpt, signatures, sillytavern, smolagents, spend_log,
-    swe_agent, tau_bench, toolbench, weave, zed,
+    gemini_takeout, goose, grok, helicone, helm, http_recording, inspect, item_list, kimi, kiro,
+    langchain, langfuse, langsmith, librechat, livekit, lm_eval, lm_studio, mlflow, mt_bench,
+    open_webui, openai_agents, openai_evals, opencode_stream, openhands, opik, otlp, pi,
+    preference, promptfoo, promptfoo_csv, qwen_code, ragas, sharegpt, signatures, sillytavern,
+    smolagents, spend_log, swe_agent, tau_bench, toolbench, weave, zed,
 };
 
 /// The text formats in the order of detection. A record with `messages` in OpenAI's shapes is native, unless an answer is
@@ -336,6 +336,11 @@ pub(in crate::transcript) const TEXT_FORMATS: &[TranscriptFormat] = &[
             let list = cohere::open_list_of_messages(preview);
             Ok(list.unwrap_or_else(|| api_log::open(preview)))
         }),
+    },
+    TranscriptFormat {
+        name: "requests of Helicone",
+        matches: helicone::is_requests,
+        create_reader: Some(helicone::open),
     },
     TranscriptFormat {
         name: "an invocation log of Bedrock",

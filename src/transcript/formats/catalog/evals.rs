@@ -311,6 +311,16 @@ pub(super) const EVALS: &[FormatDescription] = &[
         ),
     },
     FormatDescription {
+        name: "requests of Helicone",
+        known_by: "`request_id` and `request_created_at` with the columns of the response, also under `data`",
+        transcript: "a request",
+        id: "the request's",
+        version: "Helicone of 2024 to 2026",
+        origin: SampleOrigin::Described(
+            "the type of a row in Helicone/helicone, in three versions",
+        ),
+    },
+    FormatDescription {
         name: "an invocation log of Bedrock",
         known_by: "`schemaType` `ModelInvocationLog` with a `modelId`",
         transcript: "a call",
