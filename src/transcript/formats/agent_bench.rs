@@ -15,14 +15,15 @@ use crate::model::MessageRole;
 /// The keys of a result that state how good it is.
 const SCORE_KEYS: [&str; 5] = ["result", "reward", "score", "success", "is_correct"];
 
-/// Returns true if the first record is a sample with its status and time.
+/// Returns true if the first record is a sample with its status. The time is the last key, so the preview of a long
+/// conversation may lack it.
 pub(super) fn is_run(preview: &FilePreview<'_>) -> bool {
-    let record = preview.first_outline();
-    let history = &record["output"]["history"];
-    preview.first_matches(|s| s.has("index") && s.has("output") && s.has("time"))
-        && record["time"]["timestamp"].is_number()
-        && record["output"]["status"].is_string()
-        && (history.is_null() || history.is_array())
+    let output = &preview.first_outline()["output"];
+    let keys = ["index", "error", "info", "output"];
+    preview.first_matches(|s| keys.iter().all(|key| s.has(key)))
+        && output["status"].is_string()
+        && output.get("result").is_some()
+        && (output["history"].is_null() || output["history"].is_array())
 }
 
 pub(super) fn open(preview: &FilePreview<'_>) -> Box<dyn TranscriptReader> {

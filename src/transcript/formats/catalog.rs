@@ -273,7 +273,7 @@ const TOOLS: &[FormatDescription] = &[
     },
     FormatDescription {
         name: "a thread of Zed's agent",
-        known_by: "a `version`, and `messages` whose keys are `User` and `Agent`, or with `segments`",
+        known_by: "`messages` whose keys are `User` and `Agent`; a `version` and `segments`",
         transcript: "a thread",
         id: "the thread's, else `FILE:NUMBER`",
         version: "thread versions 0.1 to 0.3",

@@ -23,16 +23,26 @@ use super::transcript_builder::{
 };
 use crate::model::{MessageRole, TranscriptPart};
 
-/// Returns true if the first record has a version and messages of a thread.
+/// Returns true if the first record has messages of a thread. The version is the last key, so the preview of a long thread
+/// may lack it; an older thread begins with it.
 pub(super) fn is_thread(preview: &FilePreview<'_>) -> bool {
     let record = preview.first_outline();
+    let is_part = |part: &Value| {
+        let keys = ["Text", "Thinking", "ToolUse", "Mention", "Image"];
+        keys.iter().any(|key| !part[*key].is_null())
+    };
     let is_message = |message: &Value| {
-        message["User"]["content"].is_array()
-            || message["Agent"]["content"].is_array()
-            || (message["role"].is_string() && message["segments"].is_array())
+        let content = [
+            &message["User"]["content"][0],
+            &message["Agent"]["content"][0],
+        ];
+        content.into_iter().any(is_part)
+            || (record["version"].is_string()
+                && message["role"].is_string()
+                && message["segments"].is_array())
     };
     let messages = record["messages"].as_array();
-    record["version"].is_string() && messages.is_some_and(|all| all.iter().any(is_message))
+    messages.is_some_and(|all| all.iter().any(is_message))
 }
 
 pub(super) fn open(preview: &FilePreview<'_>) -> Box<dyn TranscriptReader> {

@@ -206,7 +206,7 @@ pub(super) const EVALS: &[FormatDescription] = &[
     },
     FormatDescription {
         name: "results of AgentBench",
-        known_by: "`index`, `time.timestamp`, and `output` with `status` and `history`",
+        known_by: "`index`, `error`, `info`, and `output` with `status` and `history`",
         transcript: "a sample",
         id: "`FILE:NUMBER`",
         version: "AgentBench 0.2",
