@@ -222,6 +222,14 @@ const TOOLS: &[FormatDescription] = &[
         ),
     },
     FormatDescription {
+        name: "a chat of the Kiro IDE",
+        known_by: "`executionId` or `actionId`, and a `chat` with the roles `human`, `bot` and `tool`",
+        transcript: "the file",
+        id: "`FILE:NUMBER`",
+        version: "Kiro of 2025 and 2026",
+        origin: SampleOrigin::Described("the chats that five readers of other tools quote"),
+    },
+    FormatDescription {
         name: "a conversation of Kiro CLI or Amazon Q CLI",
         known_by: "`conversation_id` with a `history` of turns; lines with the `kind` `Prompt`, `AssistantMessage` or `ToolResults` and `data`",
         transcript: "a conversation",

@@ -70,6 +70,7 @@ mod io_value;
 mod item_list;
 mod kimi;
 mod kiro;
+mod kiro_ide;
 mod langchain;
 mod langfuse;
 mod langsmith;

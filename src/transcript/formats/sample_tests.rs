@@ -59,6 +59,7 @@ const SAMPLES: &[&str] = &[
     "kimi_wire.jsonl",
     "kiro.json",
     "kiro.jsonl",
+    "kiro_ide.json",
     "langchain.json",
     "langchain_dumps.jsonl",
     "langfuse_api.json",

@@ -10,8 +10,8 @@ use super::{
     claude_export, cline, codex, codex_exec, cohere, continue_dev, copilot, copilot_cli, csv,
     cursor, deepeval, deepseek, droid, evalbench, event_stream, flat_spans, gemini_cli,
     gemini_takeout, goose, grok, helicone, helm, http_recording, inspect, item_list, kimi, kiro,
-    langchain, langfuse, langsmith, librechat, livekit, lm_eval, lm_studio, mlflow, mt_bench,
-    open_webui, openai_agents, openai_evals, opencode_stream, openhands, opik, otlp, pi,
+    kiro_ide, langchain, langfuse, langsmith, librechat, livekit, lm_eval, lm_studio, mlflow,
+    mt_bench, open_webui, openai_agents, openai_evals, opencode_stream, openhands, opik, otlp, pi,
     preference, promptfoo, promptfoo_csv, qwen_code, ragas, sharegpt, signatures, sillytavern,
     smolagents, spend_log, swe_agent, tau_bench, toolbench, weave, zed,
 };
@@ -122,6 +122,11 @@ pub(in crate::transcript) const TEXT_FORMATS: &[TranscriptFormat] = &[
         name: "a Goose session",
         matches: goose::is_session,
         create_reader: Some(|_, preview| Ok(goose::open(preview))),
+    },
+    TranscriptFormat {
+        name: "a chat of the Kiro IDE",
+        matches: kiro_ide::is_chat,
+        create_reader: Some(|_, preview| Ok(kiro_ide::open(preview))),
     },
     TranscriptFormat {
         name: "a conversation of Kiro CLI or Amazon Q CLI",
