@@ -18,6 +18,7 @@ mod atif;
 mod autogen;
 mod azure_eval;
 mod bedrock;
+mod bedrock_agent;
 mod bfcl;
 mod binary_formats;
 mod braintrust;

@@ -24,6 +24,7 @@ const SAMPLES: &[&str] = &[
     "autogen_calls.json",
     "azure_eval.json",
     "bedrock.jsonl",
+    "bedrock_agent.jsonl",
     "bfcl_result.jsonl",
     "bfcl_score.jsonl",
     "bedrock_invocations.jsonl",

@@ -6,14 +6,14 @@ use super::super::detect::FilePreview;
 use super::super::sniff;
 use super::{
     NATIVE_FORMAT, TranscriptFormat, adk, agent_bench, ai_sdk, aider, alpaca, anthropic, api_log,
-    arena, atif, autogen, azure_eval, bedrock, bfcl, braintrust, chatgpt, claude_code,
-    claude_export, cline, codex, codex_exec, cohere, continue_dev, copilot, copilot_cli, csv,
-    cursor, deepeval, deepseek, droid, evalbench, event_stream, flat_spans, gemini_cli,
-    gemini_takeout, goose, grok, helicone, helm, http_recording, inspect, item_list, kimi, kiro,
-    kiro_ide, langchain, langfuse, langsmith, librechat, livekit, lm_eval, lm_studio, mlflow,
-    mt_bench, open_webui, openai_agents, openai_evals, opencode_stream, openhands, opik, otlp, pi,
-    preference, promptfoo, promptfoo_csv, qwen_code, ragas, sharegpt, signatures, sillytavern,
-    smolagents, spend_log, swe_agent, tau_bench, toolbench, weave, zed,
+    arena, atif, autogen, azure_eval, bedrock, bedrock_agent, bfcl, braintrust, chatgpt,
+    claude_code, claude_export, cline, codex, codex_exec, cohere, continue_dev, copilot,
+    copilot_cli, csv, cursor, deepeval, deepseek, droid, evalbench, event_stream, flat_spans,
+    gemini_cli, gemini_takeout, goose, grok, helicone, helm, http_recording, inspect, item_list,
+    kimi, kiro, kiro_ide, langchain, langfuse, langsmith, librechat, livekit, lm_eval, lm_studio,
+    mlflow, mt_bench, open_webui, openai_agents, openai_evals, opencode_stream, openhands, opik,
+    otlp, pi, preference, promptfoo, promptfoo_csv, qwen_code, ragas, sharegpt, signatures,
+    sillytavern, smolagents, spend_log, swe_agent, tau_bench, toolbench, weave, zed,
 };
 
 /// The text formats in the order of detection. A record with `messages` in OpenAI's shapes is native, unless an answer is
@@ -313,6 +313,11 @@ pub(in crate::transcript) const TEXT_FORMATS: &[TranscriptFormat] = &[
         name: "Alpaca instructions",
         matches: alpaca::is_instruction,
         create_reader: Some(|_, preview| Ok(alpaca::open(preview))),
+    },
+    TranscriptFormat {
+        name: "a trace of Bedrock Agents",
+        matches: bedrock_agent::is_trace,
+        create_reader: Some(|_, preview| Ok(bedrock_agent::open(preview))),
     },
     TranscriptFormat {
         name: "Bedrock Converse messages",

@@ -267,6 +267,14 @@ pub(super) const EVALS: &[FormatDescription] = &[
         origin: SampleOrigin::Real("data in LLaMA-Factory"),
     },
     FormatDescription {
+        name: "a trace of Bedrock Agents",
+        known_by: "`orchestrationTrace` or another trace of an agent, also under `trace`",
+        transcript: "a session",
+        id: "the session's, else `FILE:NUMBER`",
+        version: "the API of 2023-07-26",
+        origin: SampleOrigin::Described("the types of AWS's API, and events that programs quote"),
+    },
+    FormatDescription {
         name: "Bedrock Converse messages",
         known_by: "parts without a type: `text`, `toolUse`, `toolResult`; events of `ConverseStream`",
         transcript: "a record, or the list",
