@@ -25,12 +25,12 @@ const TOOLS: &[FormatDescription] = &[
     },
     FormatDescription {
         name: "an SQLite database",
-        known_by: "a table `eval_results` (promptfoo), `cursorDiskKV` or `ItemTable` (Cursor), `session` with `message` and `part` (OpenCode), `sessions` with `messages` (Goose), `conversations_v2` or `conversations` (Kiro CLI, Amazon Q CLI)",
+        known_by: "a table `eval_results` or `evals` (promptfoo), `cursorDiskKV` or `ItemTable` (Cursor), `session` with `message` and `part` (OpenCode), `sessions` with `messages` (Goose), `conversations_v2` or `conversations` (Kiro CLI, Amazon Q CLI)",
         transcript: "a result; a chat; a session; a conversation",
         id: "the result's; the chat's; the session's; the conversation's",
-        version: "promptfoo 0.119 to 0.121, Cursor 0.40 to 1.7, OpenCode 1.2, Goose 1.10 to 1.20, Amazon Q CLI 1.19",
+        version: "promptfoo of 2024 to 0.121, Cursor 0.40 to 1.7, OpenCode 1.2, Goose 1.10 to 1.20, Amazon Q CLI 1.19",
         origin: SampleOrigin::Real(
-            "a database that promptfoo 0.121.20 wrote; Cursor from the keys of its `state.vscdb`; OpenCode from its tables, as other readers of `opencode.db` describe them; Goose the same; Amazon Q from its migrations",
+            "a database that promptfoo 0.121.20 wrote, and older ones from its migrations; Cursor from the keys of its `state.vscdb`; OpenCode from its tables, as other readers of `opencode.db` describe them; Goose the same; Amazon Q from its migrations",
         ),
     },
     FormatDescription {

@@ -53,11 +53,13 @@ enum RowSource {
     KiroConversations,
     /// Amazon Q CLI's conversations, the newest one of each folder.
     AmazonQConversations,
+    /// promptfoo's evals of 2024 and before, one per row, each with all its results.
+    PromptfooEvals,
 }
 
 impl RowSource {
     /// The sources in the order of preference, each with its table.
-    const ALL: [(Self, &'static str); 7] = [
+    const ALL: [(Self, &'static str); 8] = [
         (Self::PromptfooResults, "eval_results"),
         (Self::CursorComposers, "cursorDiskKV"),
         (Self::CursorTabs, "ItemTable"),
@@ -65,6 +67,7 @@ impl RowSource {
         (Self::GooseSessions, "sessions"),
         (Self::KiroConversations, "conversations_v2"),
         (Self::AmazonQConversations, "conversations"),
+        (Self::PromptfooEvals, "evals"),
     ];
 
     /// Returns the statement that lists the next rows after a `rowid`.
@@ -93,6 +96,10 @@ impl RowSource {
             Self::AmazonQConversations => {
                 "SELECT rowid FROM conversations WHERE rowid > ?1 AND instr(value, '\"history\"') > 0 ORDER BY rowid LIMIT ?2"
             }
+            // Newer versions keep the row without its results.
+            Self::PromptfooEvals => {
+                "SELECT rowid FROM evals WHERE rowid > ?1 AND instr(results, '\"results\"') > 0 ORDER BY rowid LIMIT ?2"
+            }
         }
     }
 
@@ -114,6 +121,7 @@ impl RowSource {
             Self::AmazonQConversations => {
                 "SELECT value FROM conversations WHERE rowid = ?1".to_owned()
             }
+            Self::PromptfooEvals => "SELECT id, results FROM evals WHERE rowid = ?1".to_owned(),
         }
     }
 }
@@ -170,6 +178,14 @@ pub(super) fn open(source: &SourceFile) -> Result<Box<dyn TranscriptReader>, Tra
                     continue;
                 }
             }
+            RowSource::PromptfooEvals => {
+                let columns =
+                    ["id", "results", "config"].map(|name| reader.has_column(table, name));
+                let columns: rusqlite::Result<Vec<bool>> = columns.into_iter().collect();
+                if columns.map_err(refuse)?.contains(&false) {
+                    continue;
+                }
+            }
             RowSource::CursorComposers | RowSource::CursorTabs => {}
         }
         if !reader.list_rows(0, 1).map_err(refuse)?.is_empty() {
@@ -177,7 +193,7 @@ pub(super) fn open(source: &SourceFile) -> Result<Box<dyn TranscriptReader>, Tra
         }
     }
     Err(source.unknown_error(
-        "this SQLite database has no rows that dicta reads: `eval_results` (promptfoo), `cursorDiskKV` or `ItemTable` (Cursor), `session`, `message` and `part` (OpenCode), `sessions` and `messages` (Goose), `conversations_v2` or `conversations` (Kiro CLI)",
+        "this SQLite database has no rows that dicta reads: `eval_results` or `evals` (promptfoo), `cursorDiskKV` or `ItemTable` (Cursor), `session`, `message` and `part` (OpenCode), `sessions` and `messages` (Goose), `conversations_v2` or `conversations` (Kiro CLI)",
     ))
 }
 
@@ -296,6 +312,7 @@ impl DatabaseReader {
                 RowSource::PromptfooResults => result_to_json(row, &self.keys),
                 RowSource::OpencodeSessions => session_to_json(row, &self.keys),
                 RowSource::GooseSessions => goose_to_json(row, &self.keys),
+                RowSource::PromptfooEvals => eval_to_json(row),
                 RowSource::CursorComposers
                 | RowSource::CursorTabs
                 | RowSource::KiroConversations
@@ -307,6 +324,7 @@ impl DatabaseReader {
             RowSource::OpencodeSessions => self.add_messages(&record),
             RowSource::GooseSessions => self.add_goose_messages(&record),
             RowSource::PromptfooResults
+            | RowSource::PromptfooEvals
             | RowSource::CursorTabs
             | RowSource::KiroConversations
             | RowSource::AmazonQConversations => Ok(record),
@@ -382,6 +400,7 @@ impl DatabaseReader {
         let cx = RecordCx { source, span };
         let parsed = record.and_then(|record| match self.rows {
             RowSource::PromptfooResults => promptfoo::parse_result(&record, cx, out),
+            RowSource::PromptfooEvals => promptfoo::parse_eval(&record, cx, out),
             RowSource::CursorComposers | RowSource::CursorTabs => {
                 cursor::parse_chat(&record, cx, out)
             }
@@ -415,7 +434,7 @@ impl TranscriptReader for DatabaseReader {
                     .unknown_error("this SQLite database is damaged: its rows are not in order"));
             }
             let mut out = TranscriptSink::new(std::mem::take(&mut self.tally));
-            // The parsers of chats count their messages instead.
+            // The parsers of chats count their messages instead, and that of evals its results.
             if self.rows == RowSource::PromptfooResults {
                 out.count_records(rows.len() as u64);
             }
@@ -519,6 +538,14 @@ fn result_to_json(row: &Row<'_>, keys: &[ResultKey]) -> rusqlite::Result<String>
     }
     out.push('}');
     Ok(out)
+}
+
+/// Returns a row of `evals` with its id next to its results.
+fn eval_to_json(row: &Row<'_>) -> rusqlite::Result<String> {
+    let id = Value::from(read_text(row.get_ref(0)?));
+    let summary = read_text(row.get_ref(1)?);
+    let summary = if is_json(summary) { summary } else { "null" };
+    Ok(format!("{{\"evalId\":{id},\"summary\":{summary}}}"))
 }
 
 #[cfg(test)]

@@ -140,6 +140,27 @@ pub(super) fn parse_result(
     PromptfooResultParser { eval }.parse_record(record, cx, out)
 }
 
+/// Adds the transcripts of an eval of an older database. The record has its results below `summary`, next to `evalId`.
+#[cfg(feature = "sqlite")]
+pub(super) fn parse_eval(
+    record: &str,
+    cx: RecordCx<'_>,
+    out: &mut TranscriptSink,
+) -> Result<(), String> {
+    let outer = RawFields::parse(record)?;
+    let eval = outer.text("evalId").unwrap_or_default().0.into_owned();
+    let parser = PromptfooResultParser { eval };
+    let summary = outer.object("summary").unwrap_or_default();
+    let results = summary.list("results").unwrap_or_default();
+    out.count_records(results.len() as u64);
+    for result in results {
+        if let Err(why) = parser.parse_record(result.get(), cx, out) {
+            out.push_fault(why);
+        }
+    }
+    Ok(())
+}
+
 /// The parser of elements of `results.results` and lines of JSONL.
 #[derive(Debug)]
 struct PromptfooResultParser {

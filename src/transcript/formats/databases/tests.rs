@@ -73,6 +73,30 @@ fn results_of_promptfoo_are_those_of_its_files() {
 }
 
 #[test]
+fn older_evals_of_promptfoo_have_all_results_in_one_value() {
+    let result = |n: u8| {
+        json!({"prompt": {"raw": format!("Say w{n}"), "label": "Say"}, "vars": {"word": format!("w{n}")},
+        "response": {"output": format!("w{n}")}, "success": true, "score": 1, "latencyMs": 12})
+    };
+    let summary = json!({"version": 2, "timestamp": "2024-05-01T00:00:00.000Z", "results": [result(0), result(1)],
+        "table": {"head": {}, "body": []}, "stats": {}});
+    let sql = format!(
+        "CREATE TABLE evals (id TEXT PRIMARY KEY NOT NULL, created_at INTEGER, description TEXT, results TEXT NOT NULL, \
+         config TEXT NOT NULL); INSERT INTO evals VALUES ('eval-1', 0, NULL, '{summary}', '{{}}'); \
+         INSERT INTO evals VALUES ('eval-2', 0, NULL, '{{}}', '{{}}'); INSERT INTO evals VALUES ('eval-3', 0, NULL, '{summary}', '{{}}');"
+    );
+    let (_folder, path) = create("promptfoo.db", &sql);
+    let all = read(&path);
+    let prompts: Vec<&Value> = all
+        .iter()
+        .map(|one| &one["messages"][0]["content"])
+        .collect();
+    assert_eq!(prompts, ["Say w0", "Say w1", "Say w0", "Say w1"]);
+    assert_eq!(all[1]["messages"][1]["content"], "w1");
+    assert_eq!(all[1]["metadata"]["vars"], json!({"word": "w1"}));
+}
+
+#[test]
 fn conversations_of_kiro_and_amazon_q_are_those_of_their_files() {
     let turn = |text: &str| json!({"user": {"content": {"Prompt": {"prompt": text}}}, "assistant": {"Response": {"content": "Done."}}});
     let first = json!({"conversation_id": "q1", "history": [turn("Fix it.")]});
