@@ -75,6 +75,9 @@ pub(crate) fn check_scope(app: &App, scope: CommandScope) -> EnabledResult {
             !app.shows_trace_screen(),
             "works only on the trace screen: enter on a judged cell opens it",
         ),
+        CommandScope::Paused if !app.shows_paused_trace() && !app.list_paused().is_empty() => {
+            Err("works on the trace screen: enter on a paused cell opens it")
+        }
         CommandScope::Paused => fail_if(
             !app.shows_paused_trace(),
             "works only on a paused trace: ! sets the breakpoints at which traces pause",

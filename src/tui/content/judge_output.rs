@@ -1,13 +1,29 @@
 //! Responsible for what the judge wrote in the shown turn: thinking, the reasoning of a verdict that is still streaming,
 //! and plain text. Does not show the finished verdict; `verdict` does.
 
-use super::{ContentCx, empty_row, heading};
+use super::{ContentCx, empty_row, heading, styled_line};
 use crate::event::{AttemptState, TurnState};
 use crate::report::extract_reasoning;
 use crate::theme::Role;
 use crate::tui::state::judge_trace::find_shown_turn;
 use crate::tui::state::shown_cell::ShownCell;
 use crate::tui::widget::flow::TextBlock;
+
+/// Returns the key that opens a paused trace, because the keys that continue it work on its screen. `None` there, and for
+/// other traces.
+pub(super) fn pause_hint<'a>(cx: &ContentCx<'a>) -> Option<TextBlock<'a>> {
+    let is_elsewhere = cx.app.shown_pause().is_some() && !cx.app.shows_trace_screen();
+    is_elsewhere.then(|| {
+        styled_line([
+            ("enter", Role::Key),
+            (" opens the trace; ", Role::Muted),
+            ("s", Role::Key),
+            (" and ", Role::Muted),
+            ("space", Role::Key),
+            (" continue it there", Role::Muted),
+        ])
+    })
+}
 
 /// Appends the judge's output in the shown turn, both while it streams and after the turn.
 /// `has_verdict` hides the reply text, because a finished verdict already shows what that text says.

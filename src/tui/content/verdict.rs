@@ -5,7 +5,7 @@ use super::eval_definition::{check_definition, eval_definition};
 use super::eval_summary::eval_blocks;
 use super::examples::example_blocks;
 use super::findings::{finding_block, verdict_part_blocks};
-use super::judge_output::push_judge_output;
+use super::judge_output::{pause_hint, push_judge_output};
 use super::votes::vote_blocks;
 use super::{
     ContentCx, LoadedText, empty_row, explain_no_cell, heading, label_mark, name_with_mark,
@@ -50,6 +50,7 @@ pub(super) fn verdict_blocks<'a>(cx: &mut ContentCx<'a>) -> Vec<TextBlock<'a>> {
         return out;
     }
     let mut out = vec![headline_block(cx, &shown)];
+    out.extend(pause_hint(cx));
     out.extend(stale_block(&shown));
     out.extend(failed_rerun_block(cx, &shown));
     out.extend(interruption_block(cx, &shown));

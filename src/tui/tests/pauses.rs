@@ -147,6 +147,31 @@ fn paused_trace_is_visible_in_the_list_and_on_its_screen_at_three_sizes() {
 }
 
 #[test]
+fn keys_of_a_paused_trace_name_the_way_to_its_screen() {
+    let server = fetching();
+    let mut app = opened(&server, 120, 40);
+    app.keys("!").type_in("call").keys("enter");
+    app.keys("r").settle_until(|app| waits_at(app).is_some());
+    let notice = last_notice(&app);
+    assert!(
+        notice.ends_with("; enter opens the trace, where s and space continue it"),
+        "{notice}"
+    );
+    app.keys("5 +");
+    let hint = "enter opens the trace; s and space continue it there";
+    assert!(app.screen().contains(hint), "{}", app.screen());
+    app.keys("+ 1 space");
+    let notice = last_notice(&app);
+    assert!(
+        notice.contains("paused trace (enter on a paused cell)"),
+        "{notice}"
+    );
+    app.keys("enter");
+    assert!(app.event_loop.app.shows_paused_trace(), "{}", app.screen());
+    assert!(!app.screen().contains(hint), "{}", app.screen());
+}
+
+#[test]
 fn step_goes_from_stop_to_stop_and_continue_to_the_next_breakpoint() {
     let server = fetching();
     let mut app = paused(&server, "turn", (120, 40));

@@ -64,7 +64,7 @@ fn explain_unbound_keys(app: &App, pressed: &[KeyChord]) -> String {
     let shows_cells = !app.shows_review() && !app.shows_progress() && app.replay.is_none();
     let places: Vec<String> = keymap::find_scopes(pressed)
         .into_iter()
-        .filter_map(|scope| Some(format!("{} ({})", scope.as_str(), find_way(scope)?)))
+        .filter_map(|scope| Some(format!("{} ({})", scope.as_str(), find_way(scope, app)?)))
         .take(MAX_NAMED_PLACES)
         .collect();
     if places.is_empty() || !shows_cells {
@@ -74,13 +74,14 @@ fn explain_unbound_keys(app: &App, pressed: &[KeyChord]) -> String {
 }
 
 /// Returns the key that leads from the cells to a part of the screen. `None` for a part inside another one.
-const fn find_way(scope: CommandScope) -> Option<&'static str> {
+fn find_way(scope: CommandScope, app: &App) -> Option<&'static str> {
     match scope {
         CommandScope::Cells => Some("1"),
         CommandScope::Verdicts => Some("5"),
         CommandScope::Transcript => Some("6"),
         CommandScope::Replay => Some("v"),
         CommandScope::Trace => Some("enter on a judged cell"),
+        CommandScope::Paused if !app.list_paused().is_empty() => Some("enter on a paused cell"),
         CommandScope::Progress => Some("H"),
         CommandScope::Review => Some("V"),
         CommandScope::Global

@@ -41,10 +41,13 @@ pub(super) fn handle_paused(
     }
     let name = slot.and_then(|at| session.cells.decision_name(at.row));
     let name = name.map_or_else(String::new, |name| format!(" {name}"));
-    let text = format!(
-        "paused{name} {}; ] goes to paused traces",
-        describe_gate(point)
-    );
+    // The keys that continue a trace work on its screen.
+    let way = if is_shown {
+        "enter opens the trace, where s and space continue it"
+    } else {
+        "] goes to paused traces"
+    };
+    let text = format!("paused{name} {}; {way}", describe_gate(point));
     push_info(app, text)
 }
 
