@@ -94,7 +94,7 @@ pub(crate) fn describe_edits(entry: &HistoryEntry, eval: Option<&EvalName>) -> S
     words.join(", ")
 }
 
-/// Returns true if the edit adds an eval that is no other one's probable new name.
+/// Returns true if the edit adds an eval, and no removed eval is probably the same one.
 fn is_new(edit: &EvalEdit) -> bool {
     matches!(edit.kind, EvalEditKind::New { perhaps: None })
 }
