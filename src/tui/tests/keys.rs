@@ -206,7 +206,7 @@ fn search_wraps_around_with_notice() {
     };
     let first = at(&app);
     let mut seen = vec![first];
-    while last_notice(&app) != "on from the beginning" {
+    while last_notice(&app) != "the search continues from the beginning" {
         app.keys("n").settle();
         seen.push(at(&app));
         assert!(seen.len() < 100, "it wraps");
@@ -214,7 +214,7 @@ fn search_wraps_around_with_notice() {
     assert_eq!(seen.pop(), Some(first));
     assert!(seen.len() > 2);
     app.keys("N").settle();
-    assert_eq!(last_notice(&app), "on from the end");
+    assert_eq!(last_notice(&app), "the search continues from the end");
     assert_eq!(Some(&at(&app)), seen.last());
     app.keys("esc");
     assert_eq!(

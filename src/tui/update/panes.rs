@@ -324,12 +324,14 @@ pub(super) fn find_next_match(app: &mut App, pane: Pane, forward: bool) -> Vec<E
         (found, needle.unwrap_or_default())
     });
     match found {
-        Some((SearchOutcome::Wrapped(_), _)) if forward => push_info(app, "on from the beginning"),
-        Some((SearchOutcome::Wrapped(_), _)) => push_info(app, "on from the end"),
+        Some((SearchOutcome::Wrapped(_), _)) if forward => {
+            push_info(app, "the search continues from the beginning")
+        }
+        Some((SearchOutcome::Wrapped(_), _)) => push_info(app, "the search continues from the end"),
         Some((SearchOutcome::NotFound, needle)) => {
             let title = app.pane_title(pane);
             let hint = explain_search_target(&needle);
-            push_info(app, format!("`{needle}` isn't in {title}{hint}"))
+            push_info(app, format!("`{needle}` is not in the {title}{hint}"))
         }
         // The time limit of one step is over; a timer continues the search.
         Some((SearchOutcome::Pending, _)) => {
