@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use dicta::compare::{ThresholdPreview, compare_runs};
+use dicta::compare::{RaterTally, ThresholdPreview, compare_runs};
 use dicta::event::{
     BlobSource, CellKey, DeltaPart, EvalSpec, EventKind, RubricSpec, RunEvent, RunHeader, RunState,
     SettledCell, SnapshotFile, TurnFact,
@@ -114,6 +114,25 @@ pub(crate) fn cases() -> Vec<Case> {
                 let keys = (0..20).map(|key| Some(f64::from(key) / 20.0));
                 let flips = keys.map(|at| preview.count_at(at).flips.total() + 1);
                 usize::try_from(flips.sum::<u64>()).expect("it fits")
+            })
+        }),
+    });
+    // Each rater has one label, so the number of raters of a decision grows with the number of labels.
+    cases.push(Case {
+        name: "agreement of many raters".to_owned(),
+        unit: 2000,
+        prepare: Box::new(|n| {
+            let names: Vec<String> = (0..n).map(|number| format!("rater {number}")).collect();
+            Box::new(move || {
+                let mut tally = RaterTally::default();
+                for decision in names.chunks(n.div_ceil(40)) {
+                    let answers: Vec<(&str, bool)> = decision
+                        .iter()
+                        .map(|name| (name.as_str(), name.ends_with('1')))
+                        .collect();
+                    tally.add(&answers);
+                }
+                tally.finish().raters.len()
             })
         }),
     });

@@ -2,7 +2,7 @@
 //!
 //! Responsible for collecting pairs and units. Does not compute the figures; [`super::statistics`] does.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::statistics::{
     AlphaMetric, Bootstrap, Confidence, ConfusionTable, Figure, Interval, Undefined,
@@ -11,6 +11,8 @@ use super::statistics::{
 
 /// The number of common decisions from which the normal interval of κ holds.
 const ENOUGH_FOR_NORMAL: u64 = 50;
+/// The number of raters, those with the most answers, whose pairs are counted. The number of pairs grows with its square.
+const MAX_PAIRED_RATERS: usize = 100;
 
 /// Two raters and their common decisions.
 #[derive(Debug, Clone, PartialEq)]
@@ -49,7 +51,7 @@ pub struct RaterFigures {
     pub alpha: Figure,
     /// Fleiss' κ. It has a value only if all decisions have the same number of answers.
     pub fleiss: Figure,
-    /// Each pair with common decisions, the pair with the most of them first.
+    /// Each pair with common decisions of the 100 raters with the most answers; the pair with the most common ones first.
     pub pairs: Vec<RaterPair>,
 }
 
@@ -71,74 +73,128 @@ impl RaterFigures {
 #[derive(Debug, Clone, Default)]
 struct PairCounts {
     table: ConfusionTable,
+    /// The counts of the table.
+    answers: [u64; 4],
     common: u64,
     same: u64,
+}
+
+/// The answers of one rater.
+#[derive(Debug, Clone)]
+struct RaterCount {
+    /// The position in the order of first answers.
+    number: u32,
+    answers: u64,
 }
 
 /// Collects the answers of raters.
 #[derive(Debug, Clone, Default)]
 pub struct RaterTally {
-    raters: BTreeMap<String, u64>,
-    units: Vec<[u64; 2]>,
-    pairs: BTreeMap<(String, String), PairCounts>,
+    raters: BTreeMap<String, RaterCount>,
+    /// The answers to each decision with two or more, with the numbers of their raters.
+    units: Vec<Vec<(u32, bool)>>,
 }
 
 impl RaterTally {
     /// Adds the answers to one decision. All decisions must have the names in the same order.
     pub fn add(&mut self, answers: &[(&str, bool)]) {
-        for (name, _) in answers {
-            match self.raters.get_mut(*name) {
-                Some(count) => *count += 1,
+        let mut unit = Vec::with_capacity(answers.len());
+        for (name, passed) in answers {
+            let number = if let Some(rater) = self.raters.get_mut(*name) {
+                rater.answers += 1;
+                rater.number
+            } else {
                 // Only the first answer of a rater copies the name.
-                None => drop(self.raters.insert((*name).to_owned(), 1)),
-            }
+                let number = u32::try_from(self.raters.len()).unwrap_or(u32::MAX);
+                let rater = RaterCount { number, answers: 1 };
+                self.raters.insert((*name).to_owned(), rater);
+                number
+            };
+            unit.push((number, *passed));
         }
-        if answers.len() < 2 {
-            return;
-        }
-        let passes = answers.iter().filter(|(_, passed)| *passed).count() as u64;
-        self.units.push([passes, answers.len() as u64 - passes]);
-        for (at, (first, answer)) in answers.iter().enumerate() {
-            for (second, other) in &answers[at + 1..] {
-                let names = ((*first).to_owned(), (*second).to_owned());
-                let counts = self.pairs.entry(names).or_default();
-                counts.table.add(*answer, *other, 1.0);
-                counts.common += 1;
-                counts.same += u64::from(answer == other);
-            }
+        if unit.len() > 1 {
+            self.units.push(unit);
         }
     }
 
     /// Computes the figures.
     pub fn finish(self) -> RaterFigures {
-        let ratings = self.units.iter().map(|[passes, fails]| {
-            let count = |n: u64| usize::try_from(n).unwrap_or(0);
-            let mut unit = vec![1.0; count(*passes)];
-            unit.resize(count(passes + fails), 0.0);
-            unit
-        });
-        let ratings: Vec<Vec<f64>> = ratings.collect();
-        let pairs = self.pairs.into_iter();
-        let mut pairs: Vec<RaterPair> = pairs
+        let of_answer = |answer: bool| if answer { 1.0 } else { 0.0 };
+        let ratings: Vec<Vec<f64>> = self
+            .units
+            .iter()
+            .map(|unit| unit.iter().map(|(_, passed)| of_answer(*passed)).collect())
+            .collect();
+        let counts: Vec<[u64; 2]> = self
+            .units
+            .iter()
+            .map(|unit| {
+                let passes = unit.iter().filter(|(_, passed)| *passed).count() as u64;
+                [passes, unit.len() as u64 - passes]
+            })
+            .collect();
+        // Many pairs with few common decisions have equal tables, and each interval takes many resamples.
+        let mut intervals = BTreeMap::new();
+        let mut pairs: Vec<RaterPair> = self
+            .count_pairs()
+            .into_iter()
             .map(|((first, second), counts)| RaterPair {
-                first,
-                second,
+                first: first.to_owned(),
+                second: second.to_owned(),
                 table: counts.table,
                 common: counts.common,
                 same: counts.same,
-                kappa_interval: find_kappa_interval(&counts.table, counts.common),
+                kappa_interval: *intervals
+                    .entry(counts.answers)
+                    .or_insert_with(|| find_kappa_interval(&counts.table, counts.common)),
             })
             .collect();
         // The sort is stable, so pairs with equal counts stay in alphabetical order.
         pairs.sort_by_key(|pair| std::cmp::Reverse(pair.common));
         RaterFigures {
-            raters: self.raters,
             units: self.units.len() as u64,
-            agreement: agreement_of_pairs(&self.units),
+            agreement: agreement_of_pairs(&counts),
             alpha: krippendorff_alpha(&ratings, AlphaMetric::Nominal),
-            fleiss: fleiss_kappa(&self.units),
+            fleiss: fleiss_kappa(&counts),
             pairs,
+            raters: self
+                .raters
+                .into_iter()
+                .map(|(name, rater)| (name, rater.answers))
+                .collect(),
         }
+    }
+
+    /// Counts the common decisions of each pair among the raters with the most answers.
+    fn count_pairs(&self) -> BTreeMap<(&str, &str), PairCounts> {
+        let mut raters: Vec<(&str, &RaterCount)> = self
+            .raters
+            .iter()
+            .map(|(name, rater)| (name.as_str(), rater))
+            .collect();
+        raters.sort_by_key(|(_, rater)| std::cmp::Reverse(rater.answers));
+        let names: HashMap<u32, &str> = raters
+            .into_iter()
+            .take(MAX_PAIRED_RATERS)
+            .map(|(name, rater)| (rater.number, name))
+            .collect();
+        let mut pairs: BTreeMap<(&str, &str), PairCounts> = BTreeMap::new();
+        for unit in &self.units {
+            let answers: Vec<(&str, bool)> = unit
+                .iter()
+                .filter_map(|(number, passed)| Some((*names.get(number)?, *passed)))
+                .collect();
+            for (at, (first, answer)) in answers.iter().enumerate() {
+                for (second, other) in &answers[at + 1..] {
+                    let counts = pairs.entry((*first, *second)).or_default();
+                    counts.table.add(*answer, *other, 1.0);
+                    counts.answers[usize::from(*answer) * 2 + usize::from(*other)] += 1;
+                    counts.common += 1;
+                    counts.same += u64::from(answer == other);
+                }
+            }
+        }
+        pairs
     }
 }
 
@@ -242,6 +298,42 @@ mod tests {
             "{interval:?}"
         );
         assert!((0.5..0.8).contains(&interval.width()), "{interval:?}");
+    }
+
+    #[test]
+    fn pairs_of_a_crowd_are_those_of_the_raters_with_the_most_answers() {
+        let names: Vec<String> = (0..150)
+            .map(|number| format!("rater {number:03}"))
+            .collect();
+        let crowd: Vec<(&str, bool)> = names
+            .iter()
+            .enumerate()
+            .map(|(at, name)| (name.as_str(), at % 3 == 0))
+            .collect();
+        let mut tally = RaterTally::default();
+        tally.add(&crowd);
+        tally.add(&crowd[148..]);
+        let found = tally.finish();
+        assert_eq!(found.raters.len(), 150);
+        assert_eq!(
+            (found.raters["rater 000"], found.raters["rater 149"]),
+            (1, 2)
+        );
+        assert_eq!(found.pairs.len(), 100 * 99 / 2);
+        let closest = found.closest_pair().expect("a pair");
+        assert_eq!(
+            (
+                closest.first.as_str(),
+                closest.second.as_str(),
+                closest.common
+            ),
+            ("rater 148", "rater 149", 2)
+        );
+        // Each pair of answers to a decision counts for the agreement, also those of the other raters.
+        let pairs = |n: f64| n * (n - 1.0) / 2.0;
+        let same = pairs(50.0) + pairs(100.0) + 1.0;
+        let all = pairs(150.0) + 1.0;
+        assert!((found.agreement.expect("pairs") - same / all).abs() < 1e-12);
     }
 
     #[test]
