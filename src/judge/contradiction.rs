@@ -12,7 +12,7 @@
 //! - text next to the `submit_verdict` call that ends with, or has a line with, the opposite verdict
 //!   (`Verdict: FAIL`).
 //!
-//! It also recognizes a reasoning that is only a refusal ([`is_refusal`]). The model then judged nothing, so dicta
+//! It also recognizes a reasoning that is only a refusal ([`find_refusal`]). The model then judged nothing, so dicta
 //! reports an error instead of a fail.
 //!
 //! A last sentence that consists of the verdict (`Fails.`, `Final verdict: not met`, `So passed is false.`) states it. A
@@ -35,7 +35,7 @@ use regex::Regex;
 use serde_json::Value;
 
 use super::verdict_format::ScoreRange;
-use crate::model::{VerdictPart, split_words};
+use crate::model::{Verdict, VerdictPart, split_words};
 
 /// The verdict that a sentence states.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -302,10 +302,25 @@ static FOREIGN_REFUSAL: LazyLock<Regex> = LazyLock::new(|| {
 });
 
 /// Returns true if a reasoning is only a refusal to judge.
-pub(super) fn is_refusal(reasoning: &str) -> bool {
+fn is_refusal(reasoning: &str) -> bool {
     let reasoning = reasoning.trim();
     // A longer text gives reasons, so it is not only a refusal.
     reasoning.len() <= 400 && (REFUSAL.is_match(reasoning) || FOREIGN_REFUSAL.is_match(reasoning))
+}
+
+/// Returns the refusal of a verdict that gives no other reason, also if the refusal is the reason of each part.
+pub(super) fn find_refusal(verdict: &Verdict) -> Option<&str> {
+    let reasoning = verdict.reasoning.trim();
+    if !reasoning.is_empty() {
+        return is_refusal(reasoning).then_some(reasoning);
+    }
+    let first = verdict.parts.first()?;
+    let refuses = |part: &VerdictPart| is_refusal(&part.reasoning);
+    verdict
+        .parts
+        .iter()
+        .all(refuses)
+        .then_some(first.reasoning.trim())
 }
 
 /// Describes the first part whose reason contradicts its own verdict.

@@ -509,8 +509,8 @@ impl JudgeTrace<'_> {
     ) -> Result<CellResult, CellResult> {
         // Before the gate, so that a person sees which citations were found.
         // A schema leaves a model no other place for a refusal, and its `passed` then means nothing.
-        if contradiction::is_refusal(&verdict.reasoning) {
-            let why = format!("the model refused to judge: {}", verdict.reasoning.trim());
+        if let Some(refusal) = contradiction::find_refusal(&verdict) {
+            let why = format!("the model refused to judge: {refusal}");
             return Err(end_unparsed(cx, Outcome::JudgeError, &why, reply).await);
         }
         if self.setup.verdict_mode == VerdictMode::Call

@@ -393,6 +393,32 @@ fn only_reasoning_that_contains_nothing_else_counts_as_a_refusal() {
 }
 
 #[test]
+fn refusal_as_the_reason_of_each_part_is_a_refusal() {
+    let part = |reasoning: &str| VerdictPart {
+        text: "It names a date.".to_owned(),
+        reasoning: reasoning.to_owned(),
+        met: false,
+        count: None,
+        probability: None,
+    };
+    let refused = "I can't assist with that request.";
+    for (reasoning, parts, expected) in [
+        (refused, vec![part("ok")], Some(refused)),
+        (" ", vec![part(refused), part(refused)], Some(refused)),
+        ("", vec![part(refused), part("It names no date.")], None),
+        ("It names no date.", vec![part(refused)], None),
+        ("", Vec::new(), None),
+    ] {
+        let verdict = Verdict {
+            reasoning: reasoning.to_owned(),
+            parts,
+            ..Verdict::default()
+        };
+        assert_eq!(find_refusal(&verdict), expected, "{verdict:?}");
+    }
+}
+
+#[test]
 fn long_sentence_is_an_argument_and_states_no_verdict() {
     let sentence = |words: usize| format!("So it fails because {}", "word ".repeat(words - 4));
     assert!(find_in_reasoning(&sentence(60), true).is_some());
