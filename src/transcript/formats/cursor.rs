@@ -199,14 +199,36 @@ fn has_failed_command(result: &RawValue) -> bool {
 fn parse_agent_transcript(lines: &[&[u8]], cx: RecordCx<'_>, out: &mut TranscriptSink) {
     // The name of the file is the id of the session.
     let mut built = TranscriptBuilder::new("cursor", Some(cx.source.stem().to_owned().into()));
+    // How the last turn ended, unless a message follows.
+    let mut end = None;
     for line in lines {
         let Some(text) = line_text(line, out) else {
             continue;
         };
-        match serde_json::from_str(text) {
-            Ok(raw) => add_messages(raw, &MessageRole::User, &mut built),
-            Err(_) => built.unknown.push("a line that is not JSON".to_owned()),
+        let Ok(raw) = serde_json::from_str::<&RawValue>(text) else {
+            built.unknown.push("a line that is not JSON".to_owned());
+            continue;
+        };
+        let fields = RawFields::from_raw(raw);
+        let event = fields.filter(|line| !line.has("role") && !line.has("message"));
+        let Some(event) = event else {
+            end = None;
+            add_messages(raw, &MessageRole::User, &mut built);
+            continue;
+        };
+        match event.text("type").as_deref() {
+            Some("turn_ended" | "error") => end = Some(event),
+            kind => {
+                let kind = format!("a line of the type `{}`", kind.unwrap_or("none"));
+                built.unknown.push(kind);
+            }
         }
+    }
+    if let Some(end) = end {
+        let status = end.get("status");
+        let status = status.filter(|status| status.get() != "\"success\"");
+        built.meta.set_raw("stop_reason", status);
+        built.meta.set_raw("error", end.get("error"));
     }
     built.finish(out);
 }
@@ -215,7 +237,7 @@ fn parse_agent_transcript(lines: &[&[u8]], cx: RecordCx<'_>, out: &mut Transcrip
 mod tests {
     use serde_json::{Value, json};
 
-    use super::super::read_back::read;
+    use super::super::read_back::{message_lines, read};
 
     #[test]
     fn command_that_failed_or_was_rejected_is_an_error() {
@@ -232,5 +254,31 @@ mod tests {
         assert_eq!(error_of(json!({"output": "", "exitCode": 2})), true);
         assert_eq!(error_of(json!({"output": "", "rejected": true})), true);
         assert_eq!(error_of(json!("text")), false);
+    }
+
+    #[test]
+    fn end_of_a_turn_adds_no_message() {
+        let said = |role: &str, text: &str| {
+            let content = json!([{"type": "text", "text": text}]);
+            json!({"role": role, "message": {"content": content}}).to_string()
+        };
+        let lines = [
+            said("user", "Hi"),
+            said("assistant", "Hello"),
+            r#"{"type":"turn_ended","status":"aborted","error":"User aborted"}"#.to_owned(),
+            said("user", "Go on"),
+            said("assistant", "Yes"),
+            r#"{"type":"turn_ended","status":"success"}"#.to_owned(),
+            r#"{"type":"novel"}"#.to_owned(),
+        ];
+        let (all, tally) = read(lines.join("\n").as_bytes());
+        assert_eq!(tally.unknown_count(), 1, "{tally:?}");
+        let session = all[0].as_ref().expect("a session");
+        assert_eq!(message_lines(session).len(), 4);
+        assert!(session["metadata"]["error"].is_null(), "{session}");
+        let (all, _) = read(lines[..3].join("\n").as_bytes());
+        let metadata = &all[0].as_ref().expect("a session")["metadata"];
+        assert_eq!(metadata["error"], "User aborted");
+        assert_eq!(metadata["stop_reason"], "aborted");
     }
 }
