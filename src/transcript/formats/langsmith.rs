@@ -142,7 +142,7 @@ fn add_run<'a>(
         } else {
             SourceUsage::default()
         },
-        cost: run.number("total_cost").filter(|_| kind == SpanKind::Chat),
+        cost: cost_of(run).filter(|_| kind == SpanKind::Chat),
         error: run.text_or_json("error").filter(|error| !error.is_empty()),
         call_id: tool_call_id(run),
     });
@@ -153,6 +153,13 @@ fn add_run<'a>(
             _ => out.count_unknown("a child run that is not an object, or too deep"),
         }
     }
+}
+
+/// Returns the cost of a run. The decimal number of the SDK is a text in dumps.
+fn cost_of(run: &RawFields<'_>) -> Option<f64> {
+    let written = || -> Option<f64> { run.text("total_cost")?.trim().parse().ok() };
+    let cost = run.number("total_cost").or_else(written);
+    cost.filter(|cost| cost.is_finite())
 }
 
 /// Returns the id of the call that a tool run belongs to: LangChain's tools return it in their message.
@@ -169,7 +176,22 @@ fn write_root(run: &RawFields<'_>, trace: &mut Trace<'_>) {
     meta.set_raw("name", run.get("name"));
     meta.set_raw("session_id", run.get("session_id"));
     meta.set_raw("reference_example_id", run.get("reference_example_id"));
-    meta.set_raw("cost_usd", run.get("total_cost"));
+    if run.number("total_cost").is_some() {
+        meta.set_raw("cost_usd", run.get("total_cost"));
+    } else if let Some(cost) = cost_of(run) {
+        meta.set("cost_usd", cost);
+    }
+    let usage = SourceUsage {
+        input: run.integer("prompt_tokens"),
+        output: run.integer("completion_tokens"),
+        total: run.integer("total_tokens"),
+        ..SourceUsage::default()
+    };
+    // Zeros mean that LangSmith counted no tokens.
+    let counts = [usage.input, usage.output, usage.total];
+    if counts.into_iter().flatten().any(|count| count > 0) {
+        meta.set("usage", usage.to_json());
+    }
     meta.set_raw("error", run.get("error"));
     if let Some(extra) = run.object("extra")
         && let Some(metadata) = extra.object("metadata")
@@ -228,4 +250,33 @@ fn read_feedback(feedback: &RawFields<'_>, trace: &mut Trace<'_>) {
         &mut trace.labels,
         &mut trace.verdicts,
     );
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::super::read_back::read;
+
+    #[test]
+    fn root_run_has_the_tokens_and_the_cost_of_its_trace() {
+        let metadata_of = |tokens: u64, cost: Value| {
+            let run = json!({
+                "id": "r1", "trace_id": "r1", "run_type": "chain", "name": "agent",
+                "inputs": {"messages": [{"role": "user", "content": "Hi"}]},
+                "outputs": {"messages": [{"role": "assistant", "content": "Hello"}]},
+                "prompt_tokens": tokens, "completion_tokens": tokens, "total_tokens": 2 * tokens,
+                "total_cost": cost,
+            });
+            let (all, _) = read(format!("{run}\n").as_bytes());
+            all[0].as_ref().expect("a trace")["metadata"].clone()
+        };
+        let metadata = metadata_of(4, json!("0.00025"));
+        let usage = json!({"input": 4, "output": 4, "total": 8});
+        assert_eq!(metadata["usage"], usage);
+        assert_eq!(metadata["cost_usd"], json!(0.00025));
+        let metadata = metadata_of(0, json!(0.001));
+        assert!(metadata["usage"].is_null(), "{metadata}");
+        assert_eq!(metadata["cost_usd"], json!(0.001));
+    }
 }
