@@ -204,13 +204,15 @@ mod tests {
         assert_eq!(
             message_lines(first),
             [
-                r#"assistant Look first. | find({"id":7})"#,
+                r#"assistant <reasoning> | find({"id":7})"#,
                 r#"tool {"state":"lost"}"#,
                 r#"assistant find({"id":8})"#,
                 "tool no such order",
                 "assistant It is lost.",
             ]
         );
+        let thought = &first["messages"][0]["content"][0]["reasoning"];
+        assert_eq!(thought, "Look first.");
         let error = |at: usize| &first["messages"][at]["metadata"]["is_error"];
         assert_eq!((error(1), error(3)), (&json!(false), &json!(true)));
         let second = all[1].as_ref().expect("a reply");
