@@ -227,7 +227,13 @@ fn add_plain_message(
     let extra = fields.object("additional_kwargs");
     let sources = [Some(fields), extra.as_ref()];
     for source in sources.into_iter().flatten() {
-        for key in ["tool_calls", "toolCalls", "toolInvocations"] {
+        // LangChain keeps calls whose arguments are not JSON in a list of their own.
+        for key in [
+            "tool_calls",
+            "toolCalls",
+            "toolInvocations",
+            "invalid_tool_calls",
+        ] {
             let Some(value) = source.get(key) else {
                 continue;
             };

@@ -84,3 +84,24 @@ fn parse_record(record: &str, _: RecordCx<'_>, out: &mut TranscriptSink) -> Resu
     }
     parse_message_record("langchain", record, &fields, out)
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::read_back::{message_lines, read};
+
+    #[test]
+    fn call_whose_arguments_are_not_json_is_a_call() {
+        let invalid = json!({"type": "invalid_tool_call", "name": "find", "args": "{\"id\": ", "id": "c1", "error": "not JSON"});
+        let written = json!({"id": "c1", "type": "function", "function": {"name": "find", "arguments": "{\"id\": "}});
+        for extra in [json!({}), json!({"tool_calls": [written]})] {
+            let reply = json!({"type": "ai", "content": "", "tool_calls": [], "invalid_tool_calls": [invalid], "additional_kwargs": extra});
+            let record = json!({"messages": [{"type": "human", "content": "Hi"}, reply]});
+            let (all, tally) = read(format!("{record}\n").as_bytes());
+            assert_eq!(tally.unknown_count(), 0, "{tally:?}");
+            let lines = message_lines(all[0].as_ref().expect("a record"));
+            assert_eq!(lines, ["user Hi", "assistant find({\"id\": )"], "{extra}");
+        }
+    }
+}
