@@ -161,16 +161,20 @@ fn add_message(message: &RawFields<'_>, built: &mut TranscriptBuilder) {
     let kind = content.text("content_type").unwrap_or_default();
     let recipient = message.text("recipient").unwrap_or_default();
     let parts = content_parts(&kind, &content);
+    let metadata = message.object("metadata").unwrap_or_default();
     let is_call = role == MessageRole::Assistant && !matches!(&*recipient, "" | "all");
     if is_call {
         built.push_call("", &recipient, join_texts(&parts));
     } else if role == MessageRole::Tool {
         let text = join_texts(&parts);
-        built.push_result("", text, None);
+        built.push_result("", text, tool_failed(&kind, &metadata));
         let media = parts
             .into_iter()
             .filter(|part| matches!(part, TranscriptPart::Media { .. }));
         if let Some(last) = built.messages.last_mut() {
+            if let Some(TranscriptPart::ToolResult(result)) = last.parts.first_mut() {
+                result.duration_ms = run_time(&metadata);
+            }
             last.parts.extend(media);
         }
     } else if !parts.is_empty() {
@@ -184,7 +188,6 @@ fn add_message(message: &RawFields<'_>, built: &mut TranscriptBuilder) {
         }
         merge_reasoning(built);
     }
-    let metadata = message.object("metadata").unwrap_or_default();
     if let Some(last) = built.messages.last_mut() {
         last.meta.set_raw("timestamp", message.get("create_time"));
         if last.role == MessageRole::Assistant {
@@ -194,6 +197,27 @@ fn add_message(message: &RawFields<'_>, built: &mut TranscriptBuilder) {
             last.meta.set_raw("stop_reason", stop);
         }
     }
+}
+
+/// Returns true or false if a message of a tool states whether it failed.
+fn tool_failed(kind: &str, metadata: &RawFields<'_>) -> Option<bool> {
+    if kind == "system_error" {
+        return Some(true);
+    }
+    let run = metadata.object("aggregate_result")?;
+    match run.text("status").as_deref() {
+        Some("success") => Some(false),
+        Some(status) if status.starts_with("failed") => Some(true),
+        // A run that was cancelled, or that goes on.
+        _ => None,
+    }
+}
+
+/// Returns the duration of a run of code, in milliseconds.
+fn run_time(metadata: &RawFields<'_>) -> Option<f64> {
+    let run = metadata.object("aggregate_result")?;
+    let (from, to) = (run.number("start_time")?, run.number("end_time")?);
+    Some(((to - from) * 1000.0).max(0.0))
 }
 
 /// Joins the last message with a message of reasoning before it.
@@ -342,5 +366,29 @@ mod tests {
             (lines.as_slice(), unread),
             (&wanted.map(String::from)[..], 1)
         );
+    }
+
+    #[test]
+    fn result_of_code_states_whether_it_failed_and_its_time() {
+        let metadata_of = |kind: &str, run: &Value| {
+            let call = json!({"author": {"role": "assistant"}, "recipient": "python", "content": {"content_type": "code", "text": "1/0"}});
+            let result = json!({"author": {"role": "tool", "name": "python"}, "content": {"content_type": kind, "text": "x"}, "metadata": {"aggregate_result": run}});
+            let mapping = json!({"n1": {"message": call}, "n2": {"message": result}});
+            let export = json!([{"id": "c1", "mapping": mapping}]);
+            let (all, _) = read(export.to_string().as_bytes());
+            all[0].as_ref().expect("a conversation")["messages"][1]["metadata"].clone()
+        };
+        let kind = "execution_output";
+        let failed = json!({"status": "failed_with_in_kernel_exception", "start_time": 10.0, "end_time": 10.5});
+        let metadata = metadata_of(kind, &failed);
+        assert_eq!(metadata["is_error"], true);
+        assert_eq!(metadata["duration_ms"], json!(500.0));
+        assert_eq!(
+            metadata_of(kind, &json!({"status": "success"}))["is_error"],
+            false
+        );
+        let cancelled = metadata_of(kind, &json!({"status": "cancelled"}));
+        assert!(cancelled["is_error"].is_null(), "{cancelled}");
+        assert_eq!(metadata_of("system_error", &Value::Null)["is_error"], true);
     }
 }
