@@ -54,12 +54,17 @@ const LINKS: LineLinks = LineLinks {
     parent: "parentId",
 };
 
-/// Returns true if the first lines contain a message, and the header of a session or the parent of that message.
+/// Returns true if the first lines contain a message, and the header of a session or the parent of that message. In a
+/// stream without a header, the event `agent_start` comes first.
 pub(super) fn is_session(preview: &FilePreview<'_>) -> bool {
     let (mut has_header, mut has_message, mut has_parent) = (false, false, false);
+    let (mut has_start, mut has_event) = (false, false);
     for seen in &preview.records {
         // Only lines with such a type need an outline.
-        if !seen.sniff.type_starts_with(&["session", "message"]) {
+        if !seen
+            .sniff
+            .type_starts_with(&["session", "message", "agent_start"])
+        {
             continue;
         }
         let line = seen.sniff.outline(seen.bytes);
@@ -68,14 +73,16 @@ pub(super) fn is_session(preview: &FilePreview<'_>) -> bool {
                 let keys = ["cwd", "version", "timestamp"];
                 has_header |= keys.iter().any(|key| seen.sniff.has(key));
             }
+            Some("agent_start") => has_start = true,
             Some("message" | "message_end") if line["message"]["role"].is_string() => {
                 has_message = true;
+                has_event |= line["type"] == "message_end";
                 has_parent |= seen.sniff.has("parentId");
             }
             _ => {}
         }
     }
-    has_message && (has_header || has_parent)
+    has_message && (has_header || has_parent) || has_event && has_start
 }
 
 pub(super) fn open(preview: &FilePreview<'_>) -> Box<dyn TranscriptReader> {
@@ -390,6 +397,26 @@ mod tests {
         let (all, unknown) = read_lines(&lines);
         assert_eq!(message_lines(&all[0]), ["user Ask.", "user Ask again."]);
         assert_eq!(unknown, [("a message of another branch".to_owned(), 1)]);
+    }
+
+    #[test]
+    fn stream_without_a_header_is_a_session() {
+        let event =
+            |kind: &str, message: &str| format!(r#"{{"type":"{kind}","message":{message}}}"#);
+        let reply = r#"{"role":"assistant","content":[{"type":"text","text":"Done."}]}"#;
+        let end = format!(r#"{{"type":"agent_end","messages":[{reply}]}}"#);
+        let lines: [&str; 6] = [
+            r#"{"type":"agent_start"}"#,
+            r#"{"type":"turn_start"}"#,
+            &event("message_start", &user("Do it.")),
+            &event("message_end", &user("Do it.")),
+            &event("message_end", reply),
+            &end,
+        ];
+        let (all, unknown) = read_lines(&lines);
+        assert_eq!(all.len(), 1);
+        assert_eq!(message_lines(&all[0]), ["user Do it.", "assistant Done."]);
+        assert!(unknown.is_empty(), "{unknown:?}");
     }
 
     #[test]
