@@ -88,8 +88,10 @@ fn parse_composer(fields: &RawFields<'_>, out: &mut TranscriptSink) {
     let bubbles = bubbles
         .iter()
         .find_map(|key| fields.list(key).filter(|all| !all.is_empty()));
-    let bubbles = bubbles.unwrap_or_else(|| bubbles_of_map(fields));
-    out.count_records(bubbles.len() as u64);
+    let (bubbles, missing) = bubbles.map_or_else(|| bubbles_of_map(fields), |all| (all, 0));
+    out.count_records((bubbles.len() + missing) as u64);
+    let kind = "a bubble that the file does not contain".to_owned();
+    built.unknown.extend(std::iter::repeat_n(kind, missing));
     for raw in bubbles {
         match RawFields::from_raw(raw) {
             Some(bubble) => add_bubble(&bubble, &mut built),
@@ -101,8 +103,9 @@ fn parse_composer(fields: &RawFields<'_>, out: &mut TranscriptSink) {
     built.finish(out);
 }
 
-/// Returns the bubbles of newer composers, which have the order and the bubbles apart.
-fn bubbles_of_map<'a>(fields: &RawFields<'a>) -> Vec<&'a RawValue> {
+/// Returns the bubbles of newer composers, which have the order and the bubbles apart, and the number of those that are
+/// only in the order.
+fn bubbles_of_map<'a>(fields: &RawFields<'a>) -> (Vec<&'a RawValue>, usize) {
     let map = fields.object("conversationMap").unwrap_or_default();
     let map: std::collections::HashMap<&str, _> = map.iter().collect();
     let headers = fields
@@ -111,7 +114,9 @@ fn bubbles_of_map<'a>(fields: &RawFields<'a>) -> Vec<&'a RawValue> {
     let ids = headers
         .iter()
         .filter_map(|raw| RawFields::from_raw(raw)?.id_text("bubbleId"));
-    ids.filter_map(|id| map.get(&*id).copied()).collect()
+    let bubbles: Vec<Option<&RawValue>> = ids.map(|id| map.get(&*id).copied()).collect();
+    let missing = bubbles.iter().filter(|bubble| bubble.is_none()).count();
+    (bubbles.into_iter().flatten().collect(), missing)
 }
 
 fn add_bubble(bubble: &RawFields<'_>, built: &mut TranscriptBuilder) {
@@ -280,5 +285,17 @@ mod tests {
         let metadata = &all[0].as_ref().expect("a session")["metadata"];
         assert_eq!(metadata["error"], "User aborted");
         assert_eq!(metadata["stop_reason"], "aborted");
+    }
+
+    #[test]
+    fn bubble_that_only_the_order_names_is_counted() {
+        let chat = json!({
+            "composerId": "c",
+            "fullConversationHeadersOnly": [{"bubbleId": "b1"}, {"bubbleId": "b2"}],
+            "conversationMap": {"b1": {"bubbleId": "b1", "type": 1, "text": "Hi"}},
+        });
+        let (all, tally) = read(format!("{chat}\n").as_bytes());
+        assert_eq!(message_lines(all[0].as_ref().expect("a chat")), ["user Hi"]);
+        assert_eq!((tally.records, tally.unknown_count()), (2, 1), "{tally:?}");
     }
 }
