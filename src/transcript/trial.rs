@@ -164,7 +164,20 @@ impl FormatTrial {
         if trial.read > 0 {
             return Ok(Ok(trial));
         }
-        Ok(Err(fault.unwrap_or_else(|| "it has no records".to_owned())))
+        Ok(Err(fault.unwrap_or_else(|| trial.describe_skipped())))
+    }
+
+    /// Returns why the reader returned no record, as a sentence fragment.
+    fn describe_skipped(&self) -> String {
+        let skipped = self.reader.tally().map(|tally| &tally.unknown);
+        let skipped = skipped.into_iter().flatten();
+        let skipped: Vec<String> = skipped
+            .map(|(kind, count)| format!("{count} {kind}"))
+            .collect();
+        if skipped.is_empty() {
+            return "it has no records".to_owned();
+        }
+        format!("not understood: {}", skipped.join(", "))
     }
 
     /// Parses the records of the preview, without a block of the reader: a native file may grow while it is open.

@@ -429,6 +429,19 @@ mod tests {
     }
 
     #[test]
+    fn recording_without_a_call_of_a_model_is_named_so() {
+        let url = "https://bedrock-agent-runtime.us-east-1.amazonaws.com/retrieveAndGenerate";
+        let entry = har_entry(url, &json!({"input": {}}), &json!({"text": "{}"}));
+        let har = json!({"log": {"version": "1.2", "creator": {}, "entries": [entry]}});
+        let dir = tempfile::tempdir().expect("a folder");
+        let path = dir.path().join("recording.har");
+        std::fs::write(&path, har.to_string()).expect("written");
+        let error = crate::transcript::TranscriptFile::open(&path).expect_err("no call");
+        let why = "not understood: 1 a request that is not a call of a model";
+        assert!(error.to_string().contains(why), "{error}");
+    }
+
+    #[test]
     fn calls_of_models_in_a_har_are_read_and_others_are_counted() {
         let url = "https://api.openai.com/v1/chat/completions";
         let entries = [
