@@ -3,11 +3,15 @@
 //! Responsible for one answer per record, and for the files that MT-Bench keeps near it: `question.jsonl` in the folder
 //! or the one above, and `model_judgment/*_single.jsonl`. A judgment is a verdict of its judge, such as `gpt-4`, named
 //! `turn 1`; its score from 1 to 10 is the value. Without the questions, the answers are read alone. Also reads the
-//! answers of Arena-Hard and reference answers, which have the same shape. Judgments themselves are not transcripts.
+//! answers of Arena-Hard and reference answers, which have the same shape, and the older answers of FastChat, which have
+//! one `text`. Judgments themselves are not transcripts.
 
 use std::collections::HashMap;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::super::TranscriptError;
 use super::super::detect::FilePreview;
@@ -27,7 +31,14 @@ const MAX_SIDE_FILE: u64 = 64 * 1024 * 1024;
 pub(super) fn is_answers(preview: &FilePreview<'_>) -> bool {
     let record = preview.first_outline();
     let choice = &record["choices"][0];
-    !record["question_id"].is_null() && (choice["turns"].is_array() || choice["turns"].is_string())
+    let has_turns = choice["turns"].is_array() || choice["turns"].is_string();
+    !record["question_id"].is_null() && (has_turns || is_single_answer(record))
+}
+
+/// Returns true for an answer of FastChat before MT-Bench, and of tools that adopted its files: one text.
+fn is_single_answer(record: &Value) -> bool {
+    let texts = ["text", "answer_id", "model_id"];
+    record["choices"].is_null() && texts.iter().all(|key| record[*key].is_string())
 }
 
 /// Returns true if the first record is a judgment.
@@ -90,13 +101,23 @@ impl RecordParser for AnswerParser {
         let model = model
             .iter()
             .find_map(|key| fields.id_text(key))
-            .unwrap_or_default();
+            // FastChat names the model by the file. Reference answers may not repeat it.
+            .unwrap_or_else(|| cx.source.stem().to_owned().into());
         let choices = fields.list("choices").unwrap_or_default();
+        let choices = choices
+            .into_iter()
+            .map(|raw| RawFields::from_raw(raw)?.get("turns"));
+        let mut choices: Vec<Option<&RawValue>> = choices.collect();
+        if choices.is_empty() {
+            choices.extend(fields.get("text").map(Some));
+        }
         if choices.is_empty() {
             return Err("it has no `choices`".to_owned());
         }
-        let turns = self.questions.get(&*question);
-        for (at, raw) in choices.iter().enumerate() {
+        // LLaVA's answers repeat the question.
+        let prompt = fields.text("prompt").map(|text| vec![text.0.into_owned()]);
+        let turns = self.questions.get(&*question).or(prompt.as_ref());
+        for (at, answers) in choices.into_iter().enumerate() {
             let mut built = TranscriptBuilder::new("mt-bench", fields.id_text("answer_id"));
             if built.id.is_empty() {
                 built.id = format!("{}:{}", &*model, &*question);
@@ -104,8 +125,6 @@ impl RecordParser for AnswerParser {
             if at > 0 {
                 built.id = format!("{}#{}", built.id, at + 1);
             }
-            let choice = RawFields::from_raw(raw).unwrap_or_default();
-            let answers = choice.get("turns");
             let answers = answers.map(|raw| list_items(raw).unwrap_or_else(|| vec![raw]));
             for (turn, raw) in answers.unwrap_or_default().into_iter().enumerate() {
                 if let Some(text) = turns.and_then(|turns| turns.get(turn)) {
@@ -172,7 +191,13 @@ fn read_questions(answers: &Path) -> HashMap<String, Vec<String>> {
                 Some(turn) => turn.text("content").unwrap_or_default().0.into_owned(),
                 None => text_or_json(raw).0.into_owned(),
             });
-            questions.insert(id.0.into_owned(), turns.collect());
+            let mut turns: Vec<String> = turns.collect();
+            if turns.is_empty() {
+                turns.extend(fields.text("text").map(|text| text.0.into_owned()));
+            }
+            if !turns.is_empty() {
+                questions.insert(id.0.into_owned(), turns);
+            }
         });
     }
     questions
@@ -240,7 +265,35 @@ fn read_judgments(answers: &Path) -> HashMap<(String, String), Vec<SourceVerdict
 
 #[cfg(test)]
 mod tests {
+    use super::super::read_back::{message_lines, read};
     use crate::transcript::TranscriptFile;
+
+    #[test]
+    fn answer_with_one_text_is_read_with_its_question() {
+        let bench = tempfile::tempdir().expect("a folder");
+        std::fs::create_dir(bench.path().join("answer")).expect("made");
+        let question = r#"{"question_id":1,"text":"Why?","category":"generic"}"#;
+        std::fs::write(bench.path().join("question.jsonl"), question).expect("written");
+        let answer = r#"{"question_id":1,"text":"So.","answer_id":"a1","model_id":"vicuna-13b","metadata":{}}"#;
+        let answers = bench.path().join("answer/answer_vicuna-13b.jsonl");
+        std::fs::write(&answers, answer).expect("written");
+        let mut file = TranscriptFile::open(&answers).expect("answers");
+        let block = file.next_block().expect("a block").expect("a record");
+        let (_, bytes) = block.records().next().expect("a record");
+        let transcript = serde_json::from_slice(bytes).expect("JSON");
+        assert_eq!(message_lines(&transcript), ["user Why?", "assistant So."]);
+    }
+
+    #[test]
+    fn answer_without_a_model_has_the_name_of_its_file() {
+        let file = r#"{"question_id":81,"prompt":"Why?","choices":[{"index":0,"turns":["So."]}]}"#;
+        let (all, tally) = read(format!("{file}\n").as_bytes());
+        let one = all[0].as_ref().expect("a transcript");
+        assert_eq!(message_lines(one), ["user Why?", "assistant So."]);
+        assert_eq!(one["id"], "saved:81");
+        assert_eq!(one["metadata"]["model"], "saved");
+        assert!(tally.missing.is_empty(), "{tally:?}");
+    }
 
     #[test]
     fn judgments_name_the_file_of_the_answers() {
