@@ -12,6 +12,7 @@ use super::super::metadata::SourceUsage;
 use super::super::native::text_or_json;
 use super::super::reader::{RecordCx, TranscriptReader, TranscriptSink};
 use super::super::sniff::RecordSniff;
+use super::exchange::parse_usage;
 use super::foreign_message::{add_messages, result_text};
 use super::record_readers::open_records;
 use super::transcript_builder::{TranscriptBuilder, reasoning_part, text_part};
@@ -138,6 +139,17 @@ fn add_entry(raw: &RawValue, built: &mut TranscriptBuilder) {
         let extra = fields.object("extra");
         let time = extra.as_ref().and_then(|extra| extra.get("timestamp"));
         message.meta.set_raw("timestamp", time);
+        if message.role == MessageRole::Assistant
+            && let Some(extra) = &extra
+        {
+            // mini-swe-agent keeps the whole reply of the API.
+            let reply = extra.object("response").unwrap_or_default();
+            message.meta.set_raw("model", reply.get("model"));
+            if let Some(usage) = reply.object("usage") {
+                message.meta.set("usage", parse_usage(&usage).to_json());
+            }
+            message.meta.set_raw("cost_usd", extra.get("cost"));
+        }
         let code = extra.as_ref().and_then(|extra| extra.get("returncode"));
         if let (Some(code), Some(TranscriptPart::ToolResult(result))) =
             (code, message.parts.first_mut())
@@ -191,6 +203,9 @@ fn write_metadata(fields: &RawFields<'_>, built: &mut TranscriptBuilder) {
         meta.set_raw("cost_usd", stats.get("instance_cost"));
         meta.set_raw("api_calls", stats.get("api_calls"));
     }
+    let config = info.object("config").unwrap_or_default();
+    let model = config.object("model").unwrap_or_default();
+    meta.set_raw("model", model.get("model_name"));
     meta.set_raw("environment", fields.get("environment"));
     for key in [
         "exit_status",
@@ -224,6 +239,22 @@ mod tests {
             assert_eq!(message_lines(one), ["user Fix it."], "{content}");
             assert_eq!(tally.unknown_count(), count, "{tally:?}");
         }
+    }
+
+    #[test]
+    fn tokens_and_cost_of_mini_swe_agents_replies_are_read() {
+        let file = r#"{"info":{"config":{"model":{"model_name":"openai/m"}}},"trajectory_format":"mini-swe-agent-1.1","messages":[
+{"role":"user","content":"Fix it."},
+{"role":"assistant","content":"Done.","extra":{"cost":0.0006,"response":{"model":"m-2025","usage":{"prompt_tokens":17,"completion_tokens":8,"total_tokens":25}}}}]}
+"#;
+        let (all, _) = read(file.as_bytes());
+        let one = all[0].as_ref().expect("a transcript");
+        assert_eq!(one["metadata"]["model"], "openai/m");
+        let reply = &one["messages"][1]["metadata"];
+        assert_eq!(reply["model"], "m-2025");
+        assert_eq!(reply["cost_usd"], 0.0006);
+        assert_eq!(reply["usage"]["input"], 17);
+        assert_eq!(reply["usage"]["output"], 8);
     }
 
     #[test]
