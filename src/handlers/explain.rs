@@ -46,6 +46,12 @@ impl fmt::Display for TextLocation {
 pub(super) fn format_list<T: fmt::Display>(items: impl IntoIterator<Item = T>) -> String {
     // Most lists are short, and fit.
     let mut out = String::with_capacity(64);
+    push_list(&mut out, items);
+    out
+}
+
+/// Appends a list, formatted as by [`format_list`].
+pub(super) fn push_list<T: fmt::Display>(out: &mut String, items: impl IntoIterator<Item = T>) {
     let mut more = 0;
     for (at, item) in items.into_iter().enumerate() {
         if at >= MAX_LISTED_ITEMS {
@@ -60,7 +66,6 @@ pub(super) fn format_list<T: fmt::Display>(items: impl IntoIterator<Item = T>) -
     if more > 0 {
         let _ok = write!(out, " and {more} more");
     }
-    out
 }
 
 /// The name of a tool or an argument: unchanged if it is plain, otherwise in quotes.

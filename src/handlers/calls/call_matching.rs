@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use crate::handlers::Subject;
 use crate::handlers::eval_type::param_problem;
-use crate::handlers::explain::{EscapedName, QuotedText, ShortJson, format_list};
+use crate::handlers::explain::{EscapedName, QuotedText, ShortJson, format_list, push_list};
 use crate::model::{escape_pointer_step, pluralize};
 use crate::rubric::{ParamProblem, json_equal};
 
@@ -167,10 +167,27 @@ pub(super) fn list_called_tools(subject: &Subject<'_>) -> String {
     if counts.is_empty() {
         return "no tool was called".to_owned();
     }
-    let listed = counts
-        .iter()
-        .map(|(name, n)| format!("{} {n}×", QuotedText(name)));
-    format!("called: {}", format_list(listed))
+    let listed = counts.iter().map(|(name, calls)| CalledTool {
+        name,
+        calls: *calls,
+    });
+    // Most lists are short, and fit.
+    let mut text = String::with_capacity(96);
+    text.push_str("called: ");
+    push_list(&mut text, listed);
+    text
+}
+
+/// A tool with the number of its calls: `"search" 2×`.
+struct CalledTool<'a> {
+    name: &'a str,
+    calls: usize,
+}
+
+impl fmt::Display for CalledTool<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}×", QuotedText(self.name), self.calls)
+    }
 }
 
 /// Formats a call: `"search" in message 3`.

@@ -1,5 +1,7 @@
 //! `tools_called` and its session twin: tools that the agent must call, and the number of calls.
 
+use std::fmt;
+
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -180,18 +182,36 @@ impl ToolsCalledCheck {
     }
 }
 
-/// Formats a tool with its calls: `"search" 2× (first in message 1)`.
-pub(super) fn describe_first_call(subject: &Subject<'_>, tally: &ToolCallTally<'_>) -> String {
-    let n = tally.calls.len();
-    let times = if n == 1 { "once, in" } else { "first in" };
-    let message = tally
-        .calls
-        .first()
-        .map_or(0, |ix| subject.calls()[*ix].message);
-    format!(
-        "{} {n}× ({times} message {message})",
-        QuotedText(tally.tool)
-    )
+/// A tool with its calls: `"search" 2× (first in message 1)`.
+pub(super) struct FirstCall<'a> {
+    tool: &'a str,
+    calls: usize,
+    /// The message of the first call.
+    message: usize,
+}
+
+/// Describes a tool with its calls.
+pub(super) fn describe_first_call<'a>(
+    subject: &Subject<'_>,
+    tally: &ToolCallTally<'a>,
+) -> FirstCall<'a> {
+    FirstCall {
+        tool: tally.tool,
+        calls: tally.calls.len(),
+        message: tally
+            .calls
+            .first()
+            .map_or(0, |ix| subject.calls()[*ix].message),
+    }
+}
+
+impl fmt::Display for FirstCall<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { calls, message, .. } = self;
+        let times = if *calls == 1 { "once, in" } else { "first in" };
+        let tool = QuotedText(self.tool);
+        write!(f, "{tool} {calls}× ({times} message {message})")
+    }
 }
 
 #[cfg(test)]
