@@ -222,7 +222,7 @@ mod tests {
         let (outcome, why) = outcome_and_why("cost_budget", &params, &partly);
         assert_eq!(outcome, CheckError);
         assert!(
-            why.starts_with("1 of 2 assistant messages (first message 1) have no cost"),
+            why.starts_with("1 of 2 assistant messages (first message 1) has no cost"),
             "{why}"
         );
         let mistyped = json!({"messages": [assistant_message(json!({"cost": "0.1 USD"}))]});

@@ -210,7 +210,7 @@ mod tests {
         assert_eq!(found.outcome, CheckError);
         assert!(
             found.explanation.starts_with(
-                "1 of 2 assistant messages (first message 1) have no end-to-end latency"
+                "1 of 2 assistant messages (first message 1) has no end-to-end latency"
             ),
             "{}",
             found.explanation
