@@ -41,6 +41,15 @@ const UNREAD_FILES: &[UnreadFile] = &[
         why: "it looks like a run of OpenAI's evals without its output items; save the reply of \
               `/v1/evals/EVAL/runs/RUN/output_items`",
     },
+    UnreadFile {
+        matches: is_terminal_bench_result,
+        why: "it looks like results of Terminal-Bench, which have no conversation; open the session that the agent \
+              wrote, or the `trajectory.json` of a run of Harbor",
+    },
+    UnreadFile {
+        matches: is_gaia_task,
+        why: "it looks like tasks of GAIA, which have no conversation; open the log of the run that answered them",
+    },
 ];
 
 /// Returns the name of a file and what to do, as a sentence fragment. `record` is the outline of the first record.
@@ -82,4 +91,21 @@ fn is_openai_eval_run(record: &Value) -> bool {
     [record, &record["data"][0]]
         .iter()
         .any(|run| run["object"] == "eval.run" && run["eval_id"].is_string())
+}
+
+fn is_terminal_bench_result(record: &Value) -> bool {
+    let is_trial = |trial: &Value| {
+        trial["trial_name"].is_string()
+            && trial["task_id"].is_string()
+            && trial["instruction"].is_string()
+            && trial.get("is_resolved").is_some()
+    };
+    is_trial(record) || is_trial(&record["results"][0])
+}
+
+fn is_gaia_task(record: &Value) -> bool {
+    record["task_id"].is_string()
+        && record["Question"].is_string()
+        && record.get("Level").is_some()
+        && record.get("Final answer").is_some()
 }

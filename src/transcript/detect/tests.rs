@@ -237,6 +237,18 @@ fn file_that_lacks_a_part_of_the_conversation_is_named_with_what_to_save() {
             r#"{"object":"list","data":[{"object":"eval.run","id":"r","eval_id":"e"}]}"#,
             ["OpenAI", "output_items`"],
         ),
+        (
+            r#"{"trial_name":"a.1-of-1","task_id":"a","instruction":"Do it.","is_resolved":true,"parser_results":{}}"#,
+            ["Terminal-Bench", "`trajectory.json`"],
+        ),
+        (
+            r#"{"id":"r","results":[{"trial_name":"a.1-of-1","task_id":"a","instruction":"Do it.","is_resolved":null}]}"#,
+            ["Terminal-Bench", "`trajectory.json`"],
+        ),
+        (
+            r#"{"task_id":"c61","Question":"Who?","Level":1,"Final answer":"17","file_name":""}"#,
+            ["GAIA", "no conversation"],
+        ),
     ];
     for (text, parts) in cases {
         let Err(DetectError::Unmapped(why)) = found(text.as_bytes()) else {
