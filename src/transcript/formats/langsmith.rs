@@ -256,7 +256,7 @@ fn read_feedback(feedback: &RawFields<'_>, trace: &mut Trace<'_>) {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::super::read_back::read;
+    use super::super::read_back::{lines_of_each, read};
 
     #[test]
     fn root_run_has_the_tokens_and_the_cost_of_its_trace() {
@@ -278,5 +278,27 @@ mod tests {
         let metadata = metadata_of(0, json!(0.001));
         assert!(metadata["usage"].is_null(), "{metadata}");
         assert_eq!(metadata["cost_usd"], json!(0.001));
+    }
+
+    #[test]
+    fn call_in_two_shapes_is_one_call() {
+        let message = |class: &str, kwargs: serde_json::Value| json!({"lc": 1, "type": "constructor", "id": ["langchain_core", "messages", class], "kwargs": kwargs});
+        let question = message("HumanMessage", json!({"content": "Weather?"}));
+        let reply = message(
+            "AIMessage",
+            json!({"content": "",
+                "additional_kwargs": {"tool_calls": [
+                    {"id": "c1", "type": "function", "function": {"name": "get", "arguments": "{}"}},
+                ]},
+                "tool_calls": [{"id": "c1", "name": "get", "args": {}, "type": "tool_call"}]}),
+        );
+        let run = json!({"id": "r", "trace_id": "r", "dotted_order": "1", "run_type": "llm", "name": "m",
+            "inputs": {"messages": [[question]]},
+            "outputs": {"generations": [[{"text": "", "message": reply}]]}});
+        let (all, _) = read(format!("{run}\n").as_bytes());
+        assert_eq!(
+            lines_of_each(&all),
+            [["user Weather?", "assistant get({})"]]
+        );
     }
 }

@@ -367,8 +367,10 @@ fn to_otlp(span: &TraceSpan<'_>, trace: &str, built: &mut BuiltSpans) -> Value {
         if let Some(raw) = span.output {
             add_io(raw, &MessageRole::Assistant, &mut output);
         }
-        built.unknown.append(&mut input.unknown);
-        built.unknown.append(&mut output.unknown);
+        for side in [&mut input, &mut output] {
+            side.drop_repeated_calls();
+            built.unknown.append(&mut side.unknown);
+        }
         let messages = || input.messages.iter().chain(&output.messages);
         built.has_calls |= messages().any(|message| {
             let mut parts = message.parts.iter();

@@ -158,9 +158,7 @@ impl TranscriptBuilder {
                 .map(|message| (&mut message.role, &mut message.parts)),
         );
         self.name_calls();
-        for message in &mut self.messages {
-            drop_repeated_calls(&mut message.parts);
-        }
+        self.drop_repeated_calls();
         let messages = self.messages.into_iter().map(|message| TranscriptMessage {
             role: message.role,
             parts: message.parts,
@@ -175,6 +173,20 @@ impl TranscriptBuilder {
         });
         for label in self.labels {
             out.attach_label(label);
+        }
+    }
+
+    /// Removes calls whose id an earlier call of their message has. Some tools write a call in the content and next to
+    /// it, or in two shapes.
+    pub(super) fn drop_repeated_calls(&mut self) {
+        for message in &mut self.messages {
+            let mut seen = HashSet::new();
+            message.parts.retain(|part| match part {
+                TranscriptPart::ToolCall(call) => {
+                    call.id.is_empty() || seen.insert(call.id.to_string())
+                }
+                _ => true,
+            });
         }
     }
 
@@ -201,15 +213,6 @@ impl TranscriptBuilder {
             }
         }
     }
-}
-
-/// Removes calls whose id an earlier call of the message has. Some tools write a call in the content and next to it.
-fn drop_repeated_calls(parts: &mut Vec<TranscriptPart<'static>>) {
-    let mut seen = HashSet::new();
-    parts.retain(|part| match part {
-        TranscriptPart::ToolCall(call) => call.id.is_empty() || seen.insert(call.id.to_string()),
-        _ => true,
-    });
 }
 
 /// Returns a part of text.
