@@ -1,7 +1,7 @@
 //! Rows of Ragas: datasets and results, as `to_jsonl` and `to_pandas().to_json(orient="records")` write them.
 //!
 //! Responsible for the question and the answer, or the messages of several turns. The scores of Ragas' metrics are verdicts
-//! of the judge `ragas`. Other columns are metadata: contexts, references, and metrics with a name of the user's.
+//! of the judge `ragas`. Version 0.1 has the columns `question` and `answer`. Other columns are metadata: contexts, references, and metrics with a name of the user's.
 
 use serde_json::Value;
 
@@ -16,7 +16,7 @@ use super::transcript_builder::{TranscriptBuilder, verdict_of};
 use crate::model::MessageRole;
 
 /// The names of Ragas' metrics, without the mode in parentheses.
-const METRICS: [&str; 34] = [
+const METRICS: [&str; 35] = [
     "agent_goal_accuracy",
     "answer_accuracy",
     "answer_correctness",
@@ -28,6 +28,7 @@ const METRICS: [&str; 34] = [
     "context_precision",
     "context_recall",
     "context_relevance",
+    "context_relevancy",
     "exact_match",
     "factual_correctness",
     "faithfulness",
@@ -71,9 +72,15 @@ pub(super) fn is_rows(preview: &FilePreview<'_>) -> bool {
         row.keys()
             .any(|key| columns.contains(&&**key) || is_metric(key))
     };
-    row.get("user_input").is_some_and(Value::is_string)
-        && row.contains_key("response")
-        && has_column()
+    // Version 0.1 has columns with common names, so it takes a metric, too.
+    let is_first_version = ["question", "answer"]
+        .iter()
+        .all(|key| record[*key].is_string())
+        && record["contexts"].is_array()
+        && row.keys().any(|key| is_metric(key));
+    let is_row =
+        row.get("user_input").is_some_and(Value::is_string) && row.contains_key("response");
+    is_first_version || (is_row && has_column())
 }
 
 fn is_metric(column: &str) -> bool {
@@ -87,7 +94,12 @@ pub(super) fn open(preview: &FilePreview<'_>) -> Box<dyn TranscriptReader> {
 
 fn parse_row(record: &str, _cx: RecordCx<'_>, out: &mut TranscriptSink) -> Result<(), String> {
     let row = RawFields::parse(record)?;
-    let input = row.get("user_input");
+    let (question, answer) = if row.has("question") && !row.has("user_input") {
+        ("question", "answer")
+    } else {
+        ("user_input", "response")
+    };
+    let input = row.get(question);
     let input = input.ok_or_else(|| "it has no `user_input`".to_owned())?;
     let mut built = TranscriptBuilder::new("ragas", None);
     let has_turns = input.get().starts_with('[');
@@ -96,14 +108,14 @@ fn parse_row(record: &str, _cx: RecordCx<'_>, out: &mut TranscriptSink) -> Resul
     } else {
         built.push_text(MessageRole::User, &text_or_json(input));
     }
-    match row.get("response") {
+    match row.get(answer) {
         Some(response) => built.push_text(MessageRole::Assistant, &text_or_json(response)),
         None if has_turns => {}
-        None => out.count_missing("the answer (`response`) is missing"),
+        None => out.count_missing(&format!("the answer (`{answer}`) is missing")),
     }
     let mut rest = MetadataBuilder::default();
     for (column, value) in row.iter() {
-        if matches!(column, "user_input" | "response") {
+        if column == question || column == answer {
             continue;
         }
         // A score without a value is null: the metric failed.
@@ -124,4 +136,30 @@ fn parse_row(record: &str, _cx: RecordCx<'_>, out: &mut TranscriptSink) -> Resul
     }
     built.finish(out);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::read_back::{message_lines, read};
+    use crate::transcript::TranscriptFile;
+
+    #[test]
+    fn rows_of_the_first_version_are_read() {
+        let row = r#"{"question":"Why?","answer":"So.","contexts":["c"],"ground_truth":"So","faithfulness":1.0,"context_relevancy":null}"#;
+        let (all, _) = read(format!("{row}\n").as_bytes());
+        let one = all[0].as_ref().expect("a transcript");
+        assert_eq!(message_lines(one), ["user Why?", "assistant So."]);
+        assert_eq!(one["verdicts"][0]["eval"], "faithfulness");
+        assert_eq!(one["verdicts"].as_array().map(Vec::len), Some(1));
+        assert_eq!(one["metadata"]["ground_truth"], "So");
+    }
+
+    #[test]
+    fn questions_of_other_tools_are_no_rows() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let path = dir.path().join("rows.jsonl");
+        let row = r#"{"question":"Why?","answer":"So.","contexts":["c"]}"#;
+        std::fs::write(&path, row).expect("written");
+        TranscriptFile::open(&path).expect_err("no format");
+    }
 }

@@ -44,10 +44,10 @@ pub(super) const EVALS: &[FormatDescription] = &[
     },
     FormatDescription {
         name: "rows of Ragas",
-        known_by: "`user_input` with `response` and contexts, a reference or a metric; `user_input` with messages of the types `human`, `ai` and `tool`",
+        known_by: "`user_input` with `response` and contexts, a reference or a metric; `user_input` with messages of the types `human`, `ai` and `tool`; `question`, `answer` and `contexts` with a metric",
         transcript: "a row",
         id: "from the file's name",
-        version: "Ragas 0.2 to 0.4",
+        version: "Ragas 0.1 to 0.4",
         origin: SampleOrigin::Described(
             "the sample types and metrics in the documentation of Ragas",
         ),
