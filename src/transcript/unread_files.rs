@@ -50,6 +50,15 @@ const UNREAD_FILES: &[UnreadFile] = &[
         matches: is_gaia_task,
         why: "it looks like tasks of GAIA, which have no conversation; open the log of the run that answered them",
     },
+    UnreadFile {
+        matches: is_deepeval_cache,
+        why: "it looks like the cache of DeepEval's metrics; open the test run in `.deepeval/.latest_run_full.json`",
+    },
+    UnreadFile {
+        matches: is_table_by_columns,
+        why: "it looks like a table that pandas wrote column by column; write its rows with \
+              `to_json(FILE, orient=\"records\")`",
+    },
 ];
 
 /// Returns the name of a file and what to do, as a sentence fragment. `record` is the outline of the first record.
@@ -108,4 +117,16 @@ fn is_gaia_task(record: &Value) -> bool {
         && record["Question"].is_string()
         && record.get("Level").is_some()
         && record.get("Final answer").is_some()
+}
+
+fn is_deepeval_cache(record: &Value) -> bool {
+    record["test_cases_lookup_map"].is_object()
+}
+
+/// Returns true if each value is an object whose first keys are the numbers of the rows.
+fn is_table_by_columns(record: &Value) -> bool {
+    let columns = record.as_object();
+    columns.is_some_and(|columns| {
+        columns.len() > 1 && columns.values().all(|column| column.get("0").is_some())
+    })
 }

@@ -249,6 +249,14 @@ fn file_that_lacks_a_part_of_the_conversation_is_named_with_what_to_save() {
             r#"{"task_id":"c61","Question":"Who?","Level":1,"Final answer":"17","file_name":""}"#,
             ["GAIA", "no conversation"],
         ),
+        (
+            r#"{"test_cases_lookup_map":{"{}":{"cached_metrics_data":[]}}}"#,
+            ["DeepEval", ".latest_run_full.json`"],
+        ),
+        (
+            r#"{"user_input":{"0":"Why?","1":"How?"},"response":{"0":"So.","1":"So."}}"#,
+            ["pandas", "records"],
+        ),
     ];
     for (text, parts) in cases {
         let Err(DetectError::Unmapped(why)) = found(text.as_bytes()) else {

@@ -1,7 +1,8 @@
 //! Rows of Ragas: datasets and results, as `to_jsonl` and `to_pandas().to_json(orient="records")` write them.
 //!
 //! Responsible for the question and the answer, or the messages of several turns. The scores of Ragas' metrics are verdicts
-//! of the judge `ragas`. Version 0.1 has the columns `question` and `answer`. Other columns are metadata: contexts, references, and metrics with a name of the user's.
+//! of the judge `ragas`. Version 0.1 has the columns `question` and `answer`. Other columns are metadata: contexts,
+//! references, and metrics with a name of the user's.
 
 use serde_json::Value;
 
