@@ -125,7 +125,7 @@ async fn run_that_selects_a_cell_starts_without_a_second_compilation() {
         CompiledRun::compile(Arc::clone(&workspace), &registry, &env, options(filter))
             .expect("it compiles")
     };
-    assert!(!selects_any_cell(&compile("eval:none")).expect("it reads"));
+    assert!(!selects_any_cell(&compile("transcript:none")).expect("it reads"));
     let compiled = compile("eval:any");
     assert!(selects_any_cell(&compiled).expect("it reads"));
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());

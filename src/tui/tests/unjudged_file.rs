@@ -108,10 +108,12 @@ fn source_verdicts_and_skipped_records_are_reported() {
         last_notice(&driven)
     );
     let log = &driven.event_loop.app.notices.log;
-    assert!(log.iter().any(|n| {
-        n.text
-            .contains("1 of the file's 2 records was not understood")
-    }));
+    let log: Vec<&str> = log.iter().map(|notice| notice.text.as_str()).collect();
+    assert!(
+        log.iter()
+            .any(|text| text.contains("1 of the file's 2 records was not understood")),
+        "{log:?}"
+    );
     // The screen shows no empty pane and no key without an effect.
     assert!(!screen.contains("2 prompt ─"), "{screen}");
     driven.keys("6");
