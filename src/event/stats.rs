@@ -465,7 +465,6 @@ impl BudgetStop {
             spent: *spent,
         })
     }
-
 }
 
 /// Formats an amount of a limit (`usd`, `tokens`, `calls` or `minutes`): `$2.0100`, `1 call`, `12 calls`.

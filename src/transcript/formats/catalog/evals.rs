@@ -168,7 +168,7 @@ pub(super) const EVALS: &[FormatDescription] = &[
     },
     FormatDescription {
         name: "answers of MT-Bench",
-        known_by: "`question_id` with `turns` in `choices`",
+        known_by: "`question_id` with `turns` in `choices`; `question_id` with `text`, `answer_id` and `model_id`",
         transcript: "a choice",
         id: "`answer_id`",
         version: "FastChat 0.2.36",
