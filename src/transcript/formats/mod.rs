@@ -126,6 +126,7 @@ mod text_formats;
 mod toolbench;
 mod trace_spans;
 mod transcript_builder;
+mod trulens;
 mod ui_message_stream;
 mod unpacked_reply;
 mod weave;

@@ -103,6 +103,7 @@ const SAMPLES: &[&str] = &[
     "tau_bench.json",
     "toolbench.json",
     "toolbench_dialogue.json",
+    "trulens.json",
     "weave.jsonl",
     "zed.json",
 ];

@@ -13,7 +13,7 @@ use super::{
     kimi, kiro, kiro_ide, langchain, langfuse, langsmith, librechat, livekit, lm_eval, lm_studio,
     mlflow, mt_bench, open_webui, openai_agents, openai_evals, opencode_stream, openhands, opik,
     otlp, pi, preference, promptfoo, promptfoo_csv, qwen_code, ragas, sharegpt, signatures,
-    sillytavern, smolagents, spend_log, swe_agent, tau_bench, toolbench, weave, zed,
+    sillytavern, smolagents, spend_log, swe_agent, tau_bench, toolbench, trulens, weave, zed,
 };
 
 /// The text formats in the order of detection. A record with `messages` in OpenAI's shapes is native, unless an answer is
@@ -197,6 +197,11 @@ pub(in crate::transcript) const TEXT_FORMATS: &[TranscriptFormat] = &[
         name: "results of Azure AI Evaluation",
         matches: azure_eval::is_results,
         create_reader: Some(azure_eval::open),
+    },
+    TranscriptFormat {
+        name: "records of TruLens",
+        matches: trulens::is_records,
+        create_reader: Some(|_, preview| Ok(trulens::open(preview))),
     },
     TranscriptFormat {
         name: "a DeepEval test run",

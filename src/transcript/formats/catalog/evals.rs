@@ -63,6 +63,16 @@ pub(super) const EVALS: &[FormatDescription] = &[
         ),
     },
     FormatDescription {
+        name: "records of TruLens",
+        known_by: "`record_id` and `app_id`, with `input`, `output` and `record_json`, or with `main_input` and `main_output`",
+        transcript: "a record",
+        id: "the record's",
+        version: "TruLens 0.20 to 1",
+        origin: SampleOrigin::Described(
+            "the columns in truera/trulens, and programs that read them",
+        ),
+    },
+    FormatDescription {
         name: "a DeepEval test run",
         known_by: "`testCases`, `conversationalTestCases`, also below `testRunData`",
         transcript: "a test case",
