@@ -1,8 +1,8 @@
 //! Results of AgentBench and of benchmarks that use its code, such as MedAgentBench (`runs.jsonl`, `error.jsonl`).
 //!
-//! Responsible for one sample per line, whose `history` is the conversation. The result of a task is in the metadata; one
-//! that is true, false or a number is also a verdict of the judge `agentbench`. Does not read `overall.json`, which has
-//! no samples.
+//! Responsible for one sample per line, whose `history` is the conversation. The result of a task is in the metadata.
+//! One that is true, false or a number is also a verdict of the judge `agentbench`. Does not read `overall.json`, which
+//! has no samples.
 
 use super::super::detect::FilePreview;
 use super::super::fields::RawFields;

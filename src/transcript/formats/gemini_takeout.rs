@@ -193,7 +193,7 @@ fn push_break(text: &mut String, mark: &str) {
     text.push_str(mark);
 }
 
-/// What a tag or an escape stands for.
+/// The text that a tag or an escape becomes.
 enum Written {
     /// A new line, with what it begins with.
     Break(&'static str),

@@ -1,7 +1,7 @@
 //! Requests that Helicone logged: replies of its API (`/v1/request/query`) and files of `@helicone/export`.
 //!
-//! Responsible for the columns. A score is a verdict of the judge `helicone`, the rating of a user is a label of the eval
-//! `feedback`. Does not read the bodies: that is `completion_log.rs`. Does not fetch bodies that Helicone stored
+//! Responsible for the columns. A score is a verdict of the judge `helicone`, and the rating of a user is a label of the
+//! eval `feedback`. Does not read the bodies: that is `completion_log.rs`. Does not fetch bodies that Helicone stored
 //! elsewhere (`signed_body_url`).
 
 use serde_json::Value;

@@ -23,8 +23,8 @@ use super::transcript_builder::{
 };
 use crate::model::{MessageRole, TranscriptPart};
 
-/// Returns true if the first record has messages of a thread. The version is the last key, so the preview of a long thread
-/// may lack it; an older thread begins with it.
+/// Returns true if the first record has messages of a thread. The version is the last key, so the preview of a long
+/// thread may lack it. An older thread begins with it.
 pub(super) fn is_thread(preview: &FilePreview<'_>) -> bool {
     let record = preview.first_outline();
     let is_part = |part: &Value| {
