@@ -64,6 +64,10 @@ struct CodexExecThread<'a> {
     started_items: Vec<StartedItem<'a>>,
     /// The id of the plan that the transcript already has.
     plan: Option<SourceText<'a>>,
+    /// The last error that Codex has not recovered from.
+    error: Option<SourceText<'a>>,
+    /// The errors that did not end the turn, such as a connection that Codex opened again.
+    warnings: Vec<SourceText<'a>>,
 }
 
 impl<'a> CodexExecThread<'a> {
@@ -104,21 +108,27 @@ impl<'a> CodexExecThread<'a> {
                     // Each turn reports the total of the thread, so the last one replaces the others.
                     self.meta.set("usage", parse_usage(&usage).to_json());
                 }
+                // A turn that ended well shows that Codex recovered from its error.
+                self.warnings.extend(self.error.take());
                 self.builder.close_message();
             }
             "turn.failed" => {
                 let error = line.object("error");
                 let why = error.and_then(|error| error.text_or_json("message"));
                 let why = why.or_else(|| line.text_or_json("error"));
-                self.meta
-                    .set("error", why.as_deref().unwrap_or("the turn failed"));
+                self.set_error(why.unwrap_or_else(|| SourceText::from("the turn failed")));
             }
-            "error" => {
-                let why = line.text_or_json("message").unwrap_or_default();
-                self.meta.set("error", &*why);
-            }
+            // Codex also prints this line before it tries again.
+            "error" => self.set_error(line.text_or_json("message").unwrap_or_default()),
             other => out.count_unknown(other),
         }
+    }
+
+    /// Sets the error of the turn. An earlier one becomes a warning, unless the new line repeats it.
+    fn set_error(&mut self, why: SourceText<'a>) {
+        let earlier = self.error.take().filter(|earlier| *earlier != why);
+        self.warnings.extend(earlier);
+        self.error = Some(why);
     }
 
     fn add_item(&mut self, item: &RawFields<'a>, raw: &'a RawValue) {
@@ -149,11 +159,8 @@ impl<'a> CodexExecThread<'a> {
                 self.add_tool_call(id, name, &["server"], "result", item);
             }
             "todo_list" => self.add_tool_call(id, kind, &["items"], "", item),
-            // Codex reports an error as an item too. It is metadata, because it is not the agent's text.
-            "error" => {
-                let why = item.text_or_json("message").unwrap_or_default();
-                self.meta.set("error", &*why);
-            }
+            // An error as an item does not end the turn. It is metadata, because it is not the agent's text.
+            "error" => self.warnings.extend(item.text_or_json("message")),
             _ => self.builder.add_assistant_parts(vec![unknown_part(raw)]),
         }
     }
@@ -214,6 +221,13 @@ impl<'a> CodexExecThread<'a> {
         if self.builder.messages.is_empty() {
             out.push_fault("the thread holds no message");
             return;
+        }
+        if !self.warnings.is_empty() {
+            let warnings: Vec<&str> = self.warnings.iter().map(|why| &**why).collect();
+            self.meta.set("warnings", warnings);
+        }
+        if let Some(why) = &self.error {
+            self.meta.set("error", &**why);
         }
         out.push_transcript(&Transcript {
             id: self.id,

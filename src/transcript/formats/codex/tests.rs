@@ -1,6 +1,7 @@
 //! Rollouts and event streams, each as its fixture has it.
 
 use proptest::prelude::*;
+use serde_json::{Value, json};
 
 use super::super::read_back;
 use super::super::testing::{
@@ -64,6 +65,33 @@ fn session_without_items_has_the_messages_of_its_events() {
     let (all, _) = read_back::read(format!("{}{item}\n", lines[..2].concat()).as_bytes());
     let session = all[0].as_ref().expect("a session");
     assert_eq!(read_back::message_lines(session), ["user Hi"]);
+}
+
+#[test]
+fn error_that_codex_recovered_from_is_a_warning() {
+    let head = r#"{"type":"thread.started","thread_id":"th-1"}
+{"type":"turn.started"}
+{"type":"item.completed","item":{"id":"item_0","type":"error","message":"An option is deprecated"}}
+{"type":"error","message":"Reconnecting... 1/5"}
+"#;
+    let said = r#"{"type":"item.completed","item":{"id":"item_1","type":"agent_message","text":"Done"}}
+"#;
+    let metadata = |end: &str| {
+        let (all, _) = read_back::read(format!("{head}{said}{end}").as_bytes());
+        let metadata = &all[0].as_ref().expect("a thread")["metadata"];
+        (metadata["warnings"].clone(), metadata["error"].clone())
+    };
+    let option = "An option is deprecated";
+    let (warnings, error) = metadata(r#"{"type":"turn.completed","usage":{}}"#);
+    assert_eq!(warnings, json!([option, "Reconnecting... 1/5"]));
+    assert_eq!(error, Value::Null);
+    let (warnings, error) = metadata(r#"{"type":"turn.failed","error":{"message":"401"}}"#);
+    assert_eq!(warnings, json!([option, "Reconnecting... 1/5"]));
+    assert_eq!(error, "401");
+    // The stream ends without the end of the turn.
+    let (warnings, error) = metadata("");
+    assert_eq!(warnings, json!([option]));
+    assert_eq!(error, "Reconnecting... 1/5");
 }
 
 #[test]
