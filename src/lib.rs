@@ -24,7 +24,7 @@
 //! Each module belongs to a layer and imports only from lower layers. `tests/tidy.rs` checks this rule.
 //!
 //! 1. [`model`] domain types · [`diag`] diagnostics and the only YAML reader · [`clock`] time · [`schema`] JSON Schema ·
-//!    [`query`] JMESPath · [`storage`] files that dicta writes
+//!    [`query`] JMESPath · [`storage`] whole files
 //! 2. [`event`] the only event type, its fold, its emitter · [`net`] the only HTTP client builder · [`process`] started
 //!    programs
 //! 3. [`transcript`] one reader per format · [`rubric`] rubric files · [`provider`] model dialects · [`tools`] judge tools

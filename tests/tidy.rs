@@ -334,6 +334,49 @@ fn only_the_storage_module_writes_files() {
     fail_with(&problems, "files are written with `crate::storage`");
 }
 
+/// The functions that read a whole file of any kind and size.
+const FILE_READS: &[&str] = &["fs::read(", "fs::read_to_string("];
+/// A file that the user names as an argument may be a pipe, such as `<(command)`. The last file contains only helpers
+/// of tests.
+const FILE_READERS: &[&str] = &[
+    "src/storage/",
+    "src/report/result_file.rs",
+    "src/workspace/variant_file.rs",
+    "src/transcript/formats/read_back.rs",
+];
+
+fn file_read_problems(source: &Source) -> Vec<String> {
+    let is_reader = FILE_READERS
+        .iter()
+        .any(|path| source.path.starts_with(path));
+    if is_reader || !source.path.starts_with("src/") || is_test_path(&source.path) {
+        return Vec::new();
+    }
+    let code = blank_tests(&source.code);
+    let mut problems = Vec::new();
+    for text in FILE_READS {
+        for (at, _) in code.match_indices(text) {
+            let line = line_of(&code, at);
+            problems.push(format!("{}:{line} has `{text}`", source.path));
+        }
+    }
+    problems
+}
+
+#[test]
+fn whole_files_are_read_with_a_limit_and_without_a_wait_for_a_pipe() {
+    let problems: Vec<String> = sources().iter().flat_map(file_read_problems).collect();
+    fail_with(
+        &problems,
+        "a file that no argument names is read with `storage::read_regular_file`",
+    );
+    let unlimited = source("src/review/files.rs", "let text = fs::read(&path)?;\n");
+    assert_eq!(
+        file_read_problems(&unlimited),
+        ["src/review/files.rs:1 has `fs::read(`"]
+    );
+}
+
 /// The functions for files of secrets. A file with a keyed checksum needs neither their checks nor their wait for the disk.
 const SECRET_FILE_CALLS: &[&str] = &[
     "read_private_file(",

@@ -23,10 +23,14 @@ use crate::net::{Resolver, SystemResolver};
 use crate::review::ReviewPlace;
 use crate::rubric::{self, DetectedFile, NOT_CARRIED, Rubric, detect_rubric_format};
 use crate::run;
+use crate::storage::read_regular_text;
 use crate::tools::toolbox::Toolbox;
 use crate::transcript::TranscriptError;
 use crate::workspace::lint::{self, ExampleSummary, TranscriptLinter};
 use crate::workspace::{self, LabelledTranscripts};
+
+/// The largest size of a rubric or tools file, in bytes.
+const MAX_RUBRIC_BYTES: u64 = YamlLimits::GENERATED.bytes as u64;
 
 /// Checks a workspace, a rubric, a tools file or a transcript file. Returns the exit code.
 pub(super) fn check(
@@ -92,7 +96,7 @@ fn parse_tools_file(path: &Path, cx: &CommandCx) -> Option<(Toolbox, Vec<Diagnos
     if !is_yaml(path) && path.extension().is_none_or(|e| e != "json") {
         return None;
     }
-    let text = std::fs::read_to_string(path).ok()?;
+    let text = read_regular_text(path, MAX_RUBRIC_BYTES).ok()?;
     let resolver: Arc<dyn Resolver> = Arc::new(SystemResolver);
     workspace::parse_tools_file(path, &Arc::from(text), &cx.env, &resolver)
 }
@@ -132,13 +136,13 @@ fn is_json_rubric(path: &Path) -> bool {
     if path.extension().is_none_or(|e| e != "json") {
         return false;
     }
-    // The loader refuses larger files, so a larger one is a transcript file.
-    // Read only small files: a transcript file can have gigabytes.
+    // The size is checked first: a transcript file can have gigabytes.
     let small = path
         .metadata()
-        .is_ok_and(|meta| meta.len() <= YamlLimits::GENERATED.bytes as u64);
-    let text = small.then(|| std::fs::read_to_string(path).ok()).flatten();
-    let doc = text.and_then(|text| {
+        .is_ok_and(|meta| meta.len() <= MAX_RUBRIC_BYTES);
+    // The loader refuses larger files, so a larger one is a transcript file.
+    let text = small.then(|| read_regular_text(path, MAX_RUBRIC_BYTES).ok());
+    let doc = text.flatten().and_then(|text| {
         yaml::read_limited_document(&Arc::from(text), path, YamlLimits::GENERATED).ok()
     });
     doc.is_some_and(|doc| {
@@ -443,7 +447,7 @@ fn check_rubric(
     strict: bool,
     report: &mut CheckReport<'_>,
 ) -> Result<u8, CommandError> {
-    let text = std::fs::read_to_string(path)
+    let text = read_regular_text(path, MAX_RUBRIC_BYTES)
         .map_err(|error| CommandError::usage(explain_file_error(path, &error)))?;
     let registry = EvalTypeRegistry::builtin();
     let neighbor_files = workspace::WorkspaceRubricFiles::for_standalone_rubric(path);

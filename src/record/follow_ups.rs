@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::RecordedRun;
 use crate::model::{CellIx, TokenUsage, WallTime};
-use crate::storage::append_lines;
+use crate::storage::{MAX_GROWING_FILE, append_lines, read_regular_text};
 
 /// The file in a run's folder.
 pub(super) const FOLLOW_UPS_FILE: &str = "followups.jsonl";
@@ -48,7 +48,8 @@ impl RecordedRun {
     /// Returns the questions about a cell, oldest first. A line that can't be read is left out.
     pub fn read_follow_ups(&self, cell: CellIx) -> Vec<FollowUp> {
         // A run without questions has no file.
-        let text = std::fs::read_to_string(self.dir.join(FOLLOW_UPS_FILE)).unwrap_or_default();
+        let text = read_regular_text(&self.dir.join(FOLLOW_UPS_FILE), MAX_GROWING_FILE)
+            .unwrap_or_default();
         text.lines()
             .filter_map(|line| serde_json::from_str::<FollowUp>(line).ok())
             .filter(|one| one.cell == cell)

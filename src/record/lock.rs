@@ -10,6 +10,9 @@ use std::path::Path;
 
 use crate::storage;
 
+/// The size limit of the file of a lock, in bytes. It contains the id of a process.
+const MAX_LOCK_BYTES: u64 = 64;
+
 /// The lock file in a run's folder.
 pub(super) const LOCK_FILE: &str = "lock";
 
@@ -52,7 +55,7 @@ impl LockState {
 /// Returns the id of the process that records into `dir`, 0 if the id is unknown; `None` if no such process is known.
 pub(super) fn find_lock_holder(dir: &Path) -> Option<u32> {
     (LockState::read(dir) == LockState::Held).then(|| {
-        std::fs::read_to_string(dir.join(LOCK_FILE))
+        storage::read_regular_text(&dir.join(LOCK_FILE), MAX_LOCK_BYTES)
             .ok()
             .and_then(|text| text.trim().parse().ok())
             // Between locking and writing its id, the recorder's file is empty.

@@ -1,5 +1,6 @@
 //! Writes an eval that grew out of a mode: the rubric, its labels, and its draws.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -10,9 +11,11 @@ use super::eval_candidates::find_candidates;
 use super::eval_draft::{EvalDraft, add_eval_to_rubric, mode_labels, read_rubric_id};
 use super::sampling::open_sets;
 use super::session::ReviewSession;
+use crate::diag::yaml::YamlLimits;
 use crate::handlers::EvalTypeRegistry;
 use crate::model::{Label, RecordedDraw, WallTime, pluralize};
 use crate::rubric::Rubric;
+use crate::storage::read_optional_text;
 use crate::workspace::Workspace;
 use crate::workspace::label_draws::{add_draw, remove_draws};
 use crate::workspace::label_edit::{append_labels, put_labels, read_label_lines, remove_labels};
@@ -155,11 +158,7 @@ pub fn write_eval(
 ) -> Result<WrittenEval, String> {
     let TargetRubric { path, id, exists } = choose_rubric(workspace, rubric)?;
     let file = workspace.root.join(&path);
-    let before = match std::fs::read_to_string(&file) {
-        Ok(text) => Some(text),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
-        Err(error) => return Err(format!("{}: {error}", path.display())),
-    };
+    let before = read_rubric_text(&file).map_err(|why| format!("{}: {why}", path.display()))?;
     let registry = EvalTypeRegistry::builtin();
     let candidates = find_candidates(session, draft, &registry);
     let after = add_eval_to_rubric(before.as_deref(), &path, draft, &candidates)?;
@@ -290,22 +289,27 @@ fn choose_rubric(workspace: &Workspace, name: Option<&str>) -> Result<TargetRubr
     };
     let path = folder.join(format!("{name}.yaml"));
     // An eval that was just written may have created the file after the workspace was read.
-    let exists = match std::fs::read_to_string(workspace.root.join(&path)) {
-        Ok(text) if read_rubric_id(&text, &path)?.is_none_or(|id| id == name) => true,
-        Ok(_) => {
+    let text = read_rubric_text(&workspace.root.join(&path))
+        .map_err(|why| format!("{}: {why}", path.display()))?;
+    let exists = match text {
+        Some(text) if read_rubric_id(&text, &path)?.is_none_or(|id| id == name) => true,
+        Some(_) => {
             return Err(format!(
                 "{} exists, and its rubric has another id: name that id, or another rubric",
                 path.display()
             ));
         }
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => false,
-        Err(error) => return Err(format!("{}: {error}", path.display())),
+        None => false,
     };
     Ok(TargetRubric {
         path,
         id: name,
         exists,
     })
+}
+
+fn read_rubric_text(file: &Path) -> io::Result<Option<String>> {
+    read_optional_text(file, YamlLimits::GENERATED.bytes as u64)
 }
 
 /// Returns the draws of the review as draws of an eval, without sets that are not read completely.

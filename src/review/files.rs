@@ -10,7 +10,9 @@ use super::mode_file::{edit_modes_text, parse_modes};
 use super::modes::ModeList;
 use super::note::{NoteLine, ReviewNote, end_of_whole_lines, parse_notes};
 use crate::diag::Diagnostic;
-use crate::storage::{FileLock, append_lines, create_own_folder, replace_file};
+use crate::storage::{
+    FileLock, MAX_GROWING_FILE, append_lines, create_own_folder, read_optional_text, replace_file,
+};
 use crate::workspace::label_draws::draws_file_path;
 
 /// The name of the file of notes.
@@ -129,9 +131,8 @@ impl ReviewText {
 }
 
 fn read_text(path: &Path) -> Result<Arc<str>, ReviewFileError> {
-    match std::fs::read_to_string(path) {
-        Ok(text) => Ok(text.into()),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok("".into()),
+    match read_optional_text(path, MAX_GROWING_FILE) {
+        Ok(text) => Ok(text.unwrap_or_default().into()),
         Err(source) => Err(ReviewFileError::Io {
             path: path.to_owned(),
             source,

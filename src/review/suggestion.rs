@@ -16,6 +16,7 @@ use super::grouping::GroupingChange;
 use super::note::ReviewNote;
 use crate::judge::{Delimiter, strip_reply_frame};
 use crate::model::InstallationSecret;
+use crate::storage::{MAX_GROWING_FILE, read_optional_text};
 
 /// The largest number of notes in a prompt.
 const MAX_NOTES: usize = 400;
@@ -298,9 +299,8 @@ pub fn record_suggestions(files: &ReviewFiles, record: &Value) -> Result<(), Rev
 /// Returns the suggestions of the last record.
 pub fn read_last_suggestions(files: &ReviewFiles) -> Result<Vec<Suggestion>, ReviewFileError> {
     let path = files.suggestions();
-    let text = match std::fs::read_to_string(&path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+    let text = match read_optional_text(&path, MAX_GROWING_FILE) {
+        Ok(text) => text.unwrap_or_default(),
         Err(source) => return Err(ReviewFileError::Io { path, source }),
     };
     let mut records = text.lines().rev();

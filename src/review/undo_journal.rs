@@ -8,7 +8,9 @@ use std::path::PathBuf;
 use super::files::ReviewFiles;
 use super::undo::UndoStep;
 use crate::model::Digest;
-use crate::storage::{FileLock, create_own_folder, replace_file};
+use crate::storage::{
+    FileLock, MAX_GROWING_FILE, create_own_folder, read_optional_text, replace_file,
+};
 use crate::workspace::{Env, data_dir};
 
 /// The folder in the data directory with one file for each review.
@@ -36,7 +38,10 @@ impl UndoJournal {
 
     /// Returns the steps. A missing file has none.
     pub fn read(&self) -> Vec<UndoStep> {
-        let text = std::fs::read_to_string(&self.path).unwrap_or_default();
+        let text = read_optional_text(&self.path, MAX_GROWING_FILE)
+            .ok()
+            .flatten()
+            .unwrap_or_default();
         let steps = text.lines().map(serde_json::from_str);
         steps.filter_map(Result::ok).collect()
     }

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use super::atomic_file::sync_folder;
 use super::file_lock::FileLock;
+use super::regular_file::{MAX_GROWING_FILE, read_regular_file};
 
 /// Adds lines at the end of a file, which need not exist. Returns once they survive a loss of power.
 ///
@@ -15,7 +16,7 @@ pub fn append_lines(path: &Path, lines: &str, whole: impl Fn(&[u8]) -> usize) ->
     let is_new = !path.exists();
     // Two processes may write at once; the second one waits and adds its lines after those of the first one.
     let _lock = FileLock::acquire(path)?;
-    let before = std::fs::read(path)?;
+    let before = read_regular_file(path, MAX_GROWING_FILE)?;
     let mut file = OpenOptions::new().append(true).open(path)?;
     let kept = whole(&before).min(before.len());
     if kept < before.len() {

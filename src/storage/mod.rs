@@ -1,9 +1,9 @@
-//! Files and folders that dicta writes outside of recordings.
+//! Files and folders that dicta writes outside of recordings, and files that it reads whole.
 //!
 //! Responsible for the loss of nothing. A file is replaced in one step or not at all, and an input is never an output.
-//! Two processes that change one file lose no change. Private files stay private. Every module that writes a file uses
-//! these functions; only recordings have functions of their own (`record`). Does not know what a file contains. Unix
-//! only.
+//! Two processes that change one file lose no change. Private files stay private. Reading a file neither blocks
+//! nor fills the memory. Every module that writes a file, or reads one whole, uses these functions; only recordings have
+//! functions of their own (`record`). Does not know what a file contains. Unix only.
 
 mod append;
 mod atomic_file;
@@ -12,6 +12,7 @@ mod input_files;
 mod links;
 mod list;
 mod private;
+mod regular_file;
 
 pub use append::append_lines;
 pub use atomic_file::{
@@ -27,4 +28,7 @@ pub use list::{has_name_form, list_entries};
 pub use private::{
     create_own_folder, create_private_folder, read_private_file, read_signed_file,
     remove_expired_files, remove_expired_folders,
+};
+pub use regular_file::{
+    MAX_CERTIFICATES, MAX_GROWING_FILE, read_optional_text, read_regular_file, read_regular_text,
 };

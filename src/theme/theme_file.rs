@@ -21,8 +21,6 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
-use std::fs::File;
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -33,6 +31,7 @@ use super::{Role, Theme};
 use crate::diag::yaml::{self, DiagnosticCollector, MappingDecoder, YamlDoc, describe_value};
 use crate::diag::{Diagnostic, find_nearest};
 use crate::model::{escape_pointer_step, make_visible};
+use crate::storage::read_regular_text;
 
 /// The bundled themes in the order of lists.
 const BUNDLED_THEMES: &[(&str, &str)] = &[
@@ -182,13 +181,8 @@ impl ThemeFile {
 
     fn from_file(path: &Path, chain: &mut Vec<PathBuf>) -> Result<Self, Vec<Diagnostic>> {
         let refused = |why: String| vec![Diagnostic::error("unreadable", path, why)];
-        let mut bytes = Vec::new();
-        // Read one byte more than the limit, so that the YAML reader reports the size error.
-        let most = u64::try_from(yaml::MAX_BYTES + 1).unwrap_or(u64::MAX);
-        File::open(path)
-            .and_then(|file| file.take(most).read_to_end(&mut bytes))
+        let text = read_regular_text(path, yaml::MAX_BYTES as u64)
             .map_err(|error| refused(format!("cannot be read: {error}")))?;
-        let text = String::from_utf8(bytes).map_err(|_| refused("is not UTF-8 text".to_owned()))?;
         // Canonical paths make two spellings of one file equal, so that the chain finds circles.
         chain.push(path.canonicalize().unwrap_or_else(|_| path.to_owned()));
         Self::parse(&Arc::from(text), path, chain)

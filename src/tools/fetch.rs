@@ -10,7 +10,6 @@ use url::Url;
 
 use super::fetch_config::{FETCH_URL, FetchUrlConfig, FetchUrlError, SeenRule};
 use super::http_response::{self, CallHopSink};
-use super::regular_file::{MAX_CERTIFICATES, read_regular_file};
 use super::{SeenUrls, Tool, ValidatedCall, check_schema};
 use crate::clock::BoxFuture;
 use crate::event::CallCx;
@@ -21,6 +20,7 @@ use crate::net::{
     AddressGuard, FetchError, FetchLimits, GuardRule, HopRefusal, Resolver, normalize_host,
 };
 use crate::schema::CompiledSchema;
+use crate::storage::{MAX_CERTIFICATES, read_regular_file};
 
 /// Returns the tool's declaration. It names the addresses that the rule refuses, so that no turn is lost to them.
 pub(super) fn fetch_url_decl(seen: SeenRule) -> ToolDeclaration {

@@ -18,7 +18,6 @@ pub mod kinds;
 mod page_text;
 pub mod params;
 mod prepare;
-mod regular_file;
 mod remote_decl;
 mod repair;
 mod resolve;

@@ -70,7 +70,8 @@ impl EditedFile {
 
     /// Returns the text after the edit, or `None` if it equals the text before. The error is a sentence.
     pub(crate) fn read_change(&self, before: &str) -> Result<Option<String>, String> {
-        let after = std::fs::read_to_string(&self.0).map_err(|error| error.to_string())?;
+        let after = storage::read_regular_text(&self.0, storage::MAX_GROWING_FILE)
+            .map_err(|error| error.to_string())?;
         // Editors end a file with a line break.
         let after = match after.strip_suffix('\n') {
             Some(shorter) if !before.ends_with('\n') => shorter,

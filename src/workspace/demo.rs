@@ -21,6 +21,8 @@ pub const FOLDER_PREFIX: &str = "demo-";
 /// The name of the file next to the workspace folder that marks the parent folder as an unpacked demo. It contains the
 /// digest of the demo's files once all of them are unpacked; during a reset, it is empty.
 pub const MARKER_FILE: &str = ".dicta-demo";
+/// The size limit of the marker, in bytes.
+const MAX_MARKER_BYTES: u64 = 1 << 10;
 
 static EMBEDDED_DEMO: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/sample-runs");
 
@@ -93,7 +95,7 @@ fn move_former_demo(data_dir: &Path, folder: &Path) -> Result<PathBuf, DemoUnpac
     // stays, because an open workbench loads the folder again during the reset, and the folder is a demo all the time.
     let marker = folder.join(MARKER_FILE);
     let kept_marker = former.join(MARKER_FILE);
-    let digest = fs::read(&marker).unwrap_or_default();
+    let digest = storage::read_regular_file(&marker, MAX_MARKER_BYTES).unwrap_or_default();
     storage::create_new_file(&kept_marker, &digest)
         .map_err(|error| io_error(&kept_marker, error))?;
     storage::replace_file(&marker, b"").map_err(|error| io_error(&marker, error))?;
@@ -222,7 +224,7 @@ fn unpack_files(
 
 /// Returns true if all files of the demo were unpacked into the folder.
 fn is_complete(folder: &Path, files: &[(String, Cow<'_, [u8]>)]) -> bool {
-    fs::read(folder.join(MARKER_FILE))
+    storage::read_regular_file(&folder.join(MARKER_FILE), MAX_MARKER_BYTES)
         .is_ok_and(|marker| marker == digest_files(files).0.as_bytes())
 }
 

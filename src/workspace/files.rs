@@ -9,6 +9,8 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
+use crate::storage;
+
 /// The reason why dicta cannot read a text file. The text begins with a verb and does not contain the path.
 #[derive(Debug, Error)]
 pub enum TextFileError {
@@ -53,7 +55,7 @@ pub(super) fn read_text(path: &Path, max: u64) -> Result<Arc<str>, TextFileError
             max,
         });
     }
-    let bytes = fs::read(path)?;
+    let bytes = storage::read_regular_file(path, max)?;
     match String::from_utf8(bytes) {
         Ok(text) => Ok(text.into()),
         Err(error) => {

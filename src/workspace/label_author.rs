@@ -6,6 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use super::{Env, variables};
+use crate::storage::read_regular_text;
 
 /// The maximum size of a git configuration, in bytes.
 const MAX_CONFIG_BYTES: u64 = 1 << 20;
@@ -13,10 +14,9 @@ const MAX_CONFIG_BYTES: u64 = 1 << 20;
 /// Returns the author's name, if git or the environment has one.
 pub fn find_label_author(env: &Env, folder: &Path) -> Option<String> {
     let of_git = git_config_files(env, folder).into_iter().find_map(|file| {
-        let size = std::fs::metadata(&file).ok()?.len();
         // An unreadable or huge file is skipped, and the next one may have the name.
-        let text = (size <= MAX_CONFIG_BYTES).then(|| std::fs::read_to_string(&file).ok())?;
-        parse_user_name(&text?)
+        let text = read_regular_text(&file, MAX_CONFIG_BYTES).ok()?;
+        parse_user_name(&text)
     });
     of_git.or_else(|| {
         let user = env

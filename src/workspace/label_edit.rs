@@ -18,10 +18,8 @@ use crate::model::{
     CellName, Digest, DisagreementCause, Label, LabelSample, RecordedDraw, SeenVerdicts, WallTime,
     explain_file_error,
 };
-use crate::storage::{AtomicFile, FileLock};
+use crate::storage::{AtomicFile, FileLock, MAX_GROWING_FILE, read_regular_file};
 
-/// The maximum size of a label file that dicta changes, in bytes. The reader of labels has the same limit.
-const MAX_FILE_BYTES: u64 = 64 << 20;
 /// The number of tries if another program writes the file during a change.
 const MAX_WRITE_TRIES: usize = 5;
 
@@ -411,11 +409,11 @@ fn rewrite_text(
 
 fn read_if_exists(path: &Path) -> std::io::Result<Option<Vec<u8>>> {
     match std::fs::metadata(path) {
-        // The size is checked first, because the whole file is read into memory.
-        Ok(found) if found.len() > MAX_FILE_BYTES => Err(std::io::Error::other(
-            "it is larger than 64 MB, which no file of labels is",
-        )),
-        Ok(_) => std::fs::read(path).map(Some),
+        // The size is checked first, for an error that names the limit in MB.
+        Ok(found) if found.is_file() && found.len() > MAX_GROWING_FILE => Err(
+            std::io::Error::other("it is larger than 64 MB, which no file of labels is"),
+        ),
+        Ok(_) => read_regular_file(path, MAX_GROWING_FILE).map(Some),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
     }

@@ -7,14 +7,12 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use crate::storage::{AtomicFile, FileLock};
+use crate::storage::{AtomicFile, FileLock, MAX_GROWING_FILE, read_optional_text};
 
 /// Returns the text of a log. A missing file has none.
 pub(super) fn read_log(path: &Path) -> io::Result<String> {
-    match std::fs::read_to_string(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),
-        read => read,
-    }
+    let text = read_optional_text(path, MAX_GROWING_FILE)?;
+    Ok(text.unwrap_or_default())
 }
 
 /// Adds a value as the last line of a log. All other lines stay.
@@ -55,5 +53,14 @@ mod tests {
             read_log(&path).expect("a text"),
             "a remark without a line end\n1\n"
         );
+    }
+
+    #[test]
+    fn log_that_never_ends_is_an_error() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let path = dir.path().join("labels.draws.jsonl");
+        std::os::unix::fs::symlink("/dev/zero", &path).expect("linked");
+        let why = read_log(&path).expect_err("it is a device");
+        assert_eq!(why.to_string(), "not a file");
     }
 }

@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::paths;
 use crate::diag::{Diagnostic, SourceSpan};
 use crate::model::{Digest, LabelSplit, SplitPart, SplitRule, Transcript, pluralize};
-use crate::storage::{AtomicFile, FileLock};
+use crate::storage::{AtomicFile, FileLock, MAX_GROWING_FILE, read_optional_text};
 use crate::transcript::{FieldMappings, TranscriptError};
 
 /// The code of problems of the file. They are errors, because labels could lose their seal.
@@ -165,9 +165,8 @@ fn read_group(metadata: &Value) -> Option<String> {
 
 /// Reads the file. A missing file has no parts.
 fn read_parts(path: &Path, shown_path: &Path) -> Result<StoredParts, Box<Diagnostic>> {
-    let text = match std::fs::read_to_string(path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+    let text = match read_optional_text(path, MAX_GROWING_FILE) {
+        Ok(text) => text.unwrap_or_default(),
         Err(error) => {
             let message = format!("dicta cannot read the parts of transcripts: {error}");
             return Err(Diagnostic::error(SPLIT_CODE, shown_path, message).into());

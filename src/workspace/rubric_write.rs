@@ -12,7 +12,10 @@ use std::sync::Arc;
 use thiserror::Error;
 
 use super::Workspace;
-use crate::storage::{FileLock, create_new_file, refuse_foreign_links, replace_file};
+use crate::diag::yaml::YamlLimits;
+use crate::storage::{
+    FileLock, create_new_file, read_regular_file, refuse_foreign_links, replace_file,
+};
 
 /// The change of one rubric file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -140,7 +143,7 @@ fn lock_existing_files(
 }
 
 fn check_text(file: &Path, change: &RubricFileChange) -> Result<(), RubricWriteError> {
-    let now = match fs::read(file) {
+    let now = match read_regular_file(file, YamlLimits::GENERATED.bytes as u64) {
         Ok(bytes) => Some(bytes),
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
         Err(error) => return Err(io_error(&change.path, error)),

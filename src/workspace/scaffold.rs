@@ -21,6 +21,7 @@ use thiserror::Error;
 use self::source_verdicts::SourceVerdictTally;
 pub use self::sources::{CreatedWorkspace, create_workspace_from};
 use super::files;
+use crate::diag::yaml::MAX_BYTES;
 use crate::model::{MessageRole, Transcript, TranscriptPart};
 use crate::storage;
 use crate::transcript::{MappingGuess, TranscriptError, TranscriptFile, guess_mapping};
@@ -148,7 +149,7 @@ pub fn find_workspace_around(file: &Path) -> Option<PathBuf> {
         // The names are taken in order, so the first free one is after the last workspace.
         .take_while(|folder| folder.exists())
         .find(|folder| {
-            let text = fs::read_to_string(folder.join("dicta.yaml"));
+            let text = files::read_text(&folder.join("dicta.yaml"), MAX_BYTES as u64);
             text.is_ok_and(|text| lists_file(&text, &listed))
         })
 }

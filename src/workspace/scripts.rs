@@ -15,6 +15,7 @@ use crate::diag::yaml::MAX_BYTES;
 use crate::diag::{Diagnostic, LoadedFile};
 use crate::model::{Digest, pluralize};
 use crate::rubric::{Eval, Rubric, metadata_param_path};
+use crate::storage;
 
 /// The name of the eval type that runs a program.
 pub const SCRIPT_TYPE: &str = "script";
@@ -137,7 +138,9 @@ impl ScriptFiles {
         // A binary or large file is part of the digest, but it is neither kept nor watched.
         let meta = fs::metadata(path).ok()?;
         if meta.len() <= MAX_HASHED_BYTES {
-            return fs::read(path).ok().map(|bytes| Digest::hash_bytes(&bytes));
+            return storage::read_regular_file(path, MAX_HASHED_BYTES)
+                .ok()
+                .map(|bytes| Digest::hash_bytes(&bytes));
         }
         let changed = meta.modified().ok()?;
         Some(Digest::hash_bytes(

@@ -11,13 +11,13 @@ pub(crate) const LAYERS: &[(&str, &[&str])] = &[
     ("event", &["model", "clock"]),
     ("net", &["model", "diag", "clock"]),
     ("process", &["model", "clock"]),
-    ("transcript", &["model", "diag", "query"]),
+    ("transcript", &["model", "storage", "diag", "query"]),
     ("rubric", &["model", "diag", "schema", "transcript"]),
     ("provider", &["model", "event", "net", "clock"]),
     (
         "tools",
         &[
-            "model", "event", "net", "process", "schema", "diag", "clock",
+            "model", "storage", "event", "net", "process", "schema", "diag", "clock",
         ],
     ),
     (
@@ -33,7 +33,7 @@ pub(crate) const LAYERS: &[(&str, &[&str])] = &[
     ("compare", &["model", "event", "record"]),
     ("report", &["model", "event", "record", "compare"]),
     ("review", UP_TO_REPORT),
-    ("theme", &["model", "diag"]),
+    ("theme", &["model", "storage", "diag"]),
     ("untrusted", &["model", "transcript", "provider", "tools"]),
     ("tui", UP_TO_REPORT_AND_THEME),
     ("cli", UP_TO_TUI),

@@ -4,7 +4,6 @@
 //! workspace. Does not name runs; the run store does.
 
 use std::collections::BTreeMap;
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -147,13 +146,8 @@ fn change_file(store: &RunStore, change: impl FnOnce(&mut Baselines)) -> Result<
 
 fn read_file(store: &RunStore) -> std::io::Result<Baselines> {
     let path = store.dir.join(BASELINES_FILE);
-    let mut bytes = Vec::new();
-    match std::fs::File::open(&path) {
-        Ok(file) => file.take(MAX_BASELINES_BYTES).read_to_end(&mut bytes)?,
-        Err(why) if why.kind() == std::io::ErrorKind::NotFound => {
-            return Ok(Baselines::default());
-        }
-        Err(why) => return Err(why),
-    };
-    serde_json::from_slice(&bytes).map_err(std::io::Error::from)
+    match storage::read_optional_text(&path, MAX_BASELINES_BYTES)? {
+        Some(text) => Ok(serde_json::from_str(&text)?),
+        None => Ok(Baselines::default()),
+    }
 }

@@ -310,6 +310,13 @@ fn states_have_names_and_a_baseline() {
     assert_eq!(read_again(&history, "/w"), Some(0));
     assert_eq!(read_again(&history, "/other"), None);
     assert!(history.set_baseline(&store, root, 7).is_err());
+    // A pipe would block every command that reads the history.
+    let file = folder.path().join(super::resolve::BASELINES_FILE);
+    std::fs::remove_file(&file).expect("removed");
+    let made = std::process::Command::new("mkfifo").arg(&file).status();
+    assert!(made.expect("mkfifo ran").success());
+    assert_eq!(read_again(&history, "/w"), None);
+    assert!(history.set_baseline(&store, root, 1).is_err());
 }
 
 #[test]

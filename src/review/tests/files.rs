@@ -162,6 +162,20 @@ fn interrupted_last_line_is_no_note_and_disappears_with_the_next_one() {
 }
 
 #[test]
+fn notes_that_never_end_are_an_error() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let files = ReviewFiles::new(dir.path());
+    std::os::unix::fs::symlink("/dev/zero", files.notes()).expect("linked");
+    let why = files.read().expect_err("it is a device").to_string();
+    assert!(why.ends_with("notes.jsonl: not a file"), "{why}");
+    std::fs::remove_file(files.notes()).expect("removed");
+    let huge = std::fs::File::create(files.notes()).expect("created");
+    huge.set_len(1 << 40).expect("a file with a hole");
+    let why = files.read().expect_err("it is too large").to_string();
+    assert!(why.contains("larger than 67108864 bytes"), "{why}");
+}
+
+#[test]
 fn note_of_a_changed_transcript_is_stale_and_answers_nothing() {
     let mut one = note("a", "t1", NoteOutcome::NoFailure, "ana");
     one.digest = Some(Digest::hash_bytes(b"old"));

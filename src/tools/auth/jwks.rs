@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::clock::{BoxFuture, Clock};
 use crate::model::Hop;
 use crate::net::{AddressGuard, FetchLimits, HopObserver};
-use crate::tools::regular_file::read_regular_text;
+use crate::storage::read_regular_text;
 
 /// The size limit of a key file, in bytes. Real ones have a few kilobytes.
 const MAX_KEY_FILE: usize = 1 << 20;
@@ -54,7 +54,7 @@ impl JwksSource {
 fn read_key_file(path: &Path) -> Result<Vec<Jwk>, String> {
     let name = path.display().to_string();
     let bad = |why: &dyn std::fmt::Display| format!("its keys cannot be read: {name}: {why}");
-    let text = read_regular_text(path, MAX_KEY_FILE).map_err(|why| bad(&why))?;
+    let text = read_regular_text(path, MAX_KEY_FILE as u64).map_err(|why| bad(&why))?;
     let value: Value = serde_json::from_str(&text).map_err(|error| bad(&error))?;
     parse_key_set(&value, &name)
 }

@@ -10,10 +10,10 @@ use super::token::{self, ExpectedClaims};
 use super::{AuthService, TokenSource, VerifiedClaims};
 use crate::clock::Clock;
 use crate::net::{AddressGuard, AddressPolicy, Resolver};
-use crate::tools::regular_file::read_regular_text;
+use crate::storage::read_regular_text;
 
 /// The size limit of a token file, in bytes. Real ones have a few kilobytes.
-const MAX_TOKEN_FILE: usize = 64 << 10;
+const MAX_TOKEN_FILE: u64 = 64 << 10;
 
 /// Returns the wall time in seconds since 1970.
 pub(super) fn now_in_seconds(clock: &dyn Clock) -> Option<f64> {

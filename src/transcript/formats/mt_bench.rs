@@ -159,13 +159,13 @@ impl RecordParser for AnswerParser {
 
 /// Calls `each` with the objects of a file of JSON lines. A file that cannot be read has none.
 fn for_each_line(path: &Path, mut each: impl FnMut(&RawFields<'_>)) {
+    // Opening a pipe would block.
+    if !path.is_file() {
+        return;
+    }
     let Ok(file) = std::fs::File::open(path) else {
         return;
     };
-    // A pipe or a device would block.
-    if !file.metadata().is_ok_and(|meta| meta.is_file()) {
-        return;
-    }
     for line in BufReader::new(file.take(MAX_SIDE_FILE)).lines() {
         let Ok(line) = line else { return };
         if let Ok(fields) = RawFields::parse(&line) {

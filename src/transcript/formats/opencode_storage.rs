@@ -20,6 +20,7 @@ use super::super::MAX_RECORD;
 use super::super::detect::FilePreview;
 use super::super::fields::RawFields;
 use super::super::reader::TranscriptSink;
+use crate::storage::read_regular_text;
 
 /// The number of folders above a session's file in which its messages can be.
 const MAX_LEVELS: usize = 4;
@@ -235,7 +236,7 @@ fn read_json_file(path: &Path) -> Result<Option<String>, String> {
     if size >= MAX_RECORD as u64 {
         return Err(too_large());
     }
-    let Ok(text) = std::fs::read_to_string(path) else {
+    let Ok(text) = read_regular_text(path, MAX_RECORD as u64) else {
         return Ok(None);
     };
     let text = text.trim_start_matches('\u{feff}').trim();

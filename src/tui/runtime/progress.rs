@@ -12,6 +12,7 @@ use crate::compare::{
     FileDiff, compare_recorded_entry, compare_recorded_states, compare_with_noise, find_noisy_flip,
     unified_diff,
 };
+use crate::diag::yaml::YamlLimits;
 use crate::event::{BlobSource as _, RunHeader};
 use crate::model::{Blob, CellName, make_visible};
 use crate::record::{
@@ -19,6 +20,7 @@ use crate::record::{
     RunLister,
 };
 use crate::rubric::{add_example, set_bound};
+use crate::storage::{read_regular_file, read_regular_text};
 use crate::tui::history_counts;
 use crate::tui::history_view::{
     ComparedStates, HistoryView, ReadState, RestorePlan, RubricEdit, RubricEditOrder, Shared,
@@ -431,7 +433,11 @@ fn compute_restore_plan(
                 show(path)
             )));
         };
-        let now = std::fs::read(workspace.root.join(path)).ok();
+        let now = read_regular_file(
+            &workspace.root.join(path),
+            YamlLimits::GENERATED.bytes as u64,
+        )
+        .ok();
         let Ok(before) = now.map(String::from_utf8).transpose() else {
             kept.push(format!("{} is not a text file now", show(path)));
             continue;
@@ -493,7 +499,8 @@ fn carry_out_edit(
                 let path = make_visible(&path.display().to_string(), false).into_owned();
                 TaskFailure::new(format!("{path} stays as it is: {why}"))
             };
-            let text = std::fs::read_to_string(&file).map_err(|error| refuse(error.to_string()))?;
+            let text = read_regular_text(&file, YamlLimits::GENERATED.bytes as u64)
+                .map_err(|error| refuse(error.to_string()))?;
             let text: Arc<str> = text.into();
             let edited = set_bound(&text, &path, &eval, bound, value)
                 .map_err(|error| refuse(error.to_string()))?;
@@ -518,8 +525,11 @@ fn carry_out_edit(
                 let path = make_visible(&path.display().to_string(), false).into_owned();
                 TaskFailure::new(format!("{path} stays as it is: {why}"))
             };
-            let before = std::fs::read_to_string(workspace.root.join(&path))
-                .map_err(|error| refuse(error.to_string()))?;
+            let before = read_regular_text(
+                &workspace.root.join(&path),
+                YamlLimits::GENERATED.bytes as u64,
+            )
+            .map_err(|error| refuse(error.to_string()))?;
             let before: Arc<str> = before.into();
             let edited = add_example(&before, &path, &eval, &text, expects_pass)
                 .map_err(|error| refuse(error.to_string()))?;

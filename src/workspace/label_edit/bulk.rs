@@ -14,6 +14,7 @@ use super::{
     replace_answer, rewrite_file, strip_line,
 };
 use crate::model::{Label, PairPreference, RecordedDraw};
+use crate::storage::{MAX_GROWING_FILE, read_regular_file};
 use crate::workspace::Workspace;
 use crate::workspace::label_draws::draws_file_path;
 
@@ -249,7 +250,7 @@ pub struct LabelFileLines {
 
 /// Reads a file of labels in dicta's own format.
 pub fn read_label_lines(path: &Path) -> Result<LabelFileLines, LabelEditError> {
-    let text = std::fs::read(path).map_err(|source| LabelEditError::Io {
+    let text = read_regular_file(path, MAX_GROWING_FILE).map_err(|source| LabelEditError::Io {
         path: path.to_owned(),
         source,
     })?;

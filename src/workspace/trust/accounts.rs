@@ -3,9 +3,12 @@
 //! Responsible for reading `/etc/passwd` and `/etc/group`. A user or group that only a directory service knows counts
 //! as unknown, so its group is not private.
 
-use std::fs;
 use std::path::Path;
 
+use crate::storage;
+
+/// The size limit of a file of accounts, in bytes.
+const MAX_ACCOUNTS_BYTES: u64 = 64 << 20;
 /// The user id of root.
 const ROOT: u32 = 0;
 
@@ -31,7 +34,9 @@ impl Accounts {
     /// Reads the accounts of this machine.
     pub(super) fn from_system() -> Self {
         // An unreadable file contains no account, so no group is private.
-        let read = |path| fs::read_to_string(path).unwrap_or_default();
+        let read = |path| {
+            storage::read_regular_text(Path::new(path), MAX_ACCOUNTS_BYTES).unwrap_or_default()
+        };
         Self {
             user: rustix::process::geteuid().as_raw(),
             passwd: read("/etc/passwd"),

@@ -4,7 +4,6 @@
 //! its owner, so another user's folder at the same path is not trusted.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -17,6 +16,9 @@ use super::ownership::{FileOwner, UnsafeFile};
 use super::permissions::SendPermission;
 use crate::storage::{self, FileLock};
 use crate::workspace::DataDirError;
+
+/// The size limit of the file, in bytes. An entry of a workspace has less than one kilobyte.
+const MAX_TRUST_BYTES: u64 = 16 << 20;
 
 /// The file's name in the data directory.
 pub const TRUST_FILE: &str = "trust.json";
@@ -118,9 +120,9 @@ impl TrustFile {
             path: path.to_owned(),
             why,
         };
-        let text = match fs::read_to_string(path) {
-            Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
-            text => text.map_err(io)?,
+        let text = storage::read_optional_text(path, MAX_TRUST_BYTES).map_err(io)?;
+        let Some(text) = text else {
+            return Ok(Self::default());
         };
         // Security: a file that another user can write would trust whatever that user wants.
         let owner = FileOwner::read(path).map_err(io)?;
@@ -213,6 +215,7 @@ fn key_of(root: &Path) -> Result<(String, u32), TrustError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
     use std::os::unix::fs::PermissionsExt as _;
 
     fn env(folder: &Path) -> Env {

@@ -27,8 +27,8 @@ use crate::net::{
     AddressGuard, AddressPolicy, FetchLimits, GuardedRequest, HopObserver, HopRefusal,
     is_connection_header,
 };
+use crate::storage::{MAX_CERTIFICATES, read_regular_file};
 use crate::tools::ProbeError;
-use crate::tools::regular_file::{MAX_CERTIFICATES, read_regular_file};
 use crate::tools::source::{SourceAddress, SourceCx, ToolExecutor, ToolInput, ToolSource};
 
 /// The default time limit, which is that of the toolbox.

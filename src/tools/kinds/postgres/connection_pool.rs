@@ -21,7 +21,7 @@ use super::metered_stream::{DatabaseStream, MeteredStream, ReadAllowance};
 use crate::clock::{BoxFuture, Clock, with_timeout};
 use crate::model::Millis;
 use crate::net::{NetError, Resolver, dial, dial_tls_config, unverified_tls_config};
-use crate::tools::regular_file::{MAX_CERTIFICATES, read_regular_file};
+use crate::storage::{MAX_CERTIFICATES, read_regular_file};
 
 /// The limit of simultaneous connections.
 const MAX_CONNECTIONS: usize = 4;
