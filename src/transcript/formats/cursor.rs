@@ -296,6 +296,6 @@ mod tests {
         });
         let (all, tally) = read(format!("{chat}\n").as_bytes());
         assert_eq!(message_lines(all[0].as_ref().expect("a chat")), ["user Hi"]);
-        assert_eq!((tally.records, tally.unknown_count()), (2, 1), "{tally:?}");
+        assert_eq!((tally.records, tally.unknown_count()), (3, 1), "{tally:?}");
     }
 }
