@@ -23,11 +23,15 @@ use crate::model::MessageRole;
 /// Returns true if one of the first records is a result or a score.
 pub(super) fn is_entries(preview: &FilePreview<'_>) -> bool {
     let is_result = |value: &Value| {
+        let has_counts = (!value["input_token_count"].is_null()
+            || !value["inference_log"].is_null())
+            && !value["latency"].is_null();
         // Results of 2024 have the number of the question in place of its id.
-        (value["id"].is_string() || value["idx"].is_u64())
-            && !value["result"].is_null()
-            && (!value["input_token_count"].is_null() || !value["inference_log"].is_null())
-            && !value["latency"].is_null()
+        let has_id = value["id"].is_string() || value["idx"].is_u64();
+        // Some models have no counts. Their ids and calls are BFCL's.
+        let first = &value["result"][0];
+        let has_calls = names_question(&value["id"]) && (first.is_object() || first.is_array());
+        has_id && !value["result"].is_null() && (has_counts || has_calls)
     };
     let is_score = |value: &Value| {
         value["valid"].is_boolean()
@@ -37,6 +41,26 @@ pub(super) fn is_entries(preview: &FilePreview<'_>) -> bool {
     preview.records.iter().take(2).any(|seen| {
         let record = seen.sniff.outline(seen.bytes);
         is_result(record) || is_score(record)
+    })
+}
+
+/// Returns true for the id of a question, such as `multi_turn_base_12`: its category, then a number.
+fn names_question(id: &Value) -> bool {
+    let categories = [
+        "simple",
+        "multiple",
+        "parallel",
+        "multi_turn",
+        "live_",
+        "exec_",
+        "java",
+        "irrelevance",
+        "memory",
+        "web_search",
+    ];
+    id.as_str().is_some_and(|id| {
+        let has_number = id.ends_with(|c: char| c.is_ascii_digit());
+        has_number && categories.iter().any(|category| id.starts_with(category))
     })
 }
 
@@ -266,6 +290,18 @@ mod tests {
             ]
         );
         assert!(tally.unknown.is_empty(), "{tally:?}");
+    }
+
+    #[test]
+    fn result_without_counts_is_known_by_its_id() {
+        let file = r#"{"id":"parallel_multiple_1","result":[{"f":"{}"},{"g":"{}"}]}
+"#;
+        let (all, _) = read(file.as_bytes());
+        let one = all[0].as_ref().expect("a transcript");
+        assert_eq!(message_lines(one), ["assistant f({}) | g({})"]);
+        for id in ["other_1", "simple"] {
+            assert!(!super::names_question(&id.into()), "{id}");
+        }
     }
 
     #[test]

@@ -158,7 +158,7 @@ pub(super) const EVALS: &[FormatDescription] = &[
     },
     FormatDescription {
         name: "results of BFCL",
-        known_by: "`id` or `idx`, `result` and `latency`; `valid` and `test_category`",
+        known_by: "`id` or `idx`, `result` and `latency`; `id` of a question with calls in `result`; `valid` and `test_category`",
         transcript: "a line",
         id: "the entry's",
         version: "files of 2024-07 to 2025-11 (v4)",
