@@ -2,6 +2,8 @@
 //!
 //! Responsible for the names and values of verdicts. Does not read messages.
 
+use std::collections::HashMap;
+
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -9,6 +11,9 @@ use super::super::super::content::ObjectOnly;
 use super::super::lenient_message::text_or_json;
 use super::parse_or_none;
 use crate::model::{RawJson, SourceVerdict};
+
+/// The largest number of ` #` in a name that are looked at.
+const MAX_NUMBERS: usize = 8;
 
 #[derive(Deserialize)]
 struct ArenaVerdict<'a> {
@@ -55,6 +60,8 @@ pub(super) fn parse_verdicts(
         };
     let entries = list.into_iter().enumerate();
     let mut found: Vec<SourceVerdict> = Vec::new();
+    // The number of verdicts by their names without a number.
+    let mut same_names: HashMap<String, usize> = HashMap::new();
     for (nth, raw) in entries {
         let Ok(ObjectOnly(decided)) =
             serde_json::from_str::<ObjectOnly<ArenaVerdict<'_>>>(raw.get())
@@ -71,12 +78,15 @@ pub(super) fn parse_verdicts(
             verdict.eval = format!("{}@{at}", verdict.eval);
         }
         // Assertions of one type on one message would share a name. Later ones get a number.
-        let same = found.iter().filter(|other| {
-            other.eval == verdict.eval || other.eval.starts_with(&format!("{} #", verdict.eval))
-        });
-        let same = same.count();
+        let same = same_names.get(&verdict.eval).copied().unwrap_or(0);
         if same > 0 {
             verdict.eval = format!("{} #{}", verdict.eval, same + 1);
+        }
+        // `a #2` counts as an `a`, also if the file has this name.
+        let numbers = verdict.eval.match_indices(" #").map(|(end, _)| end);
+        for end in numbers.take(MAX_NUMBERS).chain([verdict.eval.len()]) {
+            let name = verdict.eval[..end].to_owned();
+            *same_names.entry(name).or_default() += 1;
         }
         found.push(verdict);
     }
@@ -104,5 +114,23 @@ fn parse_verdict(decided: &ArenaVerdict<'_>, unnamed: &str) -> SourceVerdict {
         value: value.and_then(|raw| RawJson::parse(raw.get()).ok()),
         reasoning: non_empty_text(decided.explanation).or_else(|| non_empty_text(decided.message)),
         error,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn verdicts_of_one_type_have_different_names() {
+        let types = ["a", "a", "a #2", "a", "b", "b #1", "b"];
+        let results: Vec<String> = types
+            .iter()
+            .map(|kind| format!(r#"{{"type":"{kind}","passed":true}}"#))
+            .collect();
+        let raw = RawValue::from_string(format!("[{}]", results.join(","))).expect("JSON");
+        let found = parse_verdicts(Some(&raw), "assertion", None);
+        let names: Vec<&str> = found.iter().map(|verdict| verdict.eval.as_str()).collect();
+        assert_eq!(names, ["a", "a #2", "a #2 #2", "a #4", "b", "b #1", "b #3"]);
     }
 }
