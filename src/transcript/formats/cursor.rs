@@ -43,9 +43,11 @@ pub(super) fn is_chat(preview: &FilePreview<'_>) -> bool {
 
 /// Returns true if the lines are a transcript of an agent.
 pub(super) fn is_agent_transcript(preview: &FilePreview<'_>) -> bool {
-    preview.first_matches(|s| {
+    let has_keys = preview.first_matches(|s| {
         s.has("role") && s.has("message") && !s.has("sessionId") && !s.has("type")
-    }) && preview.first_outline()["message"]["content"].is_array()
+    });
+    let content = || &preview.first_outline()["message"]["content"];
+    has_keys && (content().is_array() || content().is_string())
 }
 
 pub(super) fn open(preview: &FilePreview<'_>) -> Box<dyn TranscriptReader> {
@@ -259,6 +261,20 @@ mod tests {
         assert_eq!(error_of(json!({"output": "", "exitCode": 2})), true);
         assert_eq!(error_of(json!({"output": "", "rejected": true})), true);
         assert_eq!(error_of(json!("text")), false);
+    }
+
+    #[test]
+    fn agent_transcript_may_have_plain_text_as_content() {
+        let said = |role: &str, text: &str| {
+            json!({"role": role, "message": {"role": role, "content": text}}).to_string()
+        };
+        let lines = [said("user", "Hi"), said("assistant", "Hello")];
+        let (all, tally) = read(lines.join("\n").as_bytes());
+        assert_eq!(tally.unknown_count(), 0, "{tally:?}");
+        assert_eq!(
+            message_lines(all[0].as_ref().expect("a session")),
+            ["user Hi", "assistant Hello"]
+        );
     }
 
     #[test]
