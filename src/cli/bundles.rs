@@ -53,8 +53,8 @@ impl OpenedBundle {
             .prefix(FOLDER_PREFIX)
             .tempdir_in(&parent)
             .map_err(|error| failed(error.to_string()))?;
-        let manifest = unpack_bundle(path, folder.path())
-            .map_err(|error| CommandError::usage(error.to_string()))?;
+        let manifest =
+            unpack_bundle(path, folder.path()).map_err(|error| CommandError::from_error(&error))?;
         let dir = folder.path().join("runs");
         let key = find_record_key(&cx.env);
         let run = RecordedRun {

@@ -22,8 +22,7 @@ pub(super) fn demo(
     if reset {
         let data =
             workspace::data_dir(&cx.env).map_err(|error| CommandError::usage(error.to_string()))?;
-        let restored =
-            demo::reset(&data).map_err(|error| CommandError::usage(error.to_string()))?;
+        let restored = demo::reset(&data).map_err(|error| CommandError::from_error(&error))?;
         let moved = restored.moved_to.as_deref();
         if let Some(moved) = moved.filter(|_| format == Format::Human) {
             cx.streams

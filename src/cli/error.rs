@@ -1,6 +1,8 @@
 //! The error of a command with its message and exit code. Does not choose the exit codes of runs; `report` does.
 
+use std::error::Error;
 use std::io;
+use std::iter;
 
 use super::format::UnsupportedFormat;
 use super::streams::Streams;
@@ -36,6 +38,20 @@ impl CommandError {
             code: EXIT_USAGE,
             message: message.into(),
             diagnostics: Vec::new(),
+        }
+    }
+
+    /// Returns the error of wrong arguments or configuration, or of a file that could not be written.
+    pub(super) fn from_error(error: &(dyn Error + 'static)) -> Self {
+        let mut causes = iter::successors(Some(error), |cause| cause.source());
+        let is_unwritten = causes.any(|cause| {
+            cause
+                .downcast_ref::<io::Error>()
+                .is_some_and(is_write_error)
+        });
+        Self {
+            code: if is_unwritten { EXIT_IO } else { EXIT_USAGE },
+            ..Self::usage(error.to_string())
         }
     }
 
@@ -133,6 +149,15 @@ impl CommandError {
     }
 }
 
+/// Returns true for an error of the system that only a write can have.
+fn is_write_error(error: &io::Error) -> bool {
+    use io::ErrorKind::{FileTooLarge, QuotaExceeded, ReadOnlyFilesystem, StorageFull, WriteZero};
+    matches!(
+        error.kind(),
+        StorageFull | QuotaExceeded | ReadOnlyFilesystem | FileTooLarge | WriteZero
+    )
+}
+
 impl From<UnsupportedFormat> for CommandError {
     fn from(error: UnsupportedFormat) -> Self {
         Self::usage(error.to_string())
@@ -141,6 +166,6 @@ impl From<UnsupportedFormat> for CommandError {
 
 impl From<RecordError> for CommandError {
     fn from(error: RecordError) -> Self {
-        Self::usage(error.to_string())
+        Self::from_error(&error)
     }
 }

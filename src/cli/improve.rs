@@ -172,7 +172,7 @@ impl ImproveCx<'_> {
         let question = self.present_texts();
         let folder = data_dir(&cx.env).map_err(|error| CommandError::usage(error.to_string()))?;
         let secret = load_or_create_installation_secret(&folder.join(SECRET_FILE))
-            .map_err(|error| CommandError::usage(error.to_string()))?;
+            .map_err(|error| CommandError::from_error(&error))?;
         let wanted = self.args.proposals;
         let prompt = render_proposal_prompt(&question, &cases, wanted, &secret);
         self.check_limit(judge, &prompt)?;

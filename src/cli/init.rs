@@ -18,14 +18,14 @@ pub(super) fn init(dir: &Path, from: &[PathBuf], cx: &CommandCx) -> Result<u8, C
         )));
     }
     let made = if from.is_empty() {
-        let files = workspace::init(dir).map_err(|error| CommandError::usage(error.to_string()))?;
+        let files = workspace::init(dir).map_err(|error| CommandError::from_error(&error))?;
         CreatedWorkspace {
             files,
             notes: Vec::new(),
         }
     } else {
         workspace::scaffold::create_workspace_from(dir, from)
-            .map_err(|error| CommandError::usage(error.to_string()))?
+            .map_err(|error| CommandError::from_error(&error))?
     };
     let mut out = String::new();
     for path in &made.files {

@@ -291,7 +291,7 @@ fn draw_queue(
     let file = workspace.labels_file_path();
     // Another process may have drawn since the labels were loaded, so the file decides.
     let draws = add_chosen_draw(&file, |draws| items.draw(request, draws))
-        .map_err(|error| CommandError::usage(error.to_string()))?;
+        .map_err(|error| CommandError::from_error(&error))?;
     let Some(draw) = draws.and_then(|mut draws| draws.pop()) else {
         cx.streams
             .print_note(&format!("note: {}", LabelQueue::Random.describe_empty()));

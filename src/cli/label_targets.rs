@@ -163,6 +163,6 @@ pub(super) fn to_command_error(error: LabelEditError) -> CommandError {
         LabelEditError::Io { path, source } => {
             CommandError::write_failed(&path.display().to_string(), &source)
         }
-        other => CommandError::usage(other.to_string()),
+        other => CommandError::from_error(&other),
     }
 }

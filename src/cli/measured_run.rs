@@ -39,7 +39,7 @@ impl MeasuredRun {
 pub(super) fn to_command_error(error: RunError) -> CommandError {
     match error {
         RunError::Record(error) => CommandError::recording_not_started(&error),
-        error => CommandError::usage(error.to_string()),
+        error => CommandError::from_error(&error),
     }
 }
 

@@ -68,6 +68,6 @@ pub(super) fn open(place: ReviewPlace, cx: &CommandCx) -> Result<ReviewSession, 
 pub(super) fn to_command_error(error: ReviewError) -> CommandError {
     match error {
         ReviewError::Problems(problems) => CommandError::from_diagnostics(problems),
-        other => CommandError::usage(other.to_string()),
+        other => CommandError::from_error(&other),
     }
 }

@@ -143,7 +143,7 @@ fn ask(
     };
     let folder = data_dir(&cx.env).map_err(|error| CommandError::usage(error.to_string()))?;
     let secret = load_or_create_installation_secret(&folder.join(SECRET_FILE))
-        .map_err(|error| CommandError::usage(error.to_string()))?;
+        .map_err(|error| CommandError::from_error(&error))?;
     let Some(prompt) = render_suggestion_prompt(&session.book, &secret) else {
         return Ok(Vec::new());
     };
@@ -256,7 +256,7 @@ fn accept(numbers: &str, session: &mut ReviewSession, cx: &CommandCx) -> Result<
         let Some(write) = plan_change(&session.book, &change, &cx.clock.wall_time()) else {
             continue;
         };
-        let fail = |error: crate::review::ReviewFileError| CommandError::usage(error.to_string());
+        let fail = |error: crate::review::ReviewFileError| CommandError::from_error(&error);
         // Modes come first: a note must not name a mode that no file has.
         if let Some(modes) = &write.modes {
             session.modes_text = write_modes(&files, &session.modes_text, modes).map_err(fail)?;

@@ -95,7 +95,7 @@ pub(super) fn run(args: &RunArgs, cx: &CommandCx) -> Result<u8, CommandError> {
             .block_on(run::preview_run(
                 workspace, &registry, &cx.env, &cx.clock, options,
             ))
-            .map_err(|error| CommandError::usage(error.to_string()))?;
+            .map_err(|error| CommandError::from_error(&error))?;
         let text = match args.format {
             Format::Human => format_plan(&preview),
             format => format_document(format, &plan_to_json(&preview)),
@@ -137,7 +137,7 @@ pub(super) fn run(args: &RunArgs, cx: &CommandCx) -> Result<u8, CommandError> {
             run::estimate_paid_calls(workspace, &registry, &cx.env, &cx.clock, options.clone());
         let calls = runtime
             .block_on(calls)
-            .map_err(|error| CommandError::usage(error.to_string()))?;
+            .map_err(|error| CommandError::from_error(&error))?;
         let limit_usd = opened.workspace.limits.confirm_usd;
         confirm_paid_calls(&calls, "cell", limit_usd, &args.consent, cx)?;
     }
@@ -308,7 +308,7 @@ async fn drive_run(
         ..
     } = started.map_err(|error| match error {
         RunError::Record(error) => CommandError::recording_not_started(&error),
-        error => CommandError::usage(error.to_string()),
+        error => CommandError::from_error(&error),
     })?;
     // Step: print events until the run ends.
     let mut signalled = None;
@@ -361,7 +361,7 @@ async fn drive_run(
     match ended {
         Ok(Ok(_)) => {}
         Ok(Err(RunError::Record(error))) => return Err(CommandError::recording_failed(&error)),
-        Ok(Err(error)) => return Err(CommandError::usage(error.to_string())),
+        Ok(Err(error)) => return Err(CommandError::from_error(&error)),
         // A panic is a defect of dicta and must end with exit code 101.
         Err(panic) => std::panic::resume_unwind(panic.into_panic()),
     }

@@ -23,7 +23,7 @@ use crate::workspace::{self, Workspace};
 
 impl From<TrustError> for CommandError {
     fn from(error: TrustError) -> Self {
-        Self::usage(error.to_string())
+        Self::from_error(&error)
     }
 }
 
@@ -138,7 +138,7 @@ pub(super) fn confirm_run(
 pub(super) fn confirm_after(error: &RunError, cx: &CommandCx) -> Result<(), CommandError> {
     match error.unconfirmed_sends() {
         Some(unconfirmed) => confirm(unconfirmed, cx),
-        None => Err(CommandError::usage(error.to_string())),
+        None => Err(CommandError::from_error(error)),
     }
 }
 

@@ -159,8 +159,7 @@ pub(super) fn take_variant(
         before: Some(Arc::clone(&file.rubric.source)),
         after: Some(text),
     };
-    write_rubric_files(workspace, &[change])
-        .map_err(|error| CommandError::usage(error.to_string()))?;
+    write_rubric_files(workspace, &[change]).map_err(|error| CommandError::from_error(&error))?;
     let keys: Vec<&str> = variant
         .values
         .iter()

@@ -282,5 +282,5 @@ pub(super) fn find_root(path: Option<&Path>, cx: &CommandCx) -> Result<PathBuf, 
 pub(super) fn unpack_demo(cx: &CommandCx) -> Result<PathBuf, CommandError> {
     let data =
         workspace::data_dir(&cx.env).map_err(|error| CommandError::usage(error.to_string()))?;
-    demo::unpack(&data).map_err(|error| CommandError::usage(error.to_string()))
+    demo::unpack(&data).map_err(|error| CommandError::from_error(&error))
 }

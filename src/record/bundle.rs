@@ -63,6 +63,7 @@ pub enum BundleError {
         path: PathBuf,
         /// The reason.
         #[source]
+        #[source]
         why: io::Error,
     },
     /// The file is not a valid bundle.

@@ -116,6 +116,7 @@ pub enum RecordError {
         /// The file.
         path: PathBuf,
         /// The system's error.
+        #[source]
         why: std::io::Error,
     },
     /// Another process records into this folder.

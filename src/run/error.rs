@@ -153,8 +153,8 @@ pub enum RunUsageError {
     #[error(transparent)]
     DataDir(#[from] DataDirError),
     /// dicta cannot read or create the secret of this installation.
-    #[error(transparent)]
-    InstallationSecret(io::Error),
+    #[error("{0}")]
+    InstallationSecret(#[source] io::Error),
     /// No run with recorded tool responses has this name.
     #[error("recorded tool responses of `{name}`: {why}")]
     UnknownEvidenceRun {
@@ -191,6 +191,7 @@ pub enum RunUsageError {
         /// The folder.
         folder: PathBuf,
         /// The error of the system.
+        #[source]
         why: io::Error,
     },
 }

@@ -289,6 +289,39 @@ fn unwritable_results_file_exits_with_74_and_keeps_the_recording() {
 }
 
 #[test]
+fn command_that_cannot_write_its_file_exits_with_74() {
+    let test_dir = TestDir::new();
+    test_dir.workspace("judge: rules\n", NAMES_A_RELEASE);
+    test_dir.dicta(&["run", "-q"]);
+    for args in [
+        &["init", "new"][..],
+        &["init", "around", "--from", "t.jsonl"],
+        &["trust", "."],
+        &["history", "--baseline", "@"],
+        &["run", "-q"],
+        &["label", "one/r/names", "pass"],
+        &["import", "t.jsonl", "-o", "out.jsonl"],
+        &["export", "@", "-o", "out.html"],
+        &["demo", "--reset"],
+    ] {
+        // No file of the command may have a byte, as on a full disk. An ignored signal makes this an error of the write.
+        let ended = Command::new("/bin/sh")
+            .args(["-c", "trap '' XFSZ; ulimit -f 0; exec \"$0\" \"$@\""])
+            .arg(env!("CARGO_BIN_EXE_dicta"))
+            .args(args)
+            .current_dir(test_dir.path())
+            .env_clear()
+            .env("DICTA_DATA_DIR", test_dir.path().join(".data"))
+            .stdin(Stdio::null())
+            .output()
+            .expect("starts");
+        let why = text(&ended.stderr);
+        assert_eq!(ended.status.code(), Some(74), "{args:?}: {why}");
+        assert!(why.contains("File too large"), "{args:?}: {why}");
+    }
+}
+
+#[test]
 fn full_standard_output_of_any_command_exits_with_74() {
     let test_dir = TestDir::new();
     test_dir.workspace("judge: rules\n", NAMES_A_RELEASE);

@@ -37,6 +37,7 @@ pub enum TrustError {
         /// The file.
         path: PathBuf,
         /// The error of the system.
+        #[source]
         why: io::Error,
     },
     /// The file is not a trust file.
