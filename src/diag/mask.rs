@@ -49,23 +49,23 @@ fn is_masked_key(key: &str) -> bool {
         || lower.ends_with("-key")
 }
 
-/// Returns the position where a line's secret begins: after `api_key:` or a similar key, or at the user part of a
-/// URL.
+/// Returns the position where a line's secret begins: after `api_key:`, `?api_key=` or a similar key, or at the user
+/// part of a URL.
 fn find_secret_start(line: &str) -> Option<usize> {
     // ASCII lower case keeps the byte positions of the line.
     let lower = line.to_ascii_lowercase();
     // A key may be anywhere in the line, because YAML also has mappings in braces.
-    let after_key = lower.match_indices(':').find_map(|(colon, _)| {
+    let after_key = lower.match_indices([':', '=']).find_map(|(mark, _)| {
         // As written, because a change of case separates words.
-        let head = line[..colon].trim_end().trim_end_matches(['"', '\'']);
+        let head = line[..mark].trim_end().trim_end_matches(['"', '\'']);
         let word = head
             .rsplit(|c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == '-'))
             .next()
             .unwrap_or("");
         // The first secret key counts: everything after it is masked to the end of the line.
-        is_masked_key(word).then_some(colon + 1)
+        is_masked_key(word).then_some(mark + 1)
     });
-    let user = lower.find("://").and_then(|at| {
+    let user = lower.match_indices("://").find_map(|(at, _)| {
         // A URL may hold a password: `https://user:password@host`.
         let host = &lower[at + 3..];
         let end = host
@@ -109,6 +109,23 @@ mod tests {
             (
                 "  base_url: https://me:pw@host/v1\n",
                 "  base_url: https://*************\n",
+            ),
+            (
+                "  a: {base_url: http://a/v1}, b: {base_url: https://me:pw@b/v1}\n",
+                "  a: {base_url: http://a/v1}, b: {base_url: https://***********\n",
+            ),
+            (
+                "  base_url: https://host/v1?v=2&apiKey=sk-1#x\n",
+                "  base_url: https://host/v1?v=2&apiKey=******\n",
+            ),
+            ("  args: [--token=abc]\n", "  args: [--token=****\n"),
+            (
+                "  dsn: host=a password = abc\n",
+                "  dsn: host=a password = ***\n",
+            ),
+            (
+                "  url: https://host/?page=2&q=abc\n",
+                "  url: https://host/?page=2&q=abc\n",
             ),
             ("  X-Api-Key: abc\n", "  X-Api-Key: ***\n"),
             (
