@@ -1,12 +1,14 @@
 //! A file that replaces another one in one step.
 
 use std::fs::{self, File, OpenOptions, Permissions};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io::{self, IsTerminal as _, Write};
 use std::os::fd::AsFd as _;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use tempfile::TempPath;
+use tempfile::{NamedTempFile, TempPath};
 
 use super::links::{LinkTarget, follow_links_for_writing, refuse_planted};
 
@@ -14,6 +16,12 @@ use super::links::{LinkTarget, follow_links_for_writing, refuse_planted};
 const PRIVATE: u32 = 0o600;
 /// The mode of any new file, before the umask.
 const PUBLIC: u32 = 0o666;
+/// The start of the name of a temporary file. Globs skip hidden files, so a temporary file is never an input.
+const TEMP_PREFIX: &str = ".dicta-";
+/// The end of the name of a temporary file.
+const TEMP_SUFFIX: &str = ".tmp";
+/// The age from which a temporary file without a lock is the rest of a process that was killed.
+const STALE_AGE: Duration = Duration::from_mins(10);
 
 /// A new content for a file. Until [`Self::publish`], readers of the file see the old content; dropping this value
 /// keeps the old file.
@@ -136,6 +144,8 @@ impl AtomicFile {
             temp.persist(&target)
         }
         .map_err(|error| error.error)?;
+        // The file has its final name, and others may lock it.
+        let _unlocked_if_locked = self.file.unlock();
         sync_folder(parent_folder(&target))
     }
 
@@ -230,18 +240,82 @@ fn parent_folder(path: &Path) -> &Path {
 }
 
 fn create_temp_file(target: &Path, mode: u32) -> io::Result<(File, TempPath)> {
-    let named = tempfile::Builder::new()
-        // Globs skip hidden files, so a temporary file is never an input.
-        .prefix(".dicta-")
-        .suffix(".tmp")
-        .make_in(parent_folder(target), |name| {
+    let folder = parent_folder(target);
+    let mut hasher = DefaultHasher::new();
+    target.file_name().hash(&mut hasher);
+    // A killed process leaves its file under this name, so the next writers of the target find it.
+    let name = format!("{TEMP_PREFIX}{:016x}", hasher.finish());
+    let named = match create_named_temp_file(folder, &name, 0, mode) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            let named = create_named_temp_file(folder, TEMP_PREFIX, 6, mode)?;
+            remove_stale_file(
+                &folder.join(format!("{name}{TEMP_SUFFIX}")),
+                named.as_file(),
+            );
+            named
+        }
+        created => created?,
+    };
+    // The lock shows that the file is in use. Without it, the file counts as in use until it is old.
+    let _locked_if_possible = named.as_file().try_lock();
+    Ok(named.into_parts())
+}
+
+fn create_named_temp_file(
+    folder: &Path,
+    prefix: &str,
+    random_letters: usize,
+    mode: u32,
+) -> io::Result<NamedTempFile> {
+    tempfile::Builder::new()
+        .prefix(prefix)
+        .suffix(TEMP_SUFFIX)
+        .rand_bytes(random_letters)
+        .make_in(folder, |name| {
             OpenOptions::new()
                 .write(true)
                 .create_new(true)
                 .mode(mode)
                 .open(name)
-        })?;
-    Ok(named.into_parts())
+        })
+}
+
+/// Deletes the temporary file of a process that was killed. It belongs to the user, has no lock, and is older than `new`,
+/// a file that was just created: both times come from the file system. Any other file stays.
+fn remove_stale_file(path: &Path, new: &File) {
+    let is_stale = |meta: &fs::Metadata| {
+        let age = new
+            .metadata()
+            .and_then(|new| Ok(new.modified()?.duration_since(meta.modified()?)));
+        meta.is_file()
+            && meta.uid() == rustix::process::geteuid().as_raw()
+            && meta.nlink() == 1
+            && matches!(age, Ok(Ok(age)) if age > STALE_AGE)
+    };
+    // A pipe or a device is not opened.
+    if !fs::symlink_metadata(path).is_ok_and(|meta| is_stale(&meta)) {
+        return;
+    }
+    let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
+    let opened = OpenOptions::new()
+        // Network file systems lock only files that are open for writing.
+        .append(true)
+        .custom_flags(flags.bits().cast_signed())
+        .open(path);
+    let Ok(file) = opened else { return };
+    if file.try_lock().is_err() {
+        return;
+    }
+    // Only the process with the lock deletes the file, so the path still names it after this check.
+    let is_same = match (file.metadata(), fs::symlink_metadata(path)) {
+        (Ok(locked), Ok(named)) => {
+            is_stale(&locked) && (locked.dev(), locked.ino()) == (named.dev(), named.ino())
+        }
+        _ => false,
+    };
+    if is_same {
+        let _stays = fs::remove_file(path);
+    }
 }
 
 /// Gives a file the mode of the file that it replaces, and its owner and group if that is possible.
@@ -337,6 +411,55 @@ mod tests {
             assert_eq!(list(dir.path()), ["index", "notes"]);
             fs::remove_file(&link).expect("removed");
         }
+    }
+
+    #[test]
+    fn temporary_file_of_a_killed_process_disappears_with_a_later_write() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let path = dir.path().join("labels.jsonl");
+        let file = AtomicFile::create(&path).expect("begun");
+        let names = list(dir.path());
+        let [name] = names.as_slice() else {
+            panic!("one file: {names:?}");
+        };
+        let name = name.as_str();
+        let left = dir.path().join(name);
+        drop(file);
+        let old = fs::metadata(dir.path())
+            .and_then(|meta| meta.modified())
+            .expect("a time")
+            - 2 * STALE_AGE;
+        let leave = |modified| {
+            let left = File::create(&left).expect("created");
+            left.set_modified(modified).expect("set");
+            left
+        };
+        // A file that is in use or young stays.
+        let used = leave(old);
+        used.lock().expect("locked");
+        replace_file(&path, b"one").expect("written");
+        assert_eq!(list(dir.path()), [name, "labels.jsonl"]);
+        drop(used);
+        drop(leave(old + 2 * STALE_AGE));
+        replace_file(&path, b"two").expect("written");
+        assert_eq!(list(dir.path()), [name, "labels.jsonl"]);
+        // The rest of another target stays.
+        drop(leave(old));
+        replace_file(&dir.path().join("notes.jsonl"), b"").expect("written");
+        assert_eq!(list(dir.path()), [name, "labels.jsonl", "notes.jsonl"]);
+        replace_file(&path, b"three").expect("written");
+        assert_eq!(list(dir.path()), ["labels.jsonl", "notes.jsonl"]);
+        assert_eq!(fs::read_to_string(&path).expect("read"), "three");
+    }
+
+    #[test]
+    fn published_file_has_no_lock() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let path = dir.path().join("out.jsonl");
+        let mut file = AtomicFile::create(&path).expect("begun");
+        file.publish().expect("published");
+        let other = File::open(&path).expect("opened");
+        other.try_lock().expect("nobody has the lock");
     }
 
     #[test]
