@@ -300,6 +300,7 @@ pub(super) struct JudgeFixture {
     pub(super) budget: Arc<Budget>,
     pub(super) clock: FakeClock,
     pub(super) cancel: CancellationToken,
+    pub(super) redactor: Arc<Redactor>,
     pub(super) request: JudgeRequest,
 }
 
@@ -320,6 +321,7 @@ impl JudgeFixture {
             budget: Arc::default(),
             clock: FakeClock::new(),
             cancel: CancellationToken::new(),
+            redactor: Arc::default(),
             request: judge_request("Names 2.69.", "Use 2.69, it is the newest."),
         }
     }
@@ -346,7 +348,7 @@ impl JudgeFixture {
             out: Emitter::new(
                 out,
                 Arc::new(MemoryBlobs::default()),
-                Arc::new(Redactor::default()),
+                Arc::clone(&self.redactor),
             ),
             clock: Arc::new(self.clock.clone()) as Arc<dyn Clock>,
             cancel: self.cancel.clone(),

@@ -433,6 +433,12 @@ impl ToolCallRunner<'_> {
             response: mut answer,
             first_failure: retried,
         } = called;
+        // Security: a server may repeat the secret that it got. The provider of the judge must not get it, too.
+        if !tool.reads_transcript()
+            && let Some(clean) = self.cx.out.redactor().redact(&answer.text)
+        {
+            answer.text = clean;
+        }
         let elapsed = self.cx.clock.now().since(began);
         let mut cell = None;
         let (stop, at) = (GateStop::Answered(&answer), (self.cx.turn, ix));

@@ -373,16 +373,6 @@ fn forty_planted_secrets_appear_nowhere() {
             assert_eq!(find_spellings(&request.body, n), Vec::<String>::new());
         }
     }
-    let of_server = |n: usize| {
-        let bodies = judges.requests();
-        bodies
-            .iter()
-            .any(|r| r.mentions("LEAK=") && r.mentions(&word(n)))
-    };
-    assert!(
-        of_server(31),
-        "the MCP server told the judge its environment"
-    );
     let environment_of_program = judges
         .requests()
         .iter()
@@ -393,9 +383,14 @@ fn forty_planted_secrets_appear_nowhere() {
             Some(rest[..rest.find("END-OF-ENVIRONMENT")?].to_owned())
         })
         .collect::<Vec<_>>();
-    assert!(!environment_of_program.is_empty());
+    assert!(
+        environment_of_program
+            .iter()
+            .any(|environment| environment.contains("[redacted]")),
+        "the MCP server told its environment, without its secret"
+    );
     for environment in environment_of_program {
-        for n in [0, 1, 8, 12, 16, 19, 36, 37] {
+        for n in [0, 1, 8, 12, 16, 19, 31, 36, 37] {
             assert_eq!(find_spellings(&environment, n), Vec::<String>::new());
         }
     }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use super::super::*;
 use crate::clock::BoxFuture;
-use crate::event::{DeltaPart, EventKind};
+use crate::event::{DeltaPart, EventKind, Redactor};
 use crate::judge::fake::{
     FakeTool, FakeToolBehavior, JudgeFixture, PASSED, Script, ScriptedReply, calls, format_facts,
     text,
@@ -171,6 +171,23 @@ async fn repaired_verdict_lists_its_repairs() {
     let repaired = result.verdict.expect("a verdict").repaired;
     assert_eq!(repaired.len(), 1, "{repaired:?}");
     assert!(format_facts(&facts).contains(&"0.0 repaired".to_owned()));
+}
+
+#[tokio::test]
+async fn secret_that_a_server_repeats_does_not_reach_the_model() {
+    let server = FakeToolBehavior::FailWith("403 for Bearer shop-4711-token");
+    let mut fixture = JudgeFixture::new(&[FakeTool::new("ask", server)]);
+    fixture.redactor = Arc::new(Redactor::new(["shop-4711-token"]));
+    let script = Script::new(vec![
+        calls(&[("ask", r#"{"url":"a"}"#)]),
+        calls(&[("submit_verdict", PASSED)]),
+    ]);
+    fixture.judge(&script).await;
+    let body = &script.bodies.lock().expect("no panic")[1];
+    assert!(
+        body.contains("403 for Bearer [redacted]") && !body.contains("shop-4711-token"),
+        "{body}"
+    );
 }
 
 #[tokio::test]
