@@ -234,7 +234,7 @@ impl MappedRecord<'_> {
             }
         }
         let metadata = self.build_metadata(map, &mut missing)?;
-        let tags = self.find_tags(map)?;
+        let tags = self.find_tags(map, &mut missing)?;
         // The wrapper reuses the native parser, so mapped messages follow the same rules as native ones.
         let wrap = |lists: Vec<AnswerList<'_>>| -> Vec<(String, String)> {
             lists
@@ -285,10 +285,14 @@ impl MappedRecord<'_> {
         }
         // An unreadable label must not make the transcript a fault, so it is only counted.
         for label in &map.labels {
-            match self.find_label(label, &id) {
+            let mut unread = Vec::new();
+            match self.find_label(label, &id, &mut unread) {
                 Ok(Some(label)) => out.attach_label(label),
                 Ok(None) => {}
-                Err(why) => out.count_missing(&why),
+                Err(why) => unread.push(why),
+            }
+            for what in unread {
+                out.count_missing(&what);
             }
         }
         Ok(())
@@ -485,7 +489,11 @@ impl MappedRecord<'_> {
         }
     }
 
-    fn find_tags(&self, map: &FieldMapping) -> Result<Vec<SourceText<'_>>, String> {
+    fn find_tags(
+        &self,
+        map: &FieldMapping,
+        missing: &mut Vec<String>,
+    ) -> Result<Vec<SourceText<'_>>, String> {
         let Some(query) = &map.tags else {
             return Ok(Vec::new());
         };
@@ -494,8 +502,15 @@ impl MappedRecord<'_> {
             let tags = text.split(',').map(str::trim).filter(|tag| !tag.is_empty());
             tags.map(|tag| SourceText::from(tag.to_owned())).collect()
         };
-        let parse_list = |json: &str| {
+        let mut parse_list = |json: &str| {
             let all: Option<Vec<Value>> = serde_json::from_str(json).ok();
+            let is_tag = |value: &Value| value.is_string() || value.is_number();
+            if all.iter().flatten().any(|value| !is_tag(value)) {
+                missing.push(format!(
+                    "a tag of `tags` ({}) is neither a text nor a number",
+                    query.as_str()
+                ));
+            }
             let tag = |value: Value| match value {
                 Value::String(tag) => Some(SourceText::from(tag)),
                 Value::Number(n) => Some(SourceText::from(n.to_string())),
@@ -521,8 +536,13 @@ impl MappedRecord<'_> {
         }
     }
 
-    /// Finds a label. The error describes a label that dicta can't read.
-    fn find_label(&self, map: &LabelMapping, id: &str) -> Result<Option<Label>, String> {
+    /// Finds a label. The error describes a label that dicta can't read; `unread` gets what it can't read of a label.
+    fn find_label(
+        &self,
+        map: &LabelMapping,
+        id: &str,
+        unread: &mut Vec<String>,
+    ) -> Result<Option<Label>, String> {
         let query = &map.passed;
         let value = self
             .evaluate(query, false)
@@ -544,24 +564,53 @@ impl MappedRecord<'_> {
                 }
             }
         };
-        let find_text = |query: &Option<JmesPathQuery>| -> Option<String> {
-            let text = self.evaluate(query.as_ref()?, false).ok()?.into_text()?;
-            (!text.trim().is_empty()).then(|| text.into_owned())
-        };
+        let by = self.find_label_text("by", map.by.as_ref(), unread);
+        let note = self.find_label_text("note", map.note.as_ref(), unread);
         Ok(Some(Label {
             transcript: id.to_owned(),
             rubric: map.rubric.clone(),
             eval: map.eval.clone(),
             passed: Some(passed),
-            score: find_text(&map.score)
-                .and_then(|score| score.trim().parse().ok())
-                // A label on another scale is not a score.
-                .filter(|score| (0.0..=1.0).contains(score)),
-            by: find_text(&map.by),
+            score: self.find_label_score(map, unread),
+            by,
             at: None,
-            note: find_text(&map.note),
+            note,
             ..Label::default()
         }))
+    }
+
+    /// Finds the score of a label. Adds the reason to `unread` if a value has no score from 0 to 1.
+    fn find_label_score(&self, map: &LabelMapping, unread: &mut Vec<String>) -> Option<f64> {
+        let text = self.find_label_text("score", map.score.as_ref(), unread)?;
+        let score: Option<f64> = text.trim().parse().ok();
+        let on_scale = score.filter(|score| (0.0..=1.0).contains(score));
+        if on_scale.is_none() {
+            // Without the value, because each value would be a count of its own.
+            let kind = match score {
+                Some(_) => "outside 0 to 1",
+                None => "not a number",
+            };
+            unread.push(format!(
+                "the score of a label is {kind} (`{}`)",
+                map.score.as_ref().map_or("", JmesPathQuery::as_str)
+            ));
+        }
+        on_scale
+    }
+
+    /// Finds a text of a label; `None` if the record has none. Adds the reason to `unread` if dicta can't read it.
+    fn find_label_text(
+        &self,
+        key: &str,
+        query: Option<&JmesPathQuery>,
+        unread: &mut Vec<String>,
+    ) -> Option<String> {
+        let value = self
+            .evaluate(query?, false)
+            .map_err(|why| unread.push(format!("`{key}` of a label: {why}")))
+            .ok()?;
+        let text = value.into_text()?;
+        (!text.trim().is_empty()).then(|| text.into_owned())
     }
 }
 

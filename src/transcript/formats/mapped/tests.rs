@@ -223,6 +223,42 @@ fn labels_of_people_come_with_their_transcript() {
     );
 }
 
+#[test]
+fn parts_of_a_record_that_do_not_become_a_score_or_tag_are_counted() {
+    let map = "output: a, tags: t, label: {eval: tone, passed: ok, score: s}";
+    let (found, tally, labels) = read(
+        map,
+        concat!(
+            r#"{"a": "x", "ok": true, "s": 4, "t": ["new", true]}"#,
+            "\n",
+            r#"{"a": "x", "ok": true, "s": -1}"#,
+            "\n",
+            r#"{"a": "x", "ok": true, "s": "high"}"#,
+            "\n",
+            r#"{"a": "x", "ok": true, "s": "0.5"}"#,
+            "\n",
+            r#"{"a": "x", "ok": true, "s": ""}"#,
+            "\n",
+        ),
+    );
+    assert_eq!(found.len(), 5);
+    let scores: Vec<_> = labels.iter().map(|label| label.score).collect();
+    assert_eq!(scores, [None, None, None, Some(0.5), None]);
+    let counts: Vec<_> = tally
+        .missing
+        .iter()
+        .map(|(what, count)| (what.as_str(), *count))
+        .collect();
+    assert_eq!(
+        counts,
+        [
+            ("a tag of `tags` (t) is neither a text nor a number", 1),
+            ("the score of a label is not a number (`s`)", 1),
+            ("the score of a label is outside 0 to 1 (`s`)", 2),
+        ]
+    );
+}
+
 /// Reads `t.jsonl` next to other files.
 fn read_with(map: &str, text: &[u8], others: &[(&str, &str)]) -> (Vec<Value>, ReadTally) {
     let dir = tempfile::tempdir().expect("a folder");
