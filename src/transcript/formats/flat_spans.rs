@@ -21,7 +21,9 @@ use super::io_value::add_io;
 use super::otlp::{RawOtlpEntry, build_decorated, other_kind};
 use super::record_readers::{Grouping, line_text, open_element_groups, open_elements};
 use super::trace_spans::{parse_time, to_parts};
-use super::transcript_builder::{TranscriptBuilder, keep_rating, owned_text, verdict_of};
+use super::transcript_builder::{
+    TranscriptBuilder, keep_rating, label_and_number, owned_text, verdict_of,
+};
 use crate::model::{Label, MessageRole, SourceVerdict};
 
 /// The depth of nested attributes.
@@ -204,9 +206,11 @@ impl SpanGroup {
             .unwrap_or_else(|| annotation.clone());
         let value = result.get("label").or_else(|| result.get("score"));
         let mut verdict = verdict_of("phoenix", &name, value, result.text("explanation"));
-        verdict.score = result
-            .number("score")
-            .filter(|score| (0.0..=1.0).contains(score));
+        let score = result.number("score");
+        if let Some(label) = result.text("label") {
+            verdict.value = label_and_number(&label, score);
+        }
+        verdict.score = score.filter(|score| (0.0..=1.0).contains(score));
         let kind = annotation.text("annotator_kind").unwrap_or_default();
         if &*kind != "HUMAN" {
             self.verdicts.push(verdict);

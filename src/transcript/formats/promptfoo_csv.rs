@@ -7,7 +7,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::model::{MessageRole, SourceVerdict};
+use crate::model::{MessageRole, RawJson, SourceVerdict};
 use crate::transcript::TranscriptError;
 use crate::transcript::detect::FilePreview;
 use crate::transcript::reader::{
@@ -193,10 +193,15 @@ fn push_output(output: &Output<'_>, variables: &Map<String, Value>, out: &mut Tr
     }
     if status.is_some() || score.is_some() {
         let reason = reason.map(std::convert::Into::into);
+        let is_on_scale = |score: &f64| (0.0..=1.0).contains(score);
         let verdict = verdict_of("promptfoo", "overall", None, reason);
         built.push_verdict(SourceVerdict {
             passed: status.and_then(|(_, passed)| passed),
-            score: score.filter(|score| (0.0..=1.0).contains(score) && !failed),
+            // A score on another scale is only in `value`.
+            score: score.filter(|score| is_on_scale(score) && !failed),
+            value: score
+                .filter(|score| score.is_finite() && !is_on_scale(score))
+                .and_then(|score| RawJson::from_serializable(&score).ok()),
             error: failed.then(|| text.trim().to_owned()),
             ..verdict
         });

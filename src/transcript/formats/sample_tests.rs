@@ -584,6 +584,43 @@ fn answers_of_mt_bench_get_their_questions_and_judgments() {
 }
 
 #[test]
+fn scores_on_other_scales_stay_in_the_values_of_verdicts() {
+    let dir = tempfile::tempdir().expect("a folder");
+    for (sample, from, to, value) in [
+        (
+            "otlp/agents.jsonl",
+            r#"{"doubleValue": 0.5}"#,
+            r#"{"doubleValue": 4.5}"#,
+            json!({"label": "pass", "score": 4.5}),
+        ),
+        (
+            "foreign/spans_phoenix.jsonl",
+            r#""label": "correct", "score": 1.0"#,
+            r#""label": "correct", "score": -1.5"#,
+            json!({"label": "correct", "score": -1.5}),
+        ),
+        (
+            "foreign/promptfoo.csv",
+            "[PASS] (1.00)",
+            "[PASS] (2.50)",
+            json!(2.5),
+        ),
+    ] {
+        let text = std::fs::read_to_string(fixture(sample)).expect("a sample");
+        assert!(text.contains(from), "{sample}");
+        let path = dir.path().join(sample.replace('/', "-"));
+        std::fs::write(&path, text.replace(from, to)).expect("written");
+        let (_, all, _) = super::testing::read(&path);
+        let first = all[0].as_ref().expect("a transcript");
+        let verdict = &first.verdicts[0];
+        assert_eq!(verdict.score, None, "{sample}");
+        let kept = verdict.value.as_ref().expect("a value").get();
+        let kept: Value = serde_json::from_str(kept).expect("JSON");
+        assert_eq!(kept, value, "{sample}");
+    }
+}
+
+#[test]
 fn statistics_of_helm_are_verdicts() {
     let dir = tempfile::tempdir().expect("a folder");
     let scenario = dir.path().join("scenario_state.json");

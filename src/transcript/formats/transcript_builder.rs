@@ -279,6 +279,18 @@ pub(super) fn verdict_of(
     }
 }
 
+/// Returns the value of a verdict with a label and a number. A number outside 0 to 1 is not a score, so the value keeps
+/// it next to the label.
+pub(super) fn label_and_number(label: &str, number: Option<f64>) -> Option<RawJson> {
+    match number.filter(|number| !(0.0..=1.0).contains(number)) {
+        Some(number) => {
+            let both = serde_json::json!({"label": label, "score": number});
+            RawJson::from_serializable(&both).ok()
+        }
+        None => RawJson::from_serializable(&label).ok(),
+    }
+}
+
 /// Keeps a person's rating as a label. A label that states nothing would mean that the person could not decide: such a
 /// rating, as 4 of 5 stars, is a verdict with the value as written.
 pub(super) fn keep_rating(

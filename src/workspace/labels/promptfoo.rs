@@ -194,6 +194,14 @@ fn read_result(
         let mut found = new_label(&transcript, &eval, passed);
         // promptfoo allows any number as a score; dicta's scores are from 0 to 1.
         found.score = component.score.filter(|score| (0.0..=1.0).contains(score));
+        if found.score.is_none()
+            && let Some(score) = component.score
+        {
+            let message = format!(
+                "the score of the mark on `{transcript}` is not between 0 and 1 (got {score}), so its label has no score"
+            );
+            reader.warning(span.clone(), message);
+        }
         found.note = component.comment.or_else(|| grading.comment.clone());
         reader.add_label(found, span.clone());
     }

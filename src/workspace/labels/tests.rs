@@ -224,6 +224,20 @@ fn promptfoo_ratings_are_labels() {
 }
 
 #[test]
+fn promptfoo_rating_on_another_scale_is_a_label_without_score_and_a_warning() {
+    let result = r#"{"id":"abc","testIdx":2,"promptIdx":1,"gradingResult":{"pass":true,"componentResults":[{"pass":true,"score":4.5,"assertion":{"type":"human"}}]}}"#;
+    let (labels, problems) = of("out.jsonl", result, &eval("g"));
+    assert_eq!(labels.len(), 1, "{labels:?}");
+    assert!(labels[0].starts_with("abc g true"), "{labels:?}");
+    assert_eq!(
+        problems,
+        [
+            "out.jsonl:1:1: the score of the mark on `abc` is not between 0 and 1 (got 4.5), so its label has no score"
+        ]
+    );
+}
+
+#[test]
 fn hostile_label_files_never_panic() {
     let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
     for (name, text) in [

@@ -3,6 +3,7 @@
 //! Responsible for the labels that mean pass or fail, and for scores from 0 to 1. Does not interpret other labels or
 //! scores.
 
+use super::super::transcript_builder::label_and_number;
 use super::wire::OtlpAttrs;
 use crate::model::{RawJson, SourceVerdict};
 
@@ -22,7 +23,7 @@ pub(super) fn parse_verdict(attrs: &OtlpAttrs<'_>) -> SourceVerdict {
     let score = attrs.first_number(&["gen_ai.evaluation.score.value"]);
     let value = match (&label, score) {
         // The label is what the evaluator decided, so it comes before the number.
-        (Some(label), _) => RawJson::from_serializable(label).ok(),
+        (Some(label), _) => label_and_number(label, score),
         (None, Some(score)) => RawJson::from_serializable(&score).ok(),
         (None, None) => None,
     };
