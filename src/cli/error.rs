@@ -43,7 +43,10 @@ impl CommandError {
 
     /// Returns the error of wrong arguments or configuration, or of a file that could not be written.
     pub(super) fn from_error(error: &(dyn Error + 'static)) -> Self {
-        let mut causes = iter::successors(Some(error), |cause| cause.source());
+        let mut causes = iter::successors(Some(error), |cause: &&(dyn Error + 'static)| {
+            let cause: &(dyn Error + 'static) = *cause;
+            cause.source()
+        });
         let is_unwritten = causes.any(|cause| {
             cause
                 .downcast_ref::<io::Error>()

@@ -63,7 +63,6 @@ pub enum BundleError {
         path: PathBuf,
         /// The reason.
         #[source]
-        #[source]
         why: io::Error,
     },
     /// The file is not a valid bundle.

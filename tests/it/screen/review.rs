@@ -30,14 +30,14 @@ fn open(test_dir: &TestDir) -> Pty {
         command.env("DICTA_DATA_DIR", test_dir.path().join(".data"));
         command.env("USER", "ana");
     });
-    pty.until_shown("of 100, ");
+    pty.until_shown(" of 100");
     pty
 }
 
-/// Returns the progress in the second row: `12 of 100, …`. It counts a note when the file has it.
+/// Returns the progress in the second row: `12 of 100`. It counts a note when the file has it.
 fn progress(pty: &Pty) -> Option<usize> {
     let screen = pty.contents();
-    let (before, _) = screen.split_once(" of 100, ")?;
+    let (before, _) = screen.split_once(" of 100")?;
     before.rsplit(' ').next()?.parse().ok()
 }
 
