@@ -395,8 +395,8 @@ mod tests {
         events.push(guardrail);
         // The text of the answer again, in Base64.
         events.push(json!({"chunk": {"bytes": "WW91IGFyZSB3ZWxjb21lLg=="}}));
-        let lines: String = events.iter().map(|event| format!("{event}\n")).collect();
-        for file in [lines, json!(events).to_string()] {
+        let lines: Vec<String> = events.iter().map(Value::to_string).collect();
+        for file in [lines.join("\n"), json!(events).to_string()] {
             let (all, tally) = read(file.as_bytes());
             let one = all[0].as_ref().expect("a transcript");
             assert_eq!(

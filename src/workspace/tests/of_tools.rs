@@ -247,7 +247,7 @@ fn file_of_keys_that_others_can_write_is_refused_and_no_output_replaces_it() {
         assert!(inputs.others.contains(&folder.root().join(name)), "{name}");
     }
     set_mode(0o666);
-    let found = lines(&folder.load().err().expect("refused"));
+    let found = lines(&folder.load().expect_err("refused"));
     let refused =
         |line: &String| line.contains("keys.json") && line.contains("other users can write");
     assert!(found.iter().any(refused), "{found:?}");
