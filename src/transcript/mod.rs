@@ -46,6 +46,7 @@ mod sniff;
 mod source;
 mod text_encoding;
 mod trial;
+mod unique_ids;
 mod unix;
 mod unread;
 mod unread_files;
@@ -69,6 +70,7 @@ pub(crate) use formats::{catalog::DESCRIPTIONS, description::SampleOrigin};
 pub use guess::{MappingGuess, guess_mapping};
 pub use native::parse_native;
 pub use trial::DetectionConfidence;
+pub(crate) use unique_ids::TranscriptIds;
 pub use unread::{ReadCounts, UnreadContent};
 pub use write::to_native;
 

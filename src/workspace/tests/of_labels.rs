@@ -192,6 +192,8 @@ fn labels_of_a_mapping_count_and_their_errors_are_at_the_mapping() {
         passed_by_label,
         [
             ("one", Some(true), 2),
+            // The same id as that of its transcript in a run.
+            ("one~2", Some(false), 5),
             ("a:4", Some(false), 6),
             ("one", Some(false), 1)
         ]
@@ -200,7 +202,6 @@ fn labels_of_a_mapping_count_and_their_errors_are_at_the_mapping() {
     assert_eq!(
         lines(&workspace.warnings),
         [
-            "a.csv: 1 label of a transcript with an id that an earlier one has counts for nothing: give each its own `id`",
             "labels.jsonl:1:1: this label of `a` on `one` contradicts the one in a.csv:2; the last one counts",
         ]
     );
@@ -231,6 +232,33 @@ fn labels_of_a_mapping_count_and_their_errors_are_at_the_mapping() {
             "a.csv: its labels are not read: it is larger than 64 MiB; `dicta import a.csv -o FILE --labels labels.jsonl` writes them where they are"
         ]
     );
+}
+
+#[test]
+fn label_of_a_mapping_has_the_id_that_a_run_gives_to_its_transcript() {
+    let folder = Folder::new(&[
+        (
+            "dicta.yaml",
+            "transcripts: [b.jsonl, {path: a.csv, map: {id: id, output: a, label: {eval: a, passed: ok}}}]\nrubrics: [r.yaml]\n",
+        ),
+        ("a.csv", "id,a,ok\none,x,good\ntwo,y,bad\n"),
+        (
+            "b.jsonl",
+            "{\"id\":\"two\",\"messages\":[{\"role\":\"assistant\",\"content\":\"x\"}]}\n",
+        ),
+        (
+            "r.yaml",
+            "evals:\n  - {id: a, type: regex, params: {pattern: x}}\n",
+        ),
+    ]);
+    let workspace = folder.load().unwrap_or_else(|p| panic!("{:?}", lines(&p)));
+    let labels: Vec<_> = workspace
+        .labels
+        .iter()
+        .map(|label| (&*label.transcript, label.passed))
+        .collect();
+    // The transcript `two` of b.jsonl has no label.
+    assert_eq!(labels, [("one", Some(true)), ("two~2", Some(false))]);
 }
 
 #[test]
