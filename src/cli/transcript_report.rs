@@ -80,7 +80,10 @@ pub(super) struct TranscriptFileReport {
     calls: u64,
     /// The number of source verdicts by judge and outcome.
     verdicts: BTreeMap<String, BTreeMap<String, u64>>,
-    labels: u64,
+    /// The number of labels that a field mapping finds, which count in a run.
+    mapped_labels: u64,
+    /// The number of labels in files of other tools, which only an import writes.
+    foreign_labels: u64,
     /// The counts of a reader of a foreign format.
     tally: Option<ReadTally>,
     /// The preview of the first transcript.
@@ -105,6 +108,12 @@ impl TranscriptFileReport {
                     Ok(transcript) if record.is_pair() => each(&transcript),
                     Ok(transcript) => {
                         all.add_transcript(&transcript);
+                        // As in an import and a run: a label without a transcript counts nowhere.
+                        if all.confidence.is_none() {
+                            all.mapped_labels += record.labels.len() as u64;
+                        } else {
+                            all.foreign_labels += record.labels.len() as u64;
+                        }
                         each(&transcript);
                     }
                     Err(fault) => {
@@ -114,8 +123,6 @@ impl TranscriptFileReport {
                         all.counts.add_bad_record();
                     }
                 }
-                // Bad records have labels, too: a label is read from the record and not from the transcript.
-                all.labels += record.labels.len() as u64;
             }
         }
         all.tally = file.tally().cloned();
@@ -168,11 +175,24 @@ impl TranscriptFileReport {
                 format_counts(evals)
             );
         }
-        if self.labels > 0 {
+        if self.mapped_labels > 0 {
+            let (labels, verb) = match self.mapped_labels {
+                1 => ("1 label".to_owned(), "counts"),
+                n => (pluralize(n, "label"), "count"),
+            };
             let _infallible = writeln!(
                 out,
-                "  {}, which count in the same way as those in `labels:`",
-                pluralize(self.labels, "label")
+                "  {labels}, which {verb} in the same way as those in `labels:`"
+            );
+        }
+        if self.foreign_labels > 0 {
+            let (labels, verb, pronoun) = match self.foreign_labels {
+                1 => ("1 label".to_owned(), "does", "it"),
+                n => (pluralize(n, "label"), "do", "them"),
+            };
+            let _infallible = writeln!(
+                out,
+                "  {labels} of people, which {verb} not count here: `dicta import FILE -o FILE --labels labels.jsonl` writes {pronoun}"
             );
         }
         let mut unknown = self.counts.unread.clone();
@@ -396,7 +416,8 @@ impl TranscriptFileReport {
         self.not_understood += other.not_understood;
         self.messages += other.messages;
         self.calls += other.calls;
-        self.labels += other.labels;
+        self.mapped_labels += other.mapped_labels;
+        self.foreign_labels += other.foreign_labels;
         for (judge, evals) in other.verdicts {
             let totals = self.verdicts.entry(judge).or_default();
             add_counts(totals, evals);
@@ -466,6 +487,37 @@ pub(super) fn check_transcripts(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn details_of(name: &str, map: Option<&str>, text: &str) -> String {
+        let dir = tempfile::tempdir().expect("a folder");
+        let path = dir.path().join(name);
+        std::fs::write(&path, text).expect("written");
+        let map = map.map(|map| Arc::new(FieldMapping::parse_inline(map).expect("a map")));
+        let file = TranscriptFile::open_mapped(&path, map.as_ref()).expect("it opens");
+        let report = TranscriptFileReport::read(file, &mut |_| ()).expect("read");
+        report.details()
+    }
+
+    #[test]
+    fn labels_of_other_tools_do_not_count_as_those_of_a_map() {
+        let map = "id: id, output: a, label: {eval: e, passed: ok}";
+        // The second record has a label and no transcript.
+        let table = "id,a,ok\none,x,good\ntwo,,bad\n";
+        let details = details_of("t.csv", Some(map), table);
+        assert!(
+            details.contains("  1 label, which counts in the same way as those in `labels:`\n"),
+            "{details}"
+        );
+        let sample = include_str!("../../tests/fixtures/foreign/opik.jsonl");
+        let details = details_of("opik.jsonl", None, sample);
+        assert!(
+            details.contains(
+                "  1 label of people, which does not count here: `dicta import FILE -o FILE --labels labels.jsonl` writes it\n"
+            ),
+            "{details}"
+        );
+        assert!(!details.contains("in the same way"), "{details}");
+    }
 
     #[test]
     fn one_kind_more_than_the_limit_has_its_name() {
