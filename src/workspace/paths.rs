@@ -16,8 +16,11 @@ pub const RUNS_FOLDER: &str = "runs";
 /// The reason why dicta has not found a data directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum DataDirError {
-    /// No variable names a folder, and the system reports no home directory.
-    #[error("there is no home directory to keep runs in; set {}", DICTA_DATA_DIR)]
+    /// No variable names a folder, and the system reports no home directory, or one with a relative path.
+    #[error(
+        "dicta finds no home directory with an absolute path to keep runs in; set {}",
+        DICTA_DATA_DIR
+    )]
     NoHome,
 }
 
@@ -46,6 +49,8 @@ pub fn data_dir(env: &Env) -> Result<PathBuf, DataDirError> {
     }
     directories::ProjectDirs::from("", "", "dicta")
         .map(|dirs| dirs.data_dir().to_owned())
+        // Security: with a relative HOME, the workspace itself could contain the list of trusted workspaces.
+        .filter(|dir| dir.is_absolute())
         .ok_or(DataDirError::NoHome)
 }
 

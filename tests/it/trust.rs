@@ -385,3 +385,18 @@ fn robustness_uses_the_trust_of_the_workspace() {
     );
     assert!(server.requests().len() >= 16);
 }
+
+#[test]
+fn relative_home_does_not_make_the_workspace_trust_itself() {
+    let test_dir = TestDir::new();
+    test_dir.workspace("", NAMES_A_RELEASE);
+    let printed = test_dir
+        .command(&["paths"])
+        .env_remove("DICTA_DATA_DIR")
+        .env("HOME", ".")
+        .output()
+        .expect("the program runs");
+    let why = text(&printed.stderr);
+    assert_eq!(printed.status.code(), Some(2), "{why}");
+    assert!(why.contains("set DICTA_DATA_DIR"), "{why}");
+}
