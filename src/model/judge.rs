@@ -364,7 +364,8 @@ pub fn is_loopback_url(url: &str) -> bool {
         return false;
     };
     match url.host() {
-        Some(url::Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
+        // The system may ask a DNS server for a name such as `x.localhost`, and the answer may be any machine.
+        Some(url::Host::Domain(name)) => name == "localhost",
         Some(url::Host::Ipv4(ip)) => ip.is_loopback(),
         Some(url::Host::Ipv6(ip)) => ip.is_loopback(),
         None => false,
@@ -401,6 +402,8 @@ mod tests {
         for remote in [
             None,
             Some("https://models.example/v1"),
+            Some("http://x.localhost/v1"),
+            Some("http://localhost.example/v1"),
             Some("http://10.0.0.1"),
         ] {
             for price in [None, Some(0.0), Some(0.1)] {
