@@ -154,10 +154,12 @@ impl CommandError {
 
 /// Returns true for an error of the system that only a write can have.
 fn is_write_error(error: &io::Error) -> bool {
-    use io::ErrorKind::{FileTooLarge, QuotaExceeded, ReadOnlyFilesystem, StorageFull, WriteZero};
+    use io::ErrorKind::{
+        FileTooLarge, QuotaExceeded, ReadOnlyFilesystem, ResourceBusy, StorageFull, WriteZero,
+    };
     matches!(
         error.kind(),
-        StorageFull | QuotaExceeded | ReadOnlyFilesystem | FileTooLarge | WriteZero
+        StorageFull | QuotaExceeded | ReadOnlyFilesystem | FileTooLarge | ResourceBusy | WriteZero
     )
 }
 

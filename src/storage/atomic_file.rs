@@ -143,7 +143,7 @@ impl AtomicFile {
         } else {
             temp.persist(&target)
         }
-        .map_err(|error| error.error)?;
+        .map_err(|error| explain_busy_target(error.error))?;
         // The file has its final name, and others may lock it.
         let _unlocked_if_locked = self.file.unlock();
         sync_folder(parent_folder(&target))
@@ -208,6 +208,17 @@ pub fn create_new_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
 /// Writes a whole file with mode 0600 in one step. An existing file, also a broken link, is an error.
 pub fn create_private_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
     write_whole(AtomicFile::create_new(path, PRIVATE)?, bytes)
+}
+
+/// Returns an error with a fix if the target is busy: a container that mounts a single file makes it a mount point.
+fn explain_busy_target(error: io::Error) -> io::Error {
+    match error.kind() {
+        io::ErrorKind::ResourceBusy => io::Error::new(
+            io::ErrorKind::ResourceBusy,
+            "the file is a mount point, which no program can replace; mount its folder instead of the file",
+        ),
+        _ => error,
+    }
 }
 
 fn write_whole(mut file: AtomicFile, bytes: &[u8]) -> io::Result<()> {
@@ -520,6 +531,16 @@ mod tests {
             let why = replace_file(&path, b"secret").expect_err("a planted pipe");
             assert!(why.to_string().contains("another user made"), "{why}");
         }
+    }
+
+    #[test]
+    fn busy_target_is_an_error_with_a_fix() {
+        let busy = io::Error::from(rustix::io::Errno::BUSY);
+        let why = explain_busy_target(busy);
+        assert_eq!(why.kind(), io::ErrorKind::ResourceBusy);
+        assert!(why.to_string().contains("mount its folder"), "{why}");
+        let full = explain_busy_target(io::ErrorKind::StorageFull.into());
+        assert_eq!(full.kind(), io::ErrorKind::StorageFull);
     }
 
     #[test]
