@@ -371,7 +371,10 @@ impl WorkspaceFilesReport {
             });
         }
         // A native file has no tally, and its counts are in the summary line, unless something was not read.
-        if one.tally.is_none() && one.counts.unread.is_empty() && one.counts.empty_replies == 0 {
+        let counts = &one.counts;
+        let is_complete =
+            counts.unread.is_empty() && counts.empty_replies == 0 && counts.without_answer == 0;
+        if one.tally.is_none() && is_complete {
             return;
         }
         let totals = self.by_format.entry(one.format).or_default();

@@ -16,7 +16,8 @@ use super::text::{
     sentences,
 };
 use super::wrap::{
-    BoundedCheck, DeferredCheck, DeferredParams, FailureMessageCheck, NegatedCheck, has_variables,
+    BoundedCheck, DeferredCheck, DeferredParams, FailureMessageCheck, NegatedCheck, NoAnswerCheck,
+    has_variables,
 };
 use super::{
     CompileCx, CompiledEval, JudgedEval, JudgedPart, assertion, calls, grounding, judged, script,
@@ -414,12 +415,13 @@ impl EvalTypeRegistry {
         } else {
             self.compile_in(&eval.eval_type, &eval.params, home)?
         };
-        // Wrap the check: `not`, then `message`.
+        // Wrap the check: `not`, then the note on a missing answer, then `message`.
         if let CompiledEval::Check(mut check) = compiled {
             // Inside the message: a failure of the negated check needs the message as well.
             if eval.negate {
                 check = Box::new(NegatedCheck(check));
             }
+            check = Box::new(NoAnswerCheck(check));
             if !eval.message.is_empty() {
                 let message = eval.message.clone();
                 check = Box::new(FailureMessageCheck {

@@ -19,7 +19,7 @@ use super::grounding::GroundingSources;
 use super::text::lowercase;
 use super::{CancelFlag, TranscriptSpan};
 use crate::event::Redactor;
-use crate::model::{ToolCall, Transcript, TranscriptPart};
+use crate::model::{MessageRole, ToolCall, Transcript, TranscriptPart};
 
 pub(super) use self::transcript_index::CheckCacheKey;
 pub use self::transcript_index::LocatedToolResult;
@@ -183,6 +183,14 @@ impl<'t> Subject<'t> {
             .assistant_text_count
             .get_or_init(|| all.partition_point(is_before));
         &all[..*count]
+    }
+
+    /// Returns `true` if the agent has written a message before the end, also one without text.
+    pub(super) fn has_answer(&self) -> bool {
+        let messages = &self.transcript.messages[..self.end];
+        messages
+            .iter()
+            .any(|message| message.role == MessageRole::Assistant)
     }
 
     /// Returns the output: the text of the last assistant message. If there is none, the empty text; that is not

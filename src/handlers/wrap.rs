@@ -71,6 +71,37 @@ impl Check for NegatedCheck {
     }
 }
 
+/// Names the missing answer in a pass of a transcript without an assistant message. Such a transcript has the empty text
+/// as output, so a check can pass although the agent did nothing.
+#[derive(Debug)]
+pub(super) struct NoAnswerCheck(pub(super) Box<dyn Check>);
+
+/// What the explanation of a pass states if the agent has written no message.
+const NO_ANSWER: &str = "there is no assistant message";
+
+impl Check for NoAnswerCheck {
+    fn check(&self, subject: &Subject<'_>) -> Finding {
+        let mut finding = self.0.check(subject);
+        if finding.outcome != Outcome::Pass
+            || subject.has_answer()
+            || finding.explanation.contains(NO_ANSWER)
+        {
+            return finding;
+        }
+        // The first line is the summary.
+        let end = finding.explanation.find('\n');
+        let end = end.unwrap_or(finding.explanation.len());
+        finding
+            .explanation
+            .insert_str(end, &format!(" ({NO_ANSWER})"));
+        finding
+    }
+
+    fn execution_mode(&self) -> ExecutionMode {
+        self.0.execution_mode()
+    }
+}
+
 /// `message`: adds the eval's message in front of a failure's explanation.
 #[derive(Debug)]
 pub(super) struct FailureMessageCheck {
@@ -336,6 +367,29 @@ mod tests {
         assert_eq!(bounded(nothing, Some(0.5), None), Outcome::NotApplicable);
         let error = Finding::check_error("no data").with_score(1.0);
         assert_eq!(bounded(error, Some(0.5), None), Outcome::CheckError);
+    }
+
+    #[test]
+    fn pass_without_an_answer_names_what_is_missing() {
+        let explain = |finding: Finding, transcript: &Transcript<'_>| {
+            let check = NoAnswerCheck(Box::new(Found(finding)));
+            check.check(&Subject::new(transcript)).explanation
+        };
+        let none = Transcript::default();
+        let named = "0 characters (there is no assistant message)";
+        assert_eq!(explain(Finding::new(true, "0 characters"), &none), named);
+        assert_eq!(explain(Finding::new(true, named), &none), named);
+        let details = explain(Finding::new(true, "0 calls\nlist"), &none);
+        assert_eq!(details, "0 calls (there is no assistant message)\nlist");
+        assert_eq!(
+            explain(Finding::new(false, "0 characters"), &none),
+            "0 characters"
+        );
+        let answered = super::super::testing::transcript(
+            &serde_json::json!({"messages": [{"role": "assistant", "content": ""}]}),
+        );
+        let found = explain(Finding::new(true, "0 characters"), &answered);
+        assert_eq!(found, "0 characters");
     }
 
     #[test]

@@ -82,6 +82,43 @@ fn check_reports_duplicate_ids_and_counts_in_words() {
         printed_lines.contains("no errors, 1 warning\n"),
         "{printed_lines}"
     );
+    assert!(
+        printed_lines.contains("  no message of the assistant in 2 of 2 transcripts\n"),
+        "{printed_lines}"
+    );
+}
+
+#[test]
+fn a_pass_of_a_transcript_without_an_answer_names_what_is_missing() {
+    let test_dir = TestDir::new();
+    test_dir.workspace(
+        "",
+        "  - { id: excludes, type: content_excludes, params: { patterns: [sorry] } }
+  - { id: short, type: max_length, params: { max: 5 } }
+  - { id: reversed, type: contains, not: true, params: { patterns: [x] } }
+  - { id: free, type: cost_budget, params: { max_cost_usd: 1 } }
+  - { id: calls, type: tools_not_called, params: { tool_names: [x] } }
+",
+    );
+    test_dir.write(
+        "t.jsonl",
+        "{\"id\":\"one\",\"messages\":[{\"role\":\"user\",\"content\":\"Hi\"}]}\n",
+    );
+    let run = test_dir.dicta(&["run", "--format", "jsonl"]);
+    let all = rows(&run);
+    let passes: Vec<_> = all
+        .iter()
+        .filter(|row| row["type"] == "result" && row["outcome"] == "pass")
+        .collect();
+    assert_eq!(passes.len(), 5, "{passes:?}");
+    for pass in &passes {
+        let why = pass["explanation"].as_str().unwrap_or_default();
+        assert_eq!(
+            why.matches("there is no assistant message").count(),
+            1,
+            "{why}"
+        );
+    }
 }
 
 #[test]
