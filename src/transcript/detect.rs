@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::formats::{self, ReaderFactory, TranscriptFormat};
 use super::scan::{JsonValueScanner, split_values};
 use super::sniff::RecordSniff;
+use super::source::BLOCK_SIZE;
 use super::unread_files::name_unread_file;
 use super::walk::{RecordLayout, RecordWalker};
 
@@ -135,11 +136,16 @@ pub(super) fn find_candidates(head: &[u8]) -> Result<FormatCandidates<'_>, Detec
         match preview.records.first() {
             // A record without keys is a number or plain text. A field mapping has nothing to find in it.
             Some(seen) if seen.sniff.is_empty() => {
-                return Err(DetectError::Unknown(seen.sniff.describe(seen.bytes)));
+                let is_whole = contains_whole_record(head, seen.bytes);
+                return Err(DetectError::Unknown(
+                    seen.sniff.describe(seen.bytes, is_whole),
+                ));
             }
             Some(seen) => {
+                let is_whole = contains_whole_record(head, seen.bytes);
                 let known = name_unread_file(seen.sniff.outline(seen.bytes));
-                let why = known.map_or_else(|| seen.sniff.describe(seen.bytes), str::to_owned);
+                let why =
+                    known.map_or_else(|| seen.sniff.describe(seen.bytes, is_whole), str::to_owned);
                 return Err(DetectError::Unmapped(why));
             }
             // An empty array is a valid native file without transcripts.
@@ -153,6 +159,12 @@ pub(super) fn find_candidates(head: &[u8]) -> Result<FormatCandidates<'_>, Detec
             .map(|format| (format.name, format.create_reader))
             .collect(),
     })
+}
+
+/// Returns true if the file has no more of `record` than `head` has. `record` is a part of `head`.
+fn contains_whole_record(head: &[u8], record: &[u8]) -> bool {
+    // A shorter head is the whole file.
+    head.len() < BLOCK_SIZE || record.as_ptr_range().end < head.as_ptr_range().end
 }
 
 /// Returns the name of the binary format of a file that begins with `head`.

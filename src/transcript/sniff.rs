@@ -77,8 +77,11 @@ impl RecordSniff {
         self.outline.get_or_init(|| outline(record))
     }
 
-    /// Describes the record as a sentence fragment, for an error about missing messages.
-    pub(super) fn describe(&self, record: &[u8]) -> String {
+    /// Describes the record as a sentence fragment, for an error about missing messages. `is_whole` is true if the file
+    /// has no more of the record.
+    pub(super) fn describe(&self, record: &[u8], is_whole: bool) -> String {
+        // A text such as `t` also ends early for the parser, but it is the beginning of no object.
+        let is_cut_off = self.is_cut && is_whole && record.starts_with(b"{");
         if !self.keys.is_empty() {
             let keys: Vec<String> = self
                 .keys
@@ -86,7 +89,9 @@ impl RecordSniff {
                 .take(6)
                 .map(|key| format!("{:?}", truncate_text(key)))
                 .collect();
-            let problem = if self.has("messages") {
+            let problem = if is_cut_off {
+                "its first record is cut off before its end"
+            } else if self.has("messages") {
                 "the `messages` of its first record have no known shape"
             } else {
                 "its first record has no `messages`"
@@ -96,6 +101,9 @@ impl RecordSniff {
         let line = record.split(|b| *b == b'\n').next().unwrap_or_default();
         let line = String::from_utf8_lossy(line);
         let beginning = truncate_text(line.trim());
+        if is_cut_off {
+            return format!("its first record is cut off before its end: {beginning:?}");
+        }
         if beginning.starts_with('{') {
             return format!("its first record is not JSON with `messages`: {beginning:?}");
         }

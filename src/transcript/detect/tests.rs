@@ -283,6 +283,44 @@ fn file_that_lacks_a_part_of_the_conversation_is_named_with_what_to_save() {
 }
 
 #[test]
+fn first_record_that_the_file_ends_in_is_cut_off() {
+    for (text, why) in [
+        (
+            r#"{"a": [1, 2"#,
+            r#"its first record is cut off before its end (it has "a")"#,
+        ),
+        (
+            r#"[{"a": "text"#,
+            r#"its first record is cut off before its end (it has "a")"#,
+        ),
+        (
+            "{\"a\": 1, \"b\n{\"a\": 2}\n",
+            r#"its first record is cut off before its end (it has "a")"#,
+        ),
+        (
+            r#"{"a"#,
+            r#"its first record is cut off before its end: "{\"a""#,
+        ),
+        ("t", "it is neither JSON lines nor a JSON array"),
+    ] {
+        let Err(DetectError::Unmapped(found) | DetectError::Unknown(found)) =
+            found(text.as_bytes())
+        else {
+            panic!("{text} is not refused");
+        };
+        assert!(found.starts_with(why), "{text}: {found}");
+    }
+    // Only the preview ends in a record of a large file.
+    let large = format!("{{\"a\": \"{}", "x".repeat(BLOCK_SIZE));
+    assert_eq!(
+        found(&large.as_bytes()[..BLOCK_SIZE]),
+        Err(DetectError::Unmapped(
+            r#"its first record has no `messages` (it has "a")"#.to_owned()
+        ))
+    );
+}
+
+#[test]
 fn readable_formats_are_distinguished() {
     for (text, name) in [
         (
