@@ -219,7 +219,8 @@ const INPUT_NAMES: [&str; 14] = [
     "customer_message",
 ];
 /// The usual names of the output, most likely first. `answer` is often the expected one if a record has another of these.
-const OUTPUT_NAMES: [&str; 18] = [
+const OUTPUT_NAMES: [&str; 19] = [
+    "output_text",
     "output",
     "response",
     "completion",

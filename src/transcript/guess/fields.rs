@@ -129,7 +129,7 @@ pub(super) fn text_expression(field: &GuessField) -> Option<String> {
 
 /// Returns true if a path names the expected answer of a dataset, which the agent did not give.
 pub(super) fn is_expected_answer(path: &str) -> bool {
-    const NAMES: [&str; 10] = [
+    const NAMES: [&str; 16] = [
         "doc",
         "target",
         "gold",
@@ -138,15 +138,33 @@ pub(super) fn is_expected_answer(path: &str) -> bool {
         "references",
         "expected",
         "ground_truth",
+        "groundtruth",
+        "gt",
         "ideal",
         "solution",
+        "correct",
+        "true",
+        "label",
+        "labeled",
     ];
-    path.split('.').any(|step| {
-        let name = normalize_name(step);
-        NAMES
-            .iter()
-            .any(|gold| name == *gold || name.starts_with(&format!("{gold}_")))
-    })
+    // The objects of a row of a data set, next to an object with what the model wrote.
+    const ROWS: [&str; 3] = ["item", "datasource_item", "dataset_item"];
+    const ROW_ANSWERS: [&str; 3] = ["answer", "answers", "label"];
+    let steps: Vec<String> = path.split('.').map(normalize_name).collect();
+    let is_row_answer = match &steps[..] {
+        [row, .., name] => ROWS.contains(&row.as_str()) && ROW_ANSWERS.contains(&name.as_str()),
+        _ => false,
+    };
+    is_row_answer
+        || steps.iter().any(|name| {
+            name == "answer_key"
+                || NAMES.iter().any(|gold| {
+                    let rest = name.strip_prefix(gold);
+                    let before = name.strip_suffix(gold);
+                    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('_'))
+                        || before.is_some_and(|before| before.ends_with('_'))
+                })
+        })
 }
 
 /// Returns true if a name that begins with the name of a text ends with the name of something else: `user_id`,

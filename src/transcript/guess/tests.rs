@@ -164,6 +164,42 @@ fn hostile_names_stay_on_their_lines() {
 }
 
 #[test]
+fn answer_of_a_row_is_expected_and_the_answer_of_the_sample_is_the_agents() {
+    for (text, output) in [
+        (
+            "item.question,item.answer,sample.output_text,sample.model\nWhat is it?,A river,It is a long river,gpt\n",
+            r#"output: '"sample.output_text"' "#,
+        ),
+        (
+            r#"{"item":{"question":"What is it?","answer":"A river"},"sample":{"output_text":"It is a river","model":"gpt"}}"#,
+            "output: sample.output_text ",
+        ),
+        (
+            r#"{"item":{"question":"What is it?","output":"A river"}}"#,
+            "output: item.output ",
+        ),
+        (
+            "question,correct_answer,model_answer\nWhat is it?,A river,It is a river\n",
+            "output: model_answer ",
+        ),
+        (
+            "question,gt_answer,answer_key,answer_gold,llm_answer\nWhat is it?,A river,river,River,It is a river\n",
+            "output: llm_answer ",
+        ),
+    ] {
+        let (yaml, complete) = guessed(text);
+        assert!(complete && yaml.contains(output), "{output}\n{yaml}");
+    }
+    for text in [
+        r#"{"item":{"question":"What is it?","answer":"A river"}}"#,
+        r#"{"question":"What is it?","target_response":"A river"}"#,
+    ] {
+        let (yaml, complete) = guessed(text);
+        assert!(!complete && yaml.contains("FILL IN"), "{yaml}");
+    }
+}
+
+#[test]
 fn guess_looks_at_values_and_expected_answers() {
     let cases: [(&str, &[&str], &[&str]); 1] = [(
         r#"{"stats":{"completion":12},"response_latency_mean":"fast","wait_for_response":true,"user_id":"u","prompt":"q","answer":"a"}"#,
