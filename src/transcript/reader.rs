@@ -278,6 +278,14 @@ impl<S: RecordParser> PerRecordReader<S> {
         }
     }
 
+    /// Returns the reader with the count of a part that the file as a whole lacks.
+    pub(super) fn with_missing(mut self, what: Option<&str>) -> Self {
+        if let Some(what) = what {
+            count_kind(&mut self.tally.missing, what);
+        }
+        self
+    }
+
     fn parse_into(
         &self,
         bytes: &[u8],

@@ -67,6 +67,11 @@ impl RecordWalker {
         self.layout == RecordLayout::Lines
     }
 
+    /// Returns true if the walk reads the lists of all pages of a file.
+    pub(super) fn reads_pages(&self) -> bool {
+        self.pages.is_some()
+    }
+
     /// Returns a walker that begins at `pos`.
     pub(super) fn new(layout: RecordLayout, pos: u64) -> Self {
         Self {

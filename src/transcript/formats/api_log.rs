@@ -31,9 +31,9 @@ use super::super::reader::{
 };
 use super::super::source::SourceFile;
 use super::super::walk::RecordLayout;
-use super::api_pages::{is_stored_completions, open_pages};
+use super::api_pages::is_stored_completions;
 use super::exchange::{ApiExchange, ExchangeBody, UnpackedText, add_items, api_error};
-use super::record_readers::{Grouping, open_groups};
+use super::record_readers::{Grouping, open_elements, open_groups};
 use super::response_items::ConversationBuilder;
 use super::signatures::{ANSWER_KEYS, is_key_end, wraps_response_items};
 use super::{anthropic, cohere, gemini, openai};
@@ -51,7 +51,7 @@ pub(super) fn open_completions(
     preview: &FilePreview<'_>,
 ) -> Result<Box<dyn TranscriptReader>, TranscriptError> {
     if is_stored_completions(preview) {
-        return open_pages(source, preview, &[&["data"]], |record, cx, out| {
+        return open_elements(source, preview, &[&["data"]], |record, cx, out| {
             ApiLogParser.parse_record(record, cx, out)
         });
     }

@@ -12,10 +12,9 @@ use super::super::detect::FilePreview;
 use super::super::fields::{RawFields, list_items};
 use super::super::reader::{RecordCx, TranscriptReader, TranscriptSink};
 use super::super::source::SourceFile;
-use super::api_pages::open_pages;
 use super::exchange::parse_usage;
 use super::foreign_message::{add_messages, result_text};
-use super::record_readers::{Grouping, line_text, open_groups};
+use super::record_readers::{Grouping, line_text, open_elements, open_groups};
 use super::transcript_builder::{TranscriptBuilder, call_arguments, verdict_of};
 use crate::model::MessageRole;
 
@@ -63,7 +62,7 @@ pub(super) fn open_output_items(
     } else {
         &[]
     };
-    open_pages(source, preview, paths, parse_output_item)
+    open_elements(source, preview, paths, parse_output_item)
 }
 
 /// The group of the lines about the whole run. No sample has such an id.

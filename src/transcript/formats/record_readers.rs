@@ -12,11 +12,12 @@ use super::super::json_path::find_array_offset;
 use super::super::lenient::replace_non_finite;
 use super::super::reader::{
     PerRecordReader, PerSessionReader, RecordCx, RecordParser, SessionParser, TranscriptReader,
-    TranscriptSink, describe_empty_record, record_text,
+    TranscriptSink, count_kind, describe_empty_record, record_text,
 };
 use super::super::source::SourceFile;
 use super::super::walk::{RecordBlock, RecordLayout, RecordWalker};
 use super::super::{MAX_RECORD, ReadTally, RecordSpan, TranscriptBlock, TranscriptError};
+use super::api_pages::describe_missing_pages;
 
 /// A function that adds the transcripts of one record. The error is a sentence fragment.
 pub(super) type ParseRecord = fn(&str, RecordCx<'_>, &mut TranscriptSink) -> Result<(), String>;
@@ -66,7 +67,8 @@ pub(super) fn open_lists(
 }
 
 /// Returns a reader of the elements of the list at one of these paths in the file's object. If no path leads to a list,
-/// it reads the records of the file. If the file has several such objects, it reads the list of each.
+/// it reads the records of the file. If the file has several such objects, it reads the list of each. It also counts if an
+/// API has further pages after the last one of the file.
 pub(super) fn open_elements(
     source: &SourceFile,
     preview: &FilePreview<'_>,
@@ -74,7 +76,13 @@ pub(super) fn open_elements(
     parse: ParseRecord,
 ) -> Result<Box<dyn TranscriptReader>, TranscriptError> {
     let walk = elements_walker(source, preview, paths)?;
-    Ok(Box::new(PerRecordReader::new(walk, FunctionParser(parse))))
+    let missing = if walk.reads_pages() {
+        describe_missing_pages(source, preview)?
+    } else {
+        None
+    };
+    let reader = PerRecordReader::new(walk, FunctionParser(parse));
+    Ok(Box::new(reader.with_missing(missing)))
 }
 
 /// Returns a walker over the elements of the list at one of these paths, or over the records of the file. It also reads
@@ -384,7 +392,11 @@ pub(super) fn open_element_groups(
     {
         let place = GroupPlace::Pages((*key).to_owned());
         let parser = PlaceGrouping { place, grouping };
-        return Ok(Box::new(GroupedReader::new(at, parser)));
+        let mut reader = GroupedReader::new(at, parser);
+        if let Some(what) = describe_missing_pages(source, preview)? {
+            count_kind(&mut reader.tally.missing, what);
+        }
+        return Ok(Box::new(reader));
     }
     Ok(open_groups(preview, grouping))
 }
