@@ -17,7 +17,7 @@ use super::text::{
 };
 use super::wrap::{
     BoundedCheck, DeferredCheck, DeferredParams, FailureMessageCheck, NegatedCheck, NoAnswerCheck,
-    has_variables,
+    TextOutputCheck, has_variables,
 };
 use super::{
     CompileCx, CompiledEval, JudgedEval, JudgedPart, assertion, calls, grounding, judged, script,
@@ -415,6 +415,16 @@ impl EvalTypeRegistry {
         } else {
             self.compile_in(&eval.eval_type, &eval.params, home)?
         };
+        let reads_text = matches!(
+            def.find_judged_part(),
+            JudgedPart::Output | JudgedPart::Answers
+        );
+        if eval.needs_text_output && reads_text {
+            compiled = match compiled {
+                CompiledEval::Check(check) => CompiledEval::Check(Box::new(TextOutputCheck(check))),
+                CompiledEval::Judged(judged) => CompiledEval::Judged(judged.for_text_output()),
+            };
+        }
         // Wrap the check: `not`, then the note on a missing answer, then `message`.
         if let CompiledEval::Check(mut check) = compiled {
             // Inside the message: a failure of the negated check needs the message as well.

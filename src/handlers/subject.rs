@@ -199,6 +199,22 @@ impl<'t> Subject<'t> {
         self.assistant_texts().last().unwrap_or(&self.empty_text)
     }
 
+    /// Returns `true` if the output is calls without a text, or a message with calls that promptfoo's results have as a
+    /// structure.
+    pub(super) fn has_calls_as_output(&self) -> bool {
+        let output = self.output();
+        let Some(at) = output.message else {
+            return false;
+        };
+        let message = &self.transcript.messages[at];
+        let is_call = |part: &TranscriptPart<'_>| matches!(part, TranscriptPart::ToolCall(_));
+        let is_structure = || {
+            let metadata = message.metadata.as_ref();
+            metadata.is_some_and(|json| json.parse_value()["output_type"] == "message")
+        };
+        message.parts.iter().any(is_call) && (output.text.trim().is_empty() || is_structure())
+    }
+
     /// Returns the calls of all assistant messages, in order.
     pub fn calls(&self) -> &[SubjectCall<'t>] {
         let all = self.index.calls();

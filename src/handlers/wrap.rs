@@ -71,6 +71,26 @@ impl Check for NegatedCheck {
     }
 }
 
+/// The reason why an eval of promptfoo decides nothing about an output of calls.
+const CALLS_AS_OUTPUT: &str = "the output is calls, and promptfoo compares their JSON, which the transcript does not contain; check the calls instead, for example with tools_called";
+
+/// Decides nothing about an output of calls, because the check needs the text that the other tool compares.
+#[derive(Debug)]
+pub(super) struct TextOutputCheck(pub(super) Box<dyn Check>);
+
+impl Check for TextOutputCheck {
+    fn check(&self, subject: &Subject<'_>) -> Finding {
+        if subject.has_calls_as_output() {
+            return Finding::check_error(CALLS_AS_OUTPUT);
+        }
+        self.0.check(subject)
+    }
+
+    fn execution_mode(&self) -> ExecutionMode {
+        self.0.execution_mode()
+    }
+}
+
 /// Names the missing answer in a pass of a transcript without an assistant message. Such a transcript has the empty text
 /// as output, so a check can pass although the agent did nothing.
 #[derive(Debug)]
@@ -277,6 +297,8 @@ pub struct JudgedEval {
     pub known_params: JudgedParams,
     deferred: Option<DeferredParams>,
     completer: Option<Arc<dyn ParamsCompleter>>,
+    /// `true` if the judge decides nothing about an output of calls.
+    needs_text_output: bool,
 }
 
 impl JudgedEval {
@@ -286,6 +308,15 @@ impl JudgedEval {
             known_params,
             deferred: None,
             completer: None,
+            needs_text_output: false,
+        }
+    }
+
+    /// Returns the eval for outputs of text alone.
+    pub(super) fn for_text_output(self) -> Self {
+        Self {
+            needs_text_output: true,
+            ..self
         }
     }
 
@@ -315,6 +346,9 @@ impl JudgedEval {
 
     /// Returns the params of the judge's question about this transcript, or the end of the cell without a judge.
     pub fn resolve(&self, subject: &Subject<'_>) -> Result<JudgedParams, Finding> {
+        if self.needs_text_output && subject.has_calls_as_output() {
+            return Err(Finding::check_error(CALLS_AS_OUTPUT));
+        }
         match (&self.deferred, &self.completer) {
             // Deferred params first: compiling them gives an eval with its own completer.
             (Some(late), _) => match late.compile(subject).map_err(Finding::check_error)? {

@@ -300,6 +300,7 @@ impl<'d> EvalReader<'d> {
             metric,
             reference,
             negate,
+            needs_text_output: false,
             when,
             groups,
             message,

@@ -155,6 +155,9 @@ pub struct Eval {
     pub part_of: Option<EvalWhole>,
     /// True if the eval passes when its check fails (`not: true`). Never true for judged evals.
     pub negate: bool,
+    /// True if the eval needs an output that is text: promptfoo compares the JSON of an output of calls, which a
+    /// transcript does not contain.
+    pub needs_text_output: bool,
     /// The precondition; if it does not hold, dicta skips the cell.
     pub when: Option<WhenCondition>,
     /// The names for selection with `--where group:NAME`.

@@ -122,6 +122,7 @@ fn rubric_defaults_are_as_documented() {
         question: eval.question.clone(),
         part_of: None,
         negate: false,
+        needs_text_output: false,
         when: None,
         groups: Vec::new(),
         message: String::new(),

@@ -549,6 +549,58 @@ fn both_names_of_the_scoring_guide_are_one_eval() {
 }
 
 #[test]
+fn text_evals_of_promptfoo_decide_nothing_about_an_output_of_calls() {
+    let config = "prompts: [p]
+providers: [x]
+tests:
+  - assert:
+      - { type: not-contains, value: sorry }
+      - { type: not-icontains, value: sorry }
+      - { type: not-regex, value: sorry }
+      - { type: equals, value: sorry }
+      - { type: is-json }
+      - { type: llm-rubric, value: Polite }
+      - { type: cost, threshold: 1 }
+";
+    let all = evals(config, &[]);
+    assert_eq!(all.len(), 7);
+    let message = |content: &str, metadata: serde_json::Value| {
+        crate::handlers::testing::transcript(&json!({"metadata": {"cost_usd": 0.5}, "messages": [
+            {"role": "assistant", "content": content, "metadata": metadata, "tool_calls": [
+                {"id": "1", "function": {"name": "sorry", "arguments": "{}"}}]}]}))
+    };
+    let outcome = |eval: &Eval, transcript: &Transcript<'_>| match EvalTypeRegistry::builtin()
+        .compile_eval(eval, &crate::handlers::CompileCx::default())
+    {
+        Ok(CompiledEval::Check(check)) => Some(check.check(&Subject::new(transcript)).outcome),
+        Ok(CompiledEval::Judged(judged)) => {
+            let resolved = judged.resolve(&Subject::new(transcript));
+            resolved.err().map(|finding| finding.outcome)
+        }
+        Err(why) => panic!("{why}"),
+    };
+    for undecided in [
+        message("", json!({"output_type": "calls"})),
+        message("", json!({})),
+        message("Wait.", json!({"output_type": "message"})),
+    ] {
+        for eval in &all[..6] {
+            let found = outcome(eval, &undecided);
+            assert_eq!(found, Some(Outcome::CheckError), "{}", eval.id);
+        }
+        assert_eq!(outcome(&all[6], &undecided), Some(Outcome::Pass));
+    }
+    // A text next to the calls is the output.
+    let answered = message("Done.", json!({}));
+    assert_eq!(outcome(&all[0], &answered), Some(Outcome::Pass));
+    assert_eq!(outcome(&all[5], &answered), None, "a judge decides");
+    // A rubric of dicta reads the text, which is empty.
+    let own = eval("type: content_excludes\n    params: { patterns: [sorry] }");
+    let silent = message("", json!({"output_type": "calls"}));
+    assert_eq!(outcome(&own, &silent), Some(Outcome::Pass));
+}
+
+#[test]
 fn types_of_other_tools_lead_to_existing_types_and_params() {
     let registry = EvalTypeRegistry::builtin();
     for (name, eval_type, param) in crate::rubric::list_foreign_types() {

@@ -120,6 +120,9 @@ pub(super) fn read_foreign(
         problems.push(problem);
     }
     rubric.evals = result.evals;
+    for eval in &mut rubric.evals {
+        eval.needs_text_output = matches!(format, RubricFormat::Promptfoo);
+    }
     rubric.judges = result.judges;
     // If there are errors, they explain the missing evals.
     if rubric.evals.is_empty() && !broken {
