@@ -164,6 +164,34 @@ pub(super) fn convert_code(
     Ok(finish_script(at, base, inverse, &command, params, around))
 }
 
+/// Returns why promptfoo fails every output with this code, although dicta may run it; `None` if nothing is known.
+pub(super) fn explain_failing_code(base: &str, code: &str) -> Option<&'static str> {
+    if parse_code_file(code).is_some() {
+        return None;
+    }
+    let is_python = base == "python";
+    // promptfoo cuts the line break off the end of JavaScript alone.
+    let lines = if is_python { code } else { code.trim_end() };
+    let mut words = code
+        .trim_start()
+        .split(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '$')));
+    let begins_with_return = words.next() == Some("return");
+    let has_return = begins_with_return || words.any(|word| word == "return");
+    match (lines.contains('\n'), has_return) {
+        (true, true) => None,
+        (true, false) if is_python && !code.trim().contains('\n') => Some(
+            "promptfoo fails every output: a line break at the end of the code, as `|` in YAML writes it, makes it the body of a function, which needs `return`",
+        ),
+        (true, false) => Some(
+            "promptfoo fails every output: code of several lines is the body of a function, which needs `return`",
+        ),
+        (false, _) if begins_with_return => {
+            Some("promptfoo fails every output: code of one line is an expression without `return`")
+        }
+        (false, _) => None,
+    }
+}
+
 /// Returns the file of a value such as `file://check.py:grade`.
 fn parse_code_file(value: &str) -> Option<CodeFile<'_>> {
     let written = value.trim().strip_prefix("file://")?;
@@ -184,6 +212,39 @@ fn parse_code_file(value: &str) -> Option<CodeFile<'_>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn code_that_promptfoo_always_fails_is_known() {
+        for (base, code, part) in [
+            ("javascript", "output > 3", None),
+            ("javascript", "output > 3\n", None),
+            ("javascript", "returned > 3", None),
+            ("javascript", "(() => { return true })()", None),
+            (
+                "javascript",
+                " return output > 3;",
+                Some("code of one line"),
+            ),
+            ("javascript", "return(true)\n", Some("code of one line")),
+            ("javascript", "const a = 1;\nreturn a > 0", None),
+            ("javascript", "const a = 1;\na > 0", Some("several lines")),
+            ("python", "len(output) > 3", None),
+            (
+                "python",
+                "len(output) > 3\n",
+                Some("a line break at the end"),
+            ),
+            ("python", "x = 1\nx > 0", Some("several lines")),
+            ("python", "x = 1\nreturn x > 0\n", None),
+            ("python", "return True", Some("code of one line")),
+            ("python", "file://a.py\n", None),
+        ] {
+            let why = explain_failing_code(base, code);
+            assert_eq!(why.is_some(), part.is_some(), "{code}");
+            let why = why.unwrap_or_default();
+            assert!(part.is_none_or(|part| why.contains(part)), "{code}: {why}");
+        }
+    }
 
     #[test]
     fn function_follows_the_path() {

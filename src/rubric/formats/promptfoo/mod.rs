@@ -24,8 +24,8 @@ use serde_json::{Map, Value, json};
 
 use super::conversion::{ConversionError, ConvertedEval, EvalConverter};
 use super::doc_location::{DocLocation, load_doc};
-use crate::diag::SourceSpan;
 use crate::diag::yaml::YamlDoc;
+use crate::diag::{Severity, SourceSpan};
 use crate::rubric::{Rubric, RubricFiles};
 use assertion_value::{FilledValue, fill_value};
 pub(super) use assertion_value::{is_template, lone_variable};
@@ -404,6 +404,9 @@ fn convert_assertions(
 /// The criteria of an assertion that has a prompt of its own and no value.
 const GUIDE_AS_CRITERIA: &str = "The output meets the scoring guide.";
 
+/// The code of warnings about assertions that fail every output in promptfoo.
+const FAILING_CODE: &str = "failing-code";
+
 /// The maximum depth of references between templates.
 const MAX_REFS: u32 = 8;
 
@@ -505,6 +508,16 @@ fn convert_eval(
     if is_code {
         let inverse = kind.starts_with("not-");
         let eval = code::convert_code(at, base, inverse, value.value(), &around)?;
+        let written = value.value().as_str().unwrap_or_default();
+        if around.transforms.is_empty()
+            && let Some(why) = code::explain_failing_code(base, written)
+        {
+            let warning = value.problem(Severity::Warning, FAILING_CODE, why.to_owned());
+            // The assertions of `defaultTest` are converted again for each test that has other ones.
+            if !converter.problems.contains(&warning) {
+                converter.problems.push(warning);
+            }
+        }
         return Ok(with_shared_fields(eval, at, test));
     }
     // A file is read only for a value without variables: its path could contain one.

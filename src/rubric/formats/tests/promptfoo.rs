@@ -649,6 +649,15 @@ fn code_becomes_a_script_eval() {
         eval["params"]["params"],
         json!({"code": "output.length < 9"})
     );
+    assert_eq!(converted.problems, Vec::<String>::new());
+    let converted = assertion("{type: javascript, value: 'return output.length < 9'}");
+    assert_eq!(converted.evals.len(), 1);
+    assert_eq!(
+        converted.problems,
+        [
+            "asserts.yaml:1:22: promptfoo fails every output: code of one line is an expression without `return`"
+        ]
+    );
     let converted = assertion(
         "{type: python, value: 'file://checks/a.py:grade', threshold: 0.5, config: {k: 1}}",
     );
