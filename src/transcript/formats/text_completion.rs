@@ -1,5 +1,5 @@
-//! Completions of a text, as models of Amazon Bedrock and older APIs return them: Titan, Llama, Mistral, Jurassic, and
-//! Claude 2.
+//! Completions of a text, as models of Amazon Bedrock, Ollama and older APIs return them: Titan, Llama, Mistral, Jurassic,
+//! and Claude 2.
 //!
 //! Responsible for one prompt and its completion, which may be a list of the chunks of a stream. Does not read the
 //! recording around them: that is `http_recording.rs`.
@@ -7,7 +7,7 @@
 use serde_json::Value;
 
 use super::super::metadata::SourceUsage;
-use super::transcript_builder::{TranscriptBuilder, text_part};
+use super::transcript_builder::{TranscriptBuilder, reasoning_part, text_part};
 use crate::model::MessageRole;
 
 /// Returns the transcript of a prompt and its first completion; `None` if the values are not such a pair. Further
@@ -27,7 +27,15 @@ pub(super) fn build_transcript(
     let texts = texts.filter(|texts| !texts.is_empty())?;
     let mut built = TranscriptBuilder::new(source, None);
     built.push_text(MessageRole::User, prompt);
-    built.push(MessageRole::Assistant, vec![text_part(&texts.concat())]);
+    let thoughts: String = chunks
+        .iter()
+        .filter_map(|chunk| chunk["thinking"].as_str())
+        .collect();
+    let mut parts = vec![text_part(&texts.concat())];
+    if !thoughts.is_empty() {
+        parts.insert(0, reasoning_part(&thoughts));
+    }
+    built.push(MessageRole::Assistant, parts);
     let further = chunks.iter().map(count_further).max().unwrap_or_default();
     let kind = "a further completion".to_owned();
     built.unknown.extend(std::iter::repeat_n(kind, further));
@@ -67,24 +75,32 @@ fn completion_text(reply: &Value) -> Option<&str> {
     let is_listed = !std::ptr::eq(first, reply);
     let keys = ["completion", "generation", "outputText"];
     let text = keys.iter().find_map(|key| first[*key].as_str());
-    text.or_else(|| first["data"]["text"].as_str())
+    // Ollama; other tools have answers to something else under `response`.
+    let is_of_ollama = first["done"].is_boolean();
+    text.or_else(|| first["response"].as_str().filter(|_| is_of_ollama))
+        .or_else(|| first["data"]["text"].as_str())
         .or_else(|| first["text"].as_str().filter(|_| is_listed))
 }
 
 fn stop_reason(reply: &Value) -> &Value {
     let first = completion(reply);
-    let keys = ["stop_reason", "completionReason"];
+    let keys = ["stop_reason", "completionReason", "done_reason"];
     let found = keys.iter().find_map(|key| first.get(*key));
     found.unwrap_or(&first["finishReason"]["reason"])
 }
 
 fn input_tokens(reply: &Value) -> &Value {
-    let count = reply.get("inputTextTokenCount");
-    count.unwrap_or(&reply["prompt_token_count"])
+    let keys = ["inputTextTokenCount", "prompt_eval_count"];
+    let found = keys.iter().find_map(|key| reply.get(*key));
+    found.unwrap_or(&reply["prompt_token_count"])
 }
 
 fn output_tokens(reply: &Value) -> &Value {
-    let keys = ["totalOutputTextTokenCount", "generation_token_count"];
+    let keys = [
+        "totalOutputTextTokenCount",
+        "generation_token_count",
+        "eval_count",
+    ];
     let found = keys.iter().find_map(|key| reply.get(*key));
     found.unwrap_or(&completion(reply)["tokenCount"])
 }
@@ -153,6 +169,29 @@ mod tests {
             read(&prompt, &stream),
             Some(("Ho".to_owned(), meta.to_owned()))
         );
+    }
+
+    #[test]
+    fn completion_of_ollama_is_read() {
+        let request = json!({"model": "m", "prompt": "Hi", "raw": true});
+        let chunk = |text: &str, thought: Option<&str>, done: bool| {
+            let count = done.then_some(2);
+            json!({"model": "m", "done": done, "done_reason": done.then_some("stop"), "response": text,
+                "thinking": thought, "prompt_eval_count": count.map(|count| count * 4), "eval_count": count})
+        };
+        let meta = r#"{"usage":{"input":8,"output":2},"stop_reason":"stop"}"#;
+        let expected = Some(("Ho".to_owned(), meta.to_owned()));
+        assert_eq!(read(&request, &chunk("Ho", None, true)), expected);
+        let stream = json!([chunk("H", None, false), chunk("o", None, true)]);
+        assert_eq!(read(&request, &stream), expected);
+        let thinking = json!([chunk("", Some("Hm."), false), chunk("Ho", None, true)]);
+        let built = build_transcript("http", &request, &thinking).expect("a transcript");
+        let answer = built.messages.last().expect("an answer");
+        assert!(
+            matches!(&answer.parts[..], [crate::model::TranscriptPart::Reasoning(thought), _] if &**thought == "Hm."),
+            "{answer:?}"
+        );
+        assert_eq!(read(&request, &json!({"response": "Ho"})), None);
     }
 
     #[test]
