@@ -1,5 +1,5 @@
-//! Recordings of HTTP calls: HAR files of browsers and Polly.JS, `nock` recordings of Node.js, VCR cassettes as JSON, and
-//! the invocation logs of Bedrock.
+//! Recordings of HTTP calls: HAR files of browsers and Polly.JS, `nock` recordings of Node.js, VCR cassettes as JSON, the
+//! recordings of llama-stack's tests, and the invocation logs of Bedrock.
 //!
 //! Responsible for the calls of models among the calls. Each becomes a pair of its bodies, which the reader of its wire
 //! format reads: Anthropic's, Bedrock's, or one of `api_log.rs`. Other calls are counted. Does not decode bodies: that is
@@ -49,7 +49,14 @@ pub(super) fn is_recording(preview: &FilePreview<'_>) -> bool {
     let is_vcr = ["interactions", "http_interactions"]
         .iter()
         .any(|key| is_call(&record[*key][0]));
-    is_har || is_vcr || is_nock(record)
+    is_har || is_vcr || is_nock(record) || is_llama_stack(record)
+}
+
+/// Returns true for a recording of llama-stack, whose replies have their types.
+fn is_llama_stack(record: &Value) -> bool {
+    let body = &record["response"]["body"];
+    let has_type = |value: &Value| value["__type__"].is_string();
+    record["request"]["url"].is_string() && (has_type(body) || has_type(&body[0]))
 }
 
 fn is_nock(record: &Value) -> bool {
@@ -75,7 +82,8 @@ pub(super) fn open(
     source: &SourceFile,
     preview: &FilePreview<'_>,
 ) -> Result<Box<dyn TranscriptReader>, TranscriptError> {
-    let paths: &[&[&str]] = if is_nock(preview.first_outline()) {
+    let record = preview.first_outline();
+    let paths: &[&[&str]] = if is_nock(record) || is_llama_stack(record) {
         &[]
     } else {
         &CALL_LISTS
@@ -372,8 +380,26 @@ fn decode_nock(raw: &RawValue, is_binary: bool) -> Result<String, String> {
     }
 }
 
-/// Returns the reply of an entry of VCR.
+/// Returns the reply of a recording of llama-stack without the types of its values: an object, or the parts of a stream.
+fn strip_types(body: &RawValue) -> Option<String> {
+    let data = |raw: &RawValue| {
+        let typed = RawFields::from_raw(raw)?;
+        typed.text("__type__")?;
+        Some(typed.get("__data__")?.get().to_owned())
+    };
+    if let Some(whole) = data(body) {
+        return Some(whole);
+    }
+    let parts: Vec<&RawValue> = serde_json::from_str(body.get()).ok()?;
+    let parts: Vec<String> = parts.into_iter().map(data).collect::<Option<_>>()?;
+    (!parts.is_empty()).then(|| format!("[{}]", parts.join(",")))
+}
+
+/// Returns the reply of an entry of VCR, or of a recording of llama-stack.
 fn decode_body(body: Option<&RawValue>) -> Result<String, String> {
+    if let Some(reply) = body.and_then(strip_types) {
+        return Ok(reply);
+    }
     let fields = body.and_then(RawFields::from_raw).unwrap_or_default();
     if let Some(text) = fields.text("base64_string") {
         return decode_text(&text);
@@ -514,6 +540,56 @@ mod tests {
             "response": {"status": {"code": 200}, "body": {"encoding": "UTF-8", "string": chat_reply().to_string()}},
         }], "recorded_with": "VCR 6.0"});
         assert_eq!(lines_of(&ruby), [["user Hi", "assistant Ho"]]);
+    }
+
+    #[test]
+    fn recordings_of_llama_stack_are_read() {
+        let recorded = |path: &str, request: Value, body: Value| {
+            let is_streaming = body.is_array();
+            json!({
+                "request": {"method": "POST", "url": format!("http://localhost:11434{path}"), "headers": {},
+                    "body": request, "endpoint": path, "model": "m"},
+                "response": {"body": body, "is_streaming": is_streaming},
+            })
+        };
+        let typed = |kind: &str, data: Value| json!({"__type__": kind, "__data__": data});
+        let chat = typed(
+            "openai.types.chat.chat_completion.ChatCompletion",
+            chat_reply(),
+        );
+        let chunk = |text: &str| {
+            let delta = json!({"role": "assistant", "content": text});
+            let data = json!({"id": "c", "object": "chat.completion.chunk", "choices": [{"index": 0, "delta": delta}]});
+            typed(
+                "openai.types.chat.chat_completion_chunk.ChatCompletionChunk",
+                data,
+            )
+        };
+        let part = |text: &str, done: bool| {
+            let data = json!({"model": "m", "done": done, "response": text});
+            typed("ollama._types.GenerateResponse", data)
+        };
+        let prompt = json!({"model": "m", "prompt": "Hi", "raw": true});
+        for file in [
+            recorded("/v1/chat/completions", chat_request(), chat),
+            recorded(
+                "/v1/chat/completions",
+                chat_request(),
+                json!([chunk("H"), chunk("o")]),
+            ),
+            recorded("/api/generate", prompt.clone(), part("Ho", true)),
+            recorded(
+                "/api/generate",
+                prompt,
+                json!([part("H", false), part("o", true)]),
+            ),
+        ] {
+            assert_eq!(lines_of(&file), [["user Hi", "assistant Ho"]], "{file}");
+            let indented = serde_json::to_string_pretty(&file).expect("JSON");
+            let (all, tally) = read(indented.as_bytes());
+            assert_eq!(lines_of_each(&all), [["user Hi", "assistant Ho"]]);
+            assert!(tally.unknown.is_empty(), "{:?}", tally.unknown);
+        }
     }
 
     #[test]

@@ -348,12 +348,12 @@ pub(super) const EVALS: &[FormatDescription] = &[
     },
     FormatDescription {
         name: "a recording of HTTP calls (HAR, nock, VCR)",
-        known_by: "`log` with `entries`; `scope`, `method` and `status` with `response`; `interactions` or `http_interactions`",
+        known_by: "`log` with `entries`; `scope`, `method` and `status` with `response`; `interactions` or `http_interactions`; `request` with `__type__` in the `body` of `response`",
         transcript: "a call of a model; each further choice, `ID#2` …",
         id: "the reply's",
-        version: "HAR 1.2 (Polly.JS 6), nock 13, VCR as JSON",
+        version: "HAR 1.2 (Polly.JS 6), nock 13, VCR as JSON, llama-stack 0.2",
         origin: SampleOrigin::Real(
-            "recordings in traceloop/openllmetry-js and open-telemetry/opentelemetry-js-contrib; VCR from cassettes of langchain-ai/langchain-cohere",
+            "recordings in traceloop/openllmetry-js and open-telemetry/opentelemetry-js-contrib; VCR from cassettes of langchain-ai/langchain-cohere; recordings of tests in meta-llama/llama-stack",
         ),
     },
     FormatDescription {
