@@ -207,22 +207,24 @@ impl SpanGroup {
         let value = result.get("label").or_else(|| result.get("score"));
         let mut verdict = verdict_of("phoenix", &name, value, result.text("explanation"));
         let score = result.number("score");
-        if let Some(label) = result.text("label") {
-            verdict.value = label_and_number(&label, score);
-        }
         verdict.score = score.filter(|score| (0.0..=1.0).contains(score));
+        let mut whole = verdict.clone();
+        if let Some(label) = result.text("label") {
+            whole.value = label_and_number(&label, score);
+        }
         let kind = annotation.text("annotator_kind").unwrap_or_default();
         if &*kind != "HUMAN" {
-            self.verdicts.push(verdict);
+            self.verdicts.push(whole);
             return;
         }
-        keep_rating(
-            verdict,
-            &self.trace,
-            annotation.id_text("user_id"),
-            &mut self.labels,
-            &mut self.verdicts,
-        );
+        let (trace, by) = (&self.trace, annotation.id_text("user_id"));
+        if score.is_some() && verdict.score.is_none() {
+            // A label has no place for a number on another scale, so the verdict keeps it.
+            self.verdicts.push(whole);
+            keep_rating(verdict, trace, by, &mut self.labels, &mut Vec::new());
+        } else {
+            keep_rating(verdict, trace, by, &mut self.labels, &mut self.verdicts);
+        }
     }
 
     fn finish(self, cx: RecordCx<'_>, out: &mut TranscriptSink) {

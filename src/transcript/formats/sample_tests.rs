@@ -621,6 +621,31 @@ fn scores_on_other_scales_stay_in_the_values_of_verdicts() {
 }
 
 #[test]
+fn rating_of_phoenix_on_another_scale_is_a_label_and_a_verdict() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let path = dir.path().join("spans.jsonl");
+    let text = std::fs::read_to_string(fixture("foreign/spans_phoenix.jsonl")).expect("a sample");
+    let from = r#""label": "good", "score": 1}"#;
+    assert!(text.contains(from));
+    let text = text.replace(from, r#""label": "good", "score": 5}"#);
+    std::fs::write(&path, text).expect("written");
+    let mut file = TranscriptFile::open(&path).expect("a known format");
+    let block = file.next_block().expect("a block").expect("transcripts");
+    let (record, bytes) = block.records().next().expect("a transcript");
+    let labels: Vec<_> = record
+        .labels
+        .iter()
+        .map(|label| (&*label.eval, label.passed, label.score))
+        .collect();
+    assert_eq!(labels, [("quality", Some(true), None)]);
+    let native: Value = serde_json::from_slice(bytes).expect("JSON");
+    assert_eq!(
+        native["verdicts"][1],
+        json!({"judge": "phoenix", "eval": "quality", "value": {"label": "good", "score": 5.0}})
+    );
+}
+
+#[test]
 fn statistics_of_helm_are_verdicts() {
     let dir = tempfile::tempdir().expect("a folder");
     let scenario = dir.path().join("scenario_state.json");
