@@ -96,7 +96,7 @@ impl Check for TextOutputCheck {
 #[derive(Debug)]
 pub(super) struct NoAnswerCheck(pub(super) Box<dyn Check>);
 
-/// What the explanation of a pass states if the agent has written no message.
+/// The note in the explanation of a pass if the agent has written no message.
 const NO_ANSWER: &str = "there is no assistant message";
 
 impl Check for NoAnswerCheck {

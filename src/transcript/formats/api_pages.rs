@@ -89,8 +89,8 @@ fn find_missing_pages(page: &Value) -> Option<&'static str> {
     has_text(&page["cursor"]).then_some(MAYBE_FURTHER_PAGES)
 }
 
-/// Returns true for the first page of Opik with fewer elements than all pages have. The size of the last page is not
-/// that of the others, so the numbers of later pages do not show which page is the last one.
+/// Returns true for the first page of Opik with fewer elements than all pages have. The last page can be shorter than the
+/// others, so the numbers of later pages do not show which one is the last.
 fn is_first_of_several(page: &Value) -> bool {
     let number = |key: &str| page[key].as_u64();
     match (number("page"), number("size"), number("total")) {
