@@ -97,6 +97,7 @@ pub(super) fn read(reader: &mut LabelFileReader<'_>, tool: RatingTool) {
     let records = read_records(reader);
     let mut skipped: BTreeMap<&'static str, (u64, SourceSpan)> = BTreeMap::new();
     let mut unread: BTreeMap<String, (u64, SourceSpan)> = BTreeMap::new();
+    let mut drafts: Option<(u64, SourceSpan)> = None;
     for RatingRecord { value, span } in records {
         let mut ratings = Vec::new();
         let result = match tool {
@@ -105,7 +106,9 @@ pub(super) fn read(reader: &mut LabelFileReader<'_>, tool: RatingTool) {
             RatingTool::LabelStudio => add_label_studio(&value, &mut ratings, &mut |kind| {
                 unread.entry(kind).or_insert((0, span.clone())).0 += 1;
             }),
-            RatingTool::Argilla => add_argilla(&value, &mut ratings),
+            RatingTool::Argilla => add_argilla(&value, &mut ratings, &mut || {
+                drafts.get_or_insert((0, span.clone())).0 += 1;
+            }),
             RatingTool::Mapped => {
                 ratings.push(Rating::default());
                 Ok(())
@@ -134,6 +137,18 @@ pub(super) fn read(reader: &mut LabelFileReader<'_>, tool: RatingTool) {
         );
     }
     warn_about_unread(reader, unread);
+    if let Some((count, span)) = drafts {
+        let responses = pluralize(count, "response");
+        let author = if count == 1 {
+            "that its author has"
+        } else {
+            "that their authors have"
+        };
+        reader.warning(
+            span,
+            format!("dicta does not read {responses} {author} not submitted (`status`)"),
+        );
+    }
 }
 
 /// Warns about results that no label can have, by their type. A file can name any number of types, so only some are named.
@@ -219,9 +234,20 @@ fn apply_columns(
     }
     if columns.score.is_some() {
         let score = to_text(&search(columns.score.as_ref(), record)?);
-        rating.score = score.and_then(|score| score.parse().ok());
+        rating.score = score.map(|score| parse_score(&score)).transpose()?;
     }
     Ok(())
+}
+
+/// Parses a score. As in the tables of dicta, a decimal comma or a percent sign is an error and not a guess.
+fn parse_score(text: &str) -> Result<f64, String> {
+    let score = text.parse::<f64>().ok().filter(|score| score.is_finite());
+    score.ok_or_else(|| {
+        format!(
+            "score must be a number (got `{}`)",
+            make_visible(text, false)
+        )
+    })
 }
 
 /// Returns a path of choices as one text, as Label Studio shows a choice of a taxonomy: `Tone / friendly`. Returns any other
@@ -267,7 +293,7 @@ fn add_rating(reader: &mut LabelFileReader<'_>, rating: Rating, span: &SourceSpa
             let score = rating.score.map(|score| rule.convert_score(score));
             let label = Label {
                 rubric: rating.rubric,
-                score: score.or(found.score).filter(|score| score.is_finite()),
+                score: score.or(found.score),
                 by: rating.by,
                 at: rating.at.map(WallTime),
                 note: rating.note,
@@ -404,7 +430,12 @@ fn add_label_studio(
     }
 }
 
-fn add_argilla(record: &Value, ratings: &mut Vec<Rating>) -> Result<(), &'static str> {
+/// Adds the ratings of a record. Calls `skip` for each response that its author has not submitted.
+fn add_argilla(
+    record: &Value,
+    ratings: &mut Vec<Rating>,
+    skip: &mut dyn FnMut(),
+) -> Result<(), &'static str> {
     let transcript = ["/external_id", "/metadata/transcript", "/id"];
     let transcript = transcript
         .iter()
@@ -419,7 +450,13 @@ fn add_argilla(record: &Value, ratings: &mut Vec<Rating>) -> Result<(), &'static
             ..Rating::default()
         });
     };
-    let is_submitted = |status: &Value| status.as_str().is_none_or(|status| status == "submitted");
+    let mut is_submitted = |status: &Value| {
+        let is_submitted = status.as_str().is_none_or(|status| status == "submitted");
+        if !is_submitted {
+            skip();
+        }
+        is_submitted
+    };
     match &record["responses"] {
         // Version 2: `{question: [{value, user_id}]}`.
         Value::Object(questions) => {
@@ -672,10 +709,16 @@ mod tests {
         let argilla = r#"{"id": "a", "fields": {}, "responses": {"tone": [{"value": "yes", "user_id": "u1"}, {"value": "no", "user_id": "u2", "status": "draft"}]}}
 {"external_id": "b", "fields": {}, "responses": [{"user_id": "u3", "status": "submitted", "values": {"tone": {"value": "no"}}}]}
 "#;
-        let (found, _) = labels("", argilla);
+        let (found, problems) = labels("", argilla);
         assert_eq!(
             found,
             ["a tone Some(true) None u1", "b tone Some(false) None u3"]
+        );
+        assert_eq!(
+            problems,
+            [
+                "scores:1:1: dicta does not read 1 response that its author has not submitted (`status`)"
+            ]
         );
     }
 
@@ -790,6 +833,13 @@ mod tests {
             problems[0].starts_with("scores:2:1: this record names no transcript"),
             "{problems:?}"
         );
+        let map = ", eval: tone, map: { transcript: id, passed: ok, score: s }";
+        let (found, problems) = labels(map, "id,ok,s\na,yes,0.5\nb,yes,\"0,5\"\nc,yes,\n");
+        assert_eq!(
+            found,
+            ["a tone Some(true) Some(0.5) -", "c tone Some(true) None -"]
+        );
+        assert_eq!(problems, ["scores:3:1: score must be a number (got `0,5`)"]);
         let map = ", eval: tone, map: { records: rows, transcript: id, passed: ok }";
         let (found, _) = labels(map, r#"{"rows": [{"id": "a", "ok": "fail"}]}"#);
         assert_eq!(found, ["a tone Some(false) None -"]);
