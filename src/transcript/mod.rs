@@ -64,6 +64,7 @@ use crate::model::{Label, SourceVerdict, Transcript, explain_file_error, quote_s
 pub use field_mapping::{FieldMapping, FieldMappings};
 pub use file::TranscriptFile;
 pub(crate) use file_version::FileVersion;
+pub(crate) use formats::api_pages::find_missing_pages;
 pub use formats::promptfoo::promptfoo_id;
 #[cfg(test)]
 pub(crate) use formats::{catalog::DESCRIPTIONS, description::SampleOrigin};

@@ -61,7 +61,7 @@ fn read_last_keys(source: &SourceFile) -> Result<Value, TranscriptError> {
 }
 
 /// Returns what is missing after a page, by the keys next to its list.
-fn find_missing_pages(page: &Value) -> Option<&'static str> {
+pub(crate) fn find_missing_pages(page: &Value) -> Option<&'static str> {
     let has_text = |value: &Value| value.as_str().is_some_and(|text| !text.is_empty());
     // Langfuse has the numbers in `meta`, and LiteLLM has them next to the list.
     let is_before_last = |numbers: &Value| {

@@ -12,7 +12,7 @@ mod aider;
 mod alpaca;
 mod anthropic;
 mod api_log;
-mod api_pages;
+pub(super) mod api_pages;
 mod arena;
 mod atif;
 mod autogen;

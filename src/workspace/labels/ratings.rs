@@ -4,6 +4,7 @@
 //! Responsible for the records and their values. Ratings of programs are counted and are not labels. A rating that is
 //! not pass or fail needs the cut-off of `pass`.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde_json::value::RawValue;
@@ -15,6 +16,7 @@ use super::table_rows::{check_row_length, read_rows};
 use crate::diag::SourceSpan;
 use crate::model::{Label, WallTime, make_visible, pluralize};
 use crate::query::JmesPathQuery;
+use crate::transcript::find_missing_pages;
 
 /// The number of types of unread results that get a warning of their own.
 const MAX_NAMED_TYPES: usize = 8;
@@ -545,6 +547,7 @@ fn read_json_records(reader: &mut LabelFileReader<'_>, body: &str) -> Vec<Rating
         .as_ref()
         .and_then(|map| map.records.clone());
     let mut values = serde_json::Deserializer::from_str(body).into_iter::<&RawValue>();
+    let mut missing = None;
     loop {
         let raw = match values.next() {
             None => break,
@@ -555,6 +558,8 @@ fn read_json_records(reader: &mut LabelFileReader<'_>, body: &str) -> Vec<Rating
                 break;
             }
         };
+        // Only the last page of a file states that further ones are missing.
+        missing = find_keys_of_page(raw).and_then(|keys| find_missing_pages(&keys));
         let items = list_raw_items(raw, path.is_none());
         for raw in items {
             let span = place(raw);
@@ -576,7 +581,25 @@ fn read_json_records(reader: &mut LabelFileReader<'_>, body: &str) -> Vec<Rating
             }
         }
     }
+    if let Some(what) = missing {
+        let span = reader.line_span(line as u64, counted);
+        let message = format!("this file lacks {what}: save them, too, because their labels count");
+        reader.warning(span, message);
+    }
     records
+}
+
+/// Returns the keys of a page of an API next to its list `data`; `None` for any other value.
+fn find_keys_of_page(raw: &RawValue) -> Option<Value> {
+    let mut keys: BTreeMap<Cow<'_, str>, &RawValue> = serde_json::from_str(raw.get()).ok()?;
+    let list = keys.remove("data")?;
+    if !list.get().starts_with('[') {
+        return None;
+    }
+    let entries = keys
+        .into_iter()
+        .map(|(key, raw)| Some((key.into_owned(), serde_json::from_str(raw.get()).ok()?)));
+    entries.collect::<Option<Map<_, _>>>().map(Value::Object)
 }
 
 /// Returns the elements of a list, or of the list `data` in a page of an API; else the value itself.
@@ -674,6 +697,26 @@ mod tests {
             found,
             ["t1 tone Some(true) None -", "t2 tone Some(false) None -"]
         );
+    }
+
+    #[test]
+    fn missing_pages_of_scores_are_reported() {
+        let page = |number: u32| {
+            let score = format!(
+                r#"{{"traceId": "t{number}", "name": "tone", "source": "ANNOTATION", "dataType": "BOOLEAN", "value": 1}}"#
+            );
+            format!(r#"{{"data": [{score}], "meta": {{"page": {number}, "totalPages": 2}}}}"#)
+        };
+        let (found, problems) = labels("", &page(1));
+        assert_eq!(found, ["t1 tone Some(true) None -"]);
+        assert_eq!(
+            problems,
+            [
+                "scores:1:1: this file lacks further pages of the list: save them, too, because their labels count"
+            ]
+        );
+        let (found, problems) = labels("", &format!("{}\n{}", page(1), page(2)));
+        assert_eq!((found.len(), problems.len()), (2, 0), "{problems:?}");
     }
 
     #[test]
