@@ -4,7 +4,7 @@ use std::io::{BufRead as _, BufReader};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use crate::cli::{NAMES_A_RELEASE, PASSES, POLITE, TestDir, judged_by, rows, text};
+use crate::cli::{NAMES_A_RELEASE, PASSES, POLITE, TestDir, judged_by, of_type, rows, text};
 use crate::support::wire::{Pause, Reply, WireServer};
 
 const JUDGED: &str = "  - {id: brief, type: llm_judge, params: {criteria: \"The answer has at most 1 sentence.\"}}\n";
@@ -110,7 +110,12 @@ fn a_pass_of_a_transcript_without_an_answer_names_what_is_missing() {
         .iter()
         .filter(|row| row["type"] == "result" && row["outcome"] == "pass")
         .collect();
-    assert_eq!(passes.len(), 5, "{passes:?}");
+    assert_eq!(passes.len(), 4, "{passes:?}");
+    let free = of_type(&all, "result")
+        .into_iter()
+        .find(|row| row["eval"] == "free")
+        .expect("the budget");
+    assert_eq!(free["outcome"], "not_applicable");
     for pass in &passes {
         let why = pass["explanation"].as_str().unwrap_or_default();
         assert_eq!(

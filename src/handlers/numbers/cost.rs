@@ -124,10 +124,15 @@ impl Check for UsageLimitsCheck {
         let source = MetricReader::new(subject);
         let (mut within, mut over) = (Vec::new(), Vec::new());
         let mut score = 1.0_f64;
+        let mut is_unrecorded = false;
         // Every limit is checked, also after one is exceeded, because the explanation lists all.
         for UsageLimit { kind, max } in &self.0 {
             let reading = match source.read_sum(*kind) {
-                Ok(reading) => reading,
+                Ok(Some(reading)) => reading,
+                Ok(None) => {
+                    is_unrecorded = true;
+                    continue;
+                }
                 Err(why) => return Finding::check_error(why),
             };
             // The smallest score: the limit that is exceeded most.
@@ -146,6 +151,10 @@ impl Check for UsageLimitsCheck {
             }
         }
         let passed = over.is_empty();
+        // A limit that is exceeded is certain; a number that is missing is not a pass.
+        if passed && is_unrecorded {
+            return Finding::not_applicable("there is no assistant message");
+        }
         // Exceeded limits first, because they are the reason for a fail.
         over.append(&mut within);
         Finding::new(passed, over.join("; ")).with_score(score)
@@ -157,7 +166,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use crate::handlers::testing::{check_record, loaded, outcome_and_why, refused};
-    use crate::model::Outcome::{CheckError, Fail, Pass};
+    use crate::model::Outcome::{CheckError, Fail, NotApplicable, Pass};
 
     fn with(metadata: &Value) -> Value {
         json!({"messages": [{"role": "assistant", "content": "a"}], "metadata": metadata})
@@ -236,11 +245,18 @@ mod tests {
         let none = outcome_and_why("cost_budget", &params, &json!({"messages": []}));
         assert_eq!(
             none,
-            (
-                Pass,
-                "cost $0, within $0.3 (there is no assistant message)".to_owned()
-            )
+            (NotApplicable, "there is no assistant message".to_owned())
         );
+        let limits = json!({"max_cost_usd": 0.3, "max_total_tokens": 10});
+        for (metadata, outcome) in [
+            (json!({"cost_usd": 0.2}), NotApplicable),
+            (json!({"cost_usd": 0.4}), Fail),
+            (json!({"cost_usd": 0.2, "tokens": 10}), Pass),
+        ] {
+            let record = json!({"messages": [], "metadata": metadata});
+            let found = outcome_and_why("cost_budget", &limits, &record);
+            assert_eq!(found.0, outcome, "{}", found.1);
+        }
     }
 
     #[test]

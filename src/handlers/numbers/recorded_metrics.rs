@@ -128,13 +128,7 @@ impl RecordedEffort {
     /// number of the wrong type counts as absent.
     pub fn read(subject: &Subject<'_>) -> Self {
         let reader = MetricReader::new(subject);
-        let read = |kind| -> Option<f64> {
-            // Without an answer, a sum would be a recorded 0.
-            if reader.assistant_metadata().is_empty() {
-                return Some(reader.read_transcript(kind).ok()??.value);
-            }
-            Some(reader.read_sum(kind).ok()?.value)
-        };
+        let read = |kind| -> Option<f64> { Some(reader.read_sum(kind).ok()??.value) };
         Self {
             latency_ms: read(MetricKind::EndToEnd),
             cost_usd: read(MetricKind::Cost),
@@ -210,12 +204,17 @@ impl<'s, 't> MetricReader<'s, 't> {
         }
     }
 
-    /// Returns the metric of the transcript, otherwise the sum over the assistant messages.
-    pub(super) fn read_sum(&self, kind: MetricKind) -> Result<MetricReading, String> {
+    /// Returns the metric of the transcript, otherwise the sum over the assistant messages. `None` without assistant
+    /// messages.
+    pub(super) fn read_sum(&self, kind: MetricKind) -> Result<Option<MetricReading>, String> {
         if let Some(reading) = self.read_transcript(kind)? {
-            return Ok(reading);
+            return Ok(Some(reading));
         }
         let messages = self.assistant_metadata();
+        // The sum would be 0, which is not a recorded number.
+        if messages.is_empty() {
+            return Ok(None);
+        }
         // Collect the numbers, and the messages without one.
         let (mut value, mut without) = (0.0, Vec::new());
         let mut known = self.cache.numbers[kind as usize].borrow_mut();
@@ -236,18 +235,14 @@ impl<'s, 't> MetricReader<'s, 't> {
         }
         // Missing numbers make the sum too small, so only a complete sum counts.
         match (messages.len(), without.as_slice()) {
-            (0, _) => Ok(MetricReading {
-                value: 0.0,
-                origin: "there is no assistant message".to_owned(),
-            }),
-            (1, []) => Ok(MetricReading {
+            (1, []) => Ok(Some(MetricReading {
                 value,
                 origin: format!("message {}", messages[0].message),
-            }),
-            (count, []) => Ok(MetricReading {
+            })),
+            (count, []) => Ok(Some(MetricReading {
                 value,
                 origin: format!("{count} assistant messages"),
-            }),
+            })),
             (count, without) if without.len() == count => Err(explain_missing(
                 kind.noun(),
                 kind.typical_paths(),
