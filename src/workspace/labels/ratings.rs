@@ -596,9 +596,12 @@ fn find_keys_of_page(raw: &RawValue) -> Option<Value> {
     if !list.get().starts_with('[') {
         return None;
     }
-    let entries = keys
-        .into_iter()
-        .map(|(key, raw)| Some((key.into_owned(), serde_json::from_str(raw.get()).ok()?)));
+    let entries = keys.into_iter().map(|(key, raw)| {
+        Some((
+            key.into_owned(),
+            serde_json::from_str::<Value>(raw.get()).ok()?,
+        ))
+    });
     entries.collect::<Option<Map<_, _>>>().map(Value::Object)
 }
 
