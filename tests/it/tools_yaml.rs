@@ -245,3 +245,26 @@ fn unset_variable_is_reported_at_its_place_and_set_values_stay_hidden() {
         "{output_text}"
     );
 }
+
+#[cfg(feature = "sqlite")]
+#[test]
+fn placeholder_in_quotes_is_a_warning() {
+    let tools = |statement: &str| {
+        format!(
+            "sources:\n  s: {{kind: sqlite, database: s.db}}\ntools:\n  find:\n    kind: sqlite-sql\n    source: s\n    \
+             description: d\n    statement: \"{statement}\"\n    parameters: [{{name: q, type: string, description: d}}]\n"
+        )
+    };
+    let warning = "so the values of q change nothing";
+    for (statement, warns) in [
+        ("SELECT * FROM t WHERE n = '?'", true),
+        ("SELECT * FROM t WHERE n = ?", false),
+    ] {
+        let test_dir = TestDir::new();
+        test_dir.write("tools.yaml", &tools(statement));
+        let checked = test_dir.dicta(&["check", "tools.yaml"]);
+        let out = format!("{}{}", text(&checked.stdout), text(&checked.stderr));
+        assert_eq!(checked.status.code(), Some(0), "{out}");
+        assert_eq!(out.contains(warning), warns, "{statement}: {out}");
+    }
+}

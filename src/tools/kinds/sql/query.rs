@@ -64,7 +64,15 @@ impl SqlQuery {
         }
         let (names, template) = match input {
             ToolInput::Parameters(params) => {
-                let names = params.bound.iter().map(|p| p.name.clone()).collect();
+                let names: Vec<String> = params.bound.iter().map(|p| p.name.clone()).collect();
+                if !names.is_empty() && !may_have_placeholder(&text) {
+                    let why = format!(
+                        "the statement has no placeholder such as `?` or `$1` outside of quotes, so the values of {} \
+                         change nothing: write each placeholder without quotes",
+                        names.join(", ")
+                    );
+                    fields.warning_at("statement", "unused-parameters", why);
+                }
                 match Template::parse(&text, params) {
                     Ok(template) => (names, Some(template)),
                     Err(why) => {
@@ -124,8 +132,50 @@ impl SqlQuery {
     }
 }
 
+/// Returns false if no value can be bound to the statement: none of the characters that begin a placeholder or a template
+/// is outside of quotes. A comment counts as a part of the statement.
+fn may_have_placeholder(statement: &str) -> bool {
+    let mut quote = None;
+    for c in statement.chars() {
+        match (quote, c) {
+            // A doubled quote ends the text and begins it again.
+            (Some(open), c) if open == c => quote = None,
+            (None, '\'' | '"') => quote = Some(c),
+            (None, '?' | '$' | ':' | '@' | '{') => return true,
+            _ => {}
+        }
+    }
+    false
+}
+
 fn schema_property_names(schema: Option<&Value>) -> Vec<String> {
     let properties = schema.and_then(|schema| schema.get("properties"));
     let properties = properties.and_then(Value::as_object);
     properties.map_or_else(Vec::new, |all| all.keys().cloned().collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn placeholder_inside_quotes_is_a_text() {
+        for bound in [
+            "SELECT * FROM t WHERE n = ?",
+            "SELECT 'it''s' WHERE n = $1",
+            "SELECT \"a?\" FROM t WHERE n = :name",
+            "SELECT @name",
+            "SELECT * FROM {{.table}}",
+        ] {
+            assert!(may_have_placeholder(bound), "{bound}");
+        }
+        for unbound in [
+            "SELECT * FROM t WHERE n = '?'",
+            "SELECT * FROM t WHERE n = 'it''s $1'",
+            "SELECT \"?\"",
+            "SELECT 1",
+        ] {
+            assert!(!may_have_placeholder(unbound), "{unbound}");
+        }
+    }
 }
