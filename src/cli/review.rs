@@ -322,8 +322,8 @@ fn make_eval(
     {
         cx.streams.print_note(&format!("note: {}", hits.describe()));
     }
-    let written =
-        write_eval(&found.session, &found.workspace, draft, rubric).map_err(CommandError::usage)?;
+    let written = write_eval(&found.session, &found.workspace, draft, rubric)
+        .map_err(|error| CommandError::from_error(&error))?;
     cx.streams.print_wrapped(&format!(
         "{}; `dicta run` shows its agreement\n",
         written.describe()

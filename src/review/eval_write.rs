@@ -17,8 +17,10 @@ use crate::model::{Label, RecordedDraw, WallTime, pluralize};
 use crate::rubric::Rubric;
 use crate::storage::read_optional_text;
 use crate::workspace::Workspace;
-use crate::workspace::label_draws::{add_draw, remove_draws};
-use crate::workspace::label_edit::{append_labels, put_labels, read_label_lines, remove_labels};
+use crate::workspace::label_draws::{LabelDrawsError, add_draw, remove_draws};
+use crate::workspace::label_edit::{
+    LabelEditError, append_labels, put_labels, read_label_lines, remove_labels,
+};
 use crate::workspace::rubric_write::{RubricFileChange, RubricWriteError, write_rubric_files};
 
 /// The rubric for evals of modes, if the user names no other one.
@@ -41,6 +43,29 @@ pub struct EvalUndo {
     replaced: Vec<Label>,
     /// The seeds and times of the draws that were added.
     draws: Vec<(u64, WallTime)>,
+}
+
+/// The reason why an eval was not written. All files are as before then.
+#[derive(Debug, Error)]
+pub enum EvalWriteError {
+    /// The draft does not fit into the rubric. The text is a sentence.
+    #[error("{0}")]
+    Refused(String),
+    /// A rubric cannot be written.
+    #[error(transparent)]
+    Rubric(#[from] RubricWriteError),
+    /// A label cannot be read or written.
+    #[error(transparent)]
+    Labels(#[from] LabelEditError),
+    /// A draw cannot be written.
+    #[error(transparent)]
+    Draws(#[from] LabelDrawsError),
+}
+
+impl From<String> for EvalWriteError {
+    fn from(why: String) -> Self {
+        Self::Refused(why)
+    }
 }
 
 /// The reason why an eval was not taken back. All files are as before then.
@@ -155,7 +180,7 @@ pub fn write_eval(
     workspace: &Workspace,
     draft: &EvalDraft,
     rubric: Option<&str>,
-) -> Result<WrittenEval, String> {
+) -> Result<WrittenEval, EvalWriteError> {
     let TargetRubric { path, id, exists } = choose_rubric(workspace, rubric)?;
     let file = workspace.root.join(&path);
     let before = read_rubric_text(&file).map_err(|why| format!("{}: {why}", path.display()))?;
@@ -181,7 +206,7 @@ pub fn write_eval(
         replaced: Vec::new(),
     };
     if labels_file.is_file() && !undo.labels.is_empty() {
-        let known = read_label_lines(&labels_file).map_err(|error| error.to_string())?;
+        let known = read_label_lines(&labels_file)?;
         let known = known.labels.into_iter().map(|(_, label)| label);
         undo.replaced = known.filter(|label| undo.is_decision(label)).collect();
         // A label of another person is not replaced.
@@ -196,7 +221,7 @@ pub fn write_eval(
     }
     let change = undo.change();
     let write = std::slice::from_ref(&change);
-    write_rubric_files(workspace, write).map_err(|error| error.to_string())?;
+    write_rubric_files(workspace, write)?;
     write_labels_and_draws(&labels_file, &undo.labels, &draws).inspect_err(|_| {
         // Without its labels, the eval would show no agreement, and a second try would find it written already.
         let _restored = write_rubric_files(workspace, &[change.reverse()]);
@@ -215,13 +240,13 @@ fn write_labels_and_draws(
     file: &Path,
     labels: &[Label],
     draws: &[RecordedDraw],
-) -> Result<(), String> {
+) -> Result<(), EvalWriteError> {
     if labels.is_empty() {
         return Ok(());
     }
-    put_labels(file, labels).map_err(|error| error.to_string())?;
+    put_labels(file, labels)?;
     for draw in draws {
-        add_draw(file, draw).map_err(|error| error.to_string())?;
+        add_draw(file, draw)?;
     }
     Ok(())
 }

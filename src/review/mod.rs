@@ -58,7 +58,8 @@ pub use eval_draft::{
     describe_judge_draft, draft_evals, mode_labels, rank_drafts,
 };
 pub use eval_write::{
-    EvalUndo, EvalUndoError, WrittenEval, default_rubric_name, undo_eval, write_eval,
+    EvalUndo, EvalUndoError, EvalWriteError, WrittenEval, default_rubric_name, undo_eval,
+    write_eval,
 };
 pub use files::{ReviewFileError, ReviewFiles, ReviewText, append_notes, write_modes};
 pub use grouping::{GroupingChange, GroupingWrite, plan_change};

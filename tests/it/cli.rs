@@ -48,6 +48,21 @@ impl TestDir {
         self.command(args).output().expect("the program runs")
     }
 
+    /// Runs a command whose files may not have a byte, as on a full disk.
+    pub(crate) fn dicta_on_full_disk(&self, args: &[&str]) -> Output {
+        // An ignored signal makes the limit an error of the write.
+        Command::new("/bin/sh")
+            .args(["-c", "trap '' XFSZ; ulimit -f 0; exec \"$0\" \"$@\""])
+            .arg(env!("CARGO_BIN_EXE_dicta"))
+            .args(args)
+            .current_dir(self.path())
+            .env_clear()
+            .env("DICTA_DATA_DIR", self.path().join(".data"))
+            .stdin(Stdio::null())
+            .output()
+            .expect("the program runs")
+    }
+
     /// Allows what the workspace sends to loopback servers, as its user would.
     pub(crate) fn trust(&self) {
         let output = self.dicta(&["trust", "."]);

@@ -304,17 +304,7 @@ fn command_that_cannot_write_its_file_exits_with_74() {
         &["export", "@", "-o", "out.html"],
         &["demo", "--reset"],
     ] {
-        // No file of the command may have a byte, as on a full disk. An ignored signal makes this an error of the write.
-        let ended = Command::new("/bin/sh")
-            .args(["-c", "trap '' XFSZ; ulimit -f 0; exec \"$0\" \"$@\""])
-            .arg(env!("CARGO_BIN_EXE_dicta"))
-            .args(args)
-            .current_dir(test_dir.path())
-            .env_clear()
-            .env("DICTA_DATA_DIR", test_dir.path().join(".data"))
-            .stdin(Stdio::null())
-            .output()
-            .expect("starts");
+        let ended = test_dir.dicta_on_full_disk(args);
         let why = text(&ended.stderr);
         assert_eq!(ended.status.code(), Some(74), "{args:?}: {why}");
         assert!(why.contains("File too large"), "{args:?}: {why}");

@@ -114,10 +114,10 @@ fn notes_become_a_mode_and_the_mode_an_eval_with_agreement() {
         ),
         (&json!(10), &json!(10), &json!(0))
     );
-    let written = run(
-        &test_dir,
-        &["review", "eval", id, "--type", "content_excludes"],
-    );
+    let args = ["review", "eval", id, "--type", "content_excludes"];
+    let full = test_dir.dicta_on_full_disk(&args);
+    assert_eq!(full.status.code(), Some(74), "{}", text(&full.stderr));
+    let written = run(&test_dir, &args);
     assert!(written.contains("with 30 labels"), "{written}");
     assert!(test_dir.path().join("rubrics/review.yaml").is_file());
     test_dir.dicta(&["run", "-q"]);

@@ -126,7 +126,10 @@ impl Runtime {
                 let workspace = session.place.workspace.as_ref();
                 let written = workspace
                     .ok_or_else(|| "no workspace is open".to_owned())
-                    .and_then(|workspace| write_eval(&session, workspace, &draft, Some(&rubric)));
+                    .and_then(|workspace| {
+                        write_eval(&session, workspace, &draft, Some(&rubric))
+                            .map_err(|error| error.to_string())
+                    });
                 let written = written.map(|written| {
                     let step = UndoStep {
                         what: format!("the eval {}", written.undo.name()),
