@@ -505,8 +505,10 @@ mod tests {
     fn labels_of_other_tools_do_not_count_as_those_of_a_map() {
         let map = "id: id, output: a, label: {eval: e, passed: ok}";
         // The second record has a label and no transcript.
-        let table = "id,a,ok\none,x,good\ntwo,,bad\n";
-        let details = details_of("t.csv", Some(map), table);
+        let records = r#"{"id":"one","a":"x","ok":"good"}
+{"id":"two","ok":"bad"}
+"#;
+        let details = details_of("t.jsonl", Some(map), records);
         assert!(
             details.contains("  1 label, which counts in the same way as those in `labels:`\n"),
             "{details}"

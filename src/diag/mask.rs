@@ -120,8 +120,8 @@ mod tests {
             ),
             ("  args: [--token=abc]\n", "  args: [--token=****\n"),
             (
-                "  dsn: host=a password = abc\n",
-                "  dsn: host=a password = ***\n",
+                "  args: host=a password = abc\n",
+                "  args: host=a password = ***\n",
             ),
             (
                 "  url: https://host/?page=2&q=abc\n",

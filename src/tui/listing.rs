@@ -97,10 +97,11 @@ fn list_by_reading(
             send_update,
         ));
     }
-    let mut reported = 0;
+    let (mut reported, mut transcripts) = (0, 0);
     while let Some(block) = file.next_block().map_err(|error| error.to_string())? {
         for (record, bytes) in block.records() {
             let span = record.span;
+            transcripts += u64::from(record.fault.is_none());
             // A record is parsed only on this page; other pages need only its number.
             found.counted = span.number;
             if span.number > after && span.number <= after.saturating_add(PAGE_RECORDS) {
@@ -127,7 +128,11 @@ fn list_by_reading(
         }
     }
     // The records of other pages are not parsed, so only the reader's own counts are known.
-    found.not_understood = describe_unread(&ReadCounts::default(), file.tally());
+    let counts = ReadCounts {
+        transcripts,
+        ..ReadCounts::default()
+    };
+    found.not_understood = describe_unread(&counts, file.tally());
     Ok(ListingFlow::Continue)
 }
 

@@ -33,7 +33,7 @@ use super::super::reader::{
 use super::super::sniff::RecordSniff;
 use super::super::write::write_native;
 use super::content_blocks::ContentBlocks;
-use super::signatures::is_key_end;
+use super::signatures::contains_key;
 use super::streamed_reply;
 use crate::model::{MessageRole, SourceText, SourceVerdict, Transcript, TranscriptMessage};
 
@@ -76,13 +76,6 @@ pub(super) const BLOCK_TEXT: &str = "tool_use";
 
 /// The key of the system prompt next to `messages`.
 pub(super) const SYSTEM_KEY: &str = "system";
-
-/// Returns true if `key` occurs as a key at any depth.
-fn contains_key(bytes: &[u8], key: &str) -> bool {
-    let quoted = format!("\"{key}\"");
-    memchr::memmem::find_iter(bytes, quoted.as_bytes())
-        .any(|at| is_key_end(bytes, at + quoted.len()))
-}
 
 /// Returns true if the record is in Anthropic's format.
 fn is_record(record: &[u8], sniff: &RecordSniff) -> bool {

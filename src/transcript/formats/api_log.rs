@@ -35,7 +35,7 @@ use super::api_pages::is_stored_completions;
 use super::exchange::{ApiExchange, ExchangeBody, UnpackedText, add_items, api_error};
 use super::record_readers::{Grouping, open_elements, open_groups};
 use super::response_items::ConversationBuilder;
-use super::signatures::{ANSWER_KEYS, is_key_end, wraps_response_items};
+use super::signatures::{ANSWER_KEYS, contains_key, wraps_response_items};
 use super::{anthropic, cohere, gemini, openai};
 use crate::model::{MessageRole, SourceText, Transcript, TranscriptMessage};
 use crate::transcript::{ReadTally, TranscriptError};
@@ -202,11 +202,7 @@ pub(super) fn convert_to_native(record: &[u8]) -> Option<Vec<u8>> {
 
 /// Returns true if the bytes may contain a record with an answer next to its `messages`.
 pub(super) fn may_have_answer(bytes: &[u8]) -> bool {
-    ANSWER_KEYS.iter().any(|key| {
-        let quoted = format!("\"{key}\"");
-        memchr::memmem::find_iter(bytes, quoted.as_bytes())
-            .any(|at| is_key_end(bytes, at + quoted.len()))
-    })
+    ANSWER_KEYS.iter().any(|key| contains_key(bytes, key))
 }
 
 /// Adds the transcripts of a record with `messages` and the answer next to them.

@@ -18,6 +18,22 @@ pub(super) const ANSWER_KEYS: [&str; 6] = [
     "model_output",
 ];
 
+/// Returns true if `key` occurs as a key at any depth.
+pub(super) fn contains_key(bytes: &[u8], key: &str) -> bool {
+    let quoted = format!("\"{key}\"");
+    let finder = memchr::memmem::Finder::new(&quoted);
+    let mut from = 0;
+    while let Some(found) = finder.find(&bytes[from..]) {
+        let at = from + found;
+        if is_key_end(bytes, at + quoted.len()) {
+            return true;
+        }
+        // The quotation mark at the end may begin the next text.
+        from = at + 1;
+    }
+    false
+}
+
 /// Returns true if the quoted text that ends before `end` is a key: a colon follows it.
 pub(super) fn is_key_end(bytes: &[u8], end: usize) -> bool {
     bytes[end..].trim_ascii_start().first() == Some(&b':')
