@@ -142,6 +142,14 @@ pub struct ReadCounts {
 }
 
 impl ReadCounts {
+    /// Returns the counts of transcripts whose content was not read.
+    pub(crate) fn of_transcripts(transcripts: u64) -> Self {
+        Self {
+            transcripts,
+            ..Self::default()
+        }
+    }
+
     /// Counts a transcript.
     pub fn add_transcript(&mut self, unread: &UnreadContent) {
         self.transcripts += 1;

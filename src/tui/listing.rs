@@ -128,10 +128,7 @@ fn list_by_reading(
         }
     }
     // The records of other pages are not parsed, so only the reader's own counts are known.
-    let counts = ReadCounts {
-        transcripts,
-        ..ReadCounts::default()
-    };
+    let counts = ReadCounts::of_transcripts(transcripts);
     found.not_understood = describe_unread(&counts, file.tally());
     Ok(ListingFlow::Continue)
 }

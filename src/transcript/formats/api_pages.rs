@@ -166,9 +166,9 @@ mod tests {
         ];
         for (sample, list, keys, what) in cases {
             let text = std::fs::read_to_string(fixture("foreign").join(sample)).expect("a sample");
-            let rows: Vec<Value> = if sample.ends_with(".json") {
-                let page: Value = serde_json::from_str(&text).expect("JSON");
-                page[list].as_array().expect("a list").clone()
+            let page: Value = serde_json::from_str(&text).unwrap_or_default();
+            let rows: Vec<Value> = if let Some(rows) = page[list].as_array() {
+                rows.clone()
             } else {
                 let lines = text.lines().filter(|line| !line.trim().is_empty());
                 lines

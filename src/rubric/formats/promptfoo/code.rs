@@ -178,7 +178,6 @@ pub(super) fn explain_failing_code(base: &str, code: &str) -> Option<&'static st
     let begins_with_return = words.next() == Some("return");
     let has_return = begins_with_return || words.any(|word| word == "return");
     match (lines.contains('\n'), has_return) {
-        (true, true) => None,
         (true, false) if is_python && !code.trim().contains('\n') => Some(
             "promptfoo fails every output: a line break at the end of the code, as `|` in YAML writes it, makes it the body of a function, which needs `return`",
         ),
@@ -188,7 +187,7 @@ pub(super) fn explain_failing_code(base: &str, code: &str) -> Option<&'static st
         (false, _) if begins_with_return => {
             Some("promptfoo fails every output: code of one line is an expression without `return`")
         }
-        (false, _) => None,
+        (true, true) | (false, _) => None,
     }
 }
 
