@@ -7,8 +7,8 @@ use crate::model::Millis;
 
 /// The longest time that a printed result waits before it reaches a pipe or a file.
 ///
-/// A result must arrive at most 100 ms after it is recorded, and the way from the record to the buffer takes a part of
-/// that time.
+/// A result must arrive at most 100 ms after it is recorded. Its way from the record to the buffer takes a part of that
+/// time.
 const FLUSH_INTERVAL: Millis = Millis(50);
 /// The shortest time between two progress lines.
 pub(super) const REDRAW_INTERVAL: Millis = Millis(100);

@@ -109,7 +109,7 @@ impl RedactedEvent {
 /// Redacts a fact whose keys, numbers or fixed words contain a secret: only in its texts and numbers, as far as it stays a
 /// fact.
 ///
-/// A short header value may be equal to a key of the format, such as `judge`, and a password in a request body may be a
+/// A short header value may be equal to a key of the format, such as `judge`. A password in a request body may be a
 /// number. A number of the format, such as a duration, may be equal to that password and stays.
 fn redact_texts(json: &str, redactor: &Redactor) -> Option<RedactedEvent> {
     let value: serde_json::Value = serde_json::from_str(json).ok()?;

@@ -60,8 +60,8 @@ pub(super) fn refuse_planted(path: &Path, what: &str) -> io::Result<()> {
     Err(io::Error::new(io::ErrorKind::PermissionDenied, why))
 }
 
-/// Returns true if a link is in a sticky folder that everyone may write, and neither this user nor the owner of the folder
-/// owns it.
+/// Returns true if a link is in a sticky folder that everyone may write, and someone else owns it: neither this user nor
+/// the owner of the folder.
 fn is_planted(link_owner: u32, (folder_owner, folder_mode): (u32, u32), user: u32) -> bool {
     let is_shared = folder_mode & STICKY != 0 && folder_mode & OTHERS_WRITE != 0;
     is_shared && link_owner != user && link_owner != folder_owner

@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use indexmap::IndexMap;
 use serde_json::Value;
 
+use super::authority_files::list_setting_files;
 use super::label_draws::draws_file_path;
 use super::label_parts::split_file_path;
 use super::label_unsealings::unsealings_file_path;
@@ -12,9 +12,8 @@ use super::labels::DEFAULT_LABELS_FILE;
 use super::proposal_log::proposals_file_path;
 use super::{CONFIG_FILE, Env, Workspace, files, globs, google, load, run_folders};
 use crate::diag::yaml;
-use crate::model::{ApiKeySource, JudgeConfig};
+use crate::model::ApiKeySource;
 use crate::rubric::EvalTypeCatalog;
-use crate::tools::toolbox::Toolbox;
 
 /// The files that a workspace reads.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -59,34 +58,6 @@ impl Workspace {
                 .collect(),
         }
     }
-}
-
-/// Returns the files that settings of judges' tools name, such as `ca_file` of `fetch_url`. The loader made the paths
-/// absolute.
-fn list_setting_files(judges: &IndexMap<String, JudgeConfig>) -> Vec<PathBuf> {
-    let tools = judges.values().flat_map(|judge| &judge.tools);
-    let settings = tools.flat_map(|tool| &tool.settings);
-    let named = settings.filter(|(key, _)| key.ends_with("_file"));
-    let paths = named.filter_map(|(_, path)| path.as_str().map(PathBuf::from));
-    paths.collect()
-}
-
-/// Returns the files of certificates and keys that decide whom the tools of a workspace trust.
-pub(super) fn list_authority_files(
-    toolbox: &Toolbox,
-    judges: &IndexMap<String, JudgeConfig>,
-) -> Vec<PathBuf> {
-    let sources = toolbox.sources.values();
-    let servers = toolbox.inline_servers.values();
-    let of_sources = sources
-        .chain(servers)
-        .flat_map(|source| source.authority_files());
-    let services = toolbox.auth.values();
-    let of_services = services.filter_map(|service| service.key_file().map(Path::to_owned));
-    of_sources
-        .chain(of_services)
-        .chain(list_setting_files(judges))
-        .collect()
 }
 
 /// Returns a file of labels and the files that dicta keeps next to it.

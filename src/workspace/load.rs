@@ -19,8 +19,8 @@ use super::label_parts::{SplitSources, load_parts};
 use super::label_unsealings::read_unsealings;
 use super::{
     CONFIG_FILE, Env, JudgeNames, SealedLabels, Workspace, WorkspaceLimits, WorkspaceRubricFiles,
-    cross_checks, demo, files, find_label_author, input_files, judges, labels, lint, model_config,
-    paths, rubric_keys, run_folders, scripts, source_judges, tools_files, trust,
+    authority_files, cross_checks, demo, files, find_label_author, judges, labels, lint,
+    model_config, paths, rubric_keys, run_folders, scripts, source_judges, tools_files, trust,
 };
 use crate::diag::yaml::{
     self, DiagnosticCollector, MAX_BYTES, MappingDecoder, YamlDoc, YamlLimits, describe_value,
@@ -342,7 +342,7 @@ impl WorkspaceLoader<'_> {
         self.trusted_files = read
             .chain(scripts.programs.iter().cloned())
             .chain(programs)
-            .chain(input_files::list_authority_files(&toolbox, &judges))
+            .chain(authority_files::list_authority_files(&toolbox, &judges))
             .collect();
         drop(toolbox);
         let mut unkept_files = scripts.programs;

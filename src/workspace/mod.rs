@@ -5,6 +5,7 @@
 //! files.
 
 mod api_keys;
+mod authority_files;
 mod config_document;
 mod config_keys;
 mod cross_checks;

@@ -7,7 +7,7 @@
 //! | text after a blank line | an answer; a thought in tags is reasoning |
 //! | lines that begin with `>` before the first message | the metadata `startup`, `model` and `version` |
 //! | lines that begin with `>` after it | a system message, and the tokens and the cost of the answer |
-//! | a session in which nobody wrote | counted |
+//! | a session without a message of the user | counted |
 //!
 //! Aider ends each line of a user and of its own with two spaces. So a heading or a quote in an answer is neither. Some
 //! editors remove these spaces: then the beginning of a line alone decides.

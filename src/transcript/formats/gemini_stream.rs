@@ -1,4 +1,4 @@
-//! What `gemini --output-format stream-json` prints: one event per line.
+//! The output of `gemini --output-format stream-json`: one event per line.
 //!
 //! | event | becomes |
 //! |---|---|

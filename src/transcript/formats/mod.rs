@@ -104,6 +104,8 @@ mod promptfoo_csv;
 mod qwen_code;
 mod ragas;
 #[cfg(test)]
+mod rating_tests;
+#[cfg(test)]
 mod read_back;
 mod record_readers;
 mod recorded_body;

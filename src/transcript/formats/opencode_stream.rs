@@ -1,4 +1,4 @@
-//! What `opencode run --format json` prints: one event per line, most of them with a part of a message.
+//! The output of `opencode run --format json`: one event per line, most of them with a part of a message.
 //!
 //! | event | becomes |
 //! |---|---|

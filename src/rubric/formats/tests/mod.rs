@@ -6,6 +6,7 @@ mod evalbench;
 mod openai;
 mod places;
 mod promptfoo;
+mod promptfoo_code;
 mod promptfoo_config;
 mod recognised;
 
