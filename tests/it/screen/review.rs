@@ -30,15 +30,17 @@ fn open(test_dir: &TestDir) -> Pty {
         command.env("DICTA_DATA_DIR", test_dir.path().join(".data"));
         command.env("USER", "ana");
     });
-    pty.until_shown(" of 100");
+    pty.until("the progress", |pty| progress(pty).is_some());
     pty
 }
 
-/// Returns the progress in the second row: `12 of 100`. It counts a note when the file has it.
+/// Returns the progress in the second row: `review  12 of 100`. It counts a note when the file has it.
 fn progress(pty: &Pty) -> Option<usize> {
-    let screen = pty.contents();
-    let (before, _) = screen.split_once(" of 100")?;
-    before.rsplit(' ').next()?.parse().ok()
+    pty.contents().lines().find_map(|line| {
+        let rest = line.trim_start().strip_prefix("review")?;
+        let (written, _) = rest.split_once(" of 100")?;
+        written.trim().parse().ok()
+    })
 }
 
 /// Returns the newest record of each transcript.
