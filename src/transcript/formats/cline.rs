@@ -210,8 +210,7 @@ impl ClineTask {
             ("files", "an attached file"),
         ] {
             let attached = entry.list(key).unwrap_or_default();
-            let kinds = std::iter::repeat_n(kind.to_owned(), attached.len());
-            self.built.unknown.extend(kinds);
+            self.built.count_unknown(kind, attached.len());
         }
     }
 

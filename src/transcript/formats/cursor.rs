@@ -92,8 +92,7 @@ fn parse_composer(fields: &RawFields<'_>, out: &mut TranscriptSink) {
         .find_map(|key| fields.list(key).filter(|all| !all.is_empty()));
     let (bubbles, missing) = bubbles.map_or_else(|| bubbles_of_map(fields), |all| (all, 0));
     out.count_records((bubbles.len() + missing) as u64);
-    let kind = "a bubble that the file does not contain".to_owned();
-    built.unknown.extend(std::iter::repeat_n(kind, missing));
+    built.count_unknown("a bubble that the file does not contain", missing);
     for raw in bubbles {
         match RawFields::from_raw(raw) {
             Some(bubble) => add_bubble(&bubble, &mut built),

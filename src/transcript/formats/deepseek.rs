@@ -102,8 +102,7 @@ fn add_message(message: &RawFields<'_>, built: &mut TranscriptBuilder) {
         built.push(role, parts);
     }
     let files = message.list("files").unwrap_or_default();
-    let kind = "an attached file".to_owned();
-    built.unknown.extend(std::iter::repeat_n(kind, files.len()));
+    built.count_unknown("an attached file", files.len());
     for added in built.messages.get_mut(before..).unwrap_or_default() {
         added.meta.set_raw("timestamp", message.get("inserted_at"));
         if is_answer && added.role == MessageRole::Assistant {

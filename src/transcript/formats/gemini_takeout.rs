@@ -150,8 +150,7 @@ fn add_activity(activity: &RawFields<'_>, built: &mut TranscriptBuilder) {
     let files = activity.list("attachedFiles").unwrap_or_default().len();
     let image = activity.get("imageFile").and_then(json_string);
     let count = files.max(usize::from(image.is_some()));
-    let kind = "an attached file".to_owned();
-    built.unknown.extend(std::iter::repeat_n(kind, count));
+    built.count_unknown("an attached file", count);
 }
 
 /// Returns the text of HTML: a line per block, a mark before items and headings, and code between fences.

@@ -122,8 +122,7 @@ fn add_response(response: &RawFields<'_>, built: &mut TranscriptBuilder) {
         }
     }
     let files = response.list("file_attachments").unwrap_or_default();
-    let kind = "an attached file".to_owned();
-    built.unknown.extend(std::iter::repeat_n(kind, files.len()));
+    built.count_unknown("an attached file", files.len());
 }
 
 /// Returns a time: a text, or the milliseconds that `MongoDB` wraps in `{"$date": {"$numberLong": …}}`.

@@ -98,8 +98,8 @@ impl Chat {
         else {
             return self.built.count_unknown_message();
         };
-        let kind = "a version that was not selected".to_owned();
-        self.built.unknown.extend(std::iter::repeat_n(kind, last));
+        self.built
+            .count_unknown("a version that was not selected", last);
         self.is_answering = false;
         let role = role_of(&version.text("role").unwrap_or_default());
         if let Some(steps) = version.list("steps") {

@@ -22,9 +22,8 @@ pub(super) fn branch_of(parents: &[Option<usize>], last: Option<usize>) -> Vec<u
 
 /// Counts the messages on other branches as unread.
 pub(super) fn count_others(messages: usize, on_branch: usize, built: &mut TranscriptBuilder) {
-    let kind = "a message of another branch".to_owned();
     let others = messages.saturating_sub(on_branch);
-    built.unknown.extend(std::iter::repeat_n(kind, others));
+    built.count_unknown("a message of another branch", others);
 }
 
 #[cfg(test)]

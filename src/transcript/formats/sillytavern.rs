@@ -133,9 +133,8 @@ fn add_message(line: &RawFields<'_>, built: &mut TranscriptBuilder) {
     }
     if is_answer {
         let swipes = line.list("swipes").unwrap_or_default();
-        let kind = "an answer that was not chosen (`swipes`)".to_owned();
         let others = swipes.len().saturating_sub(1);
-        built.unknown.extend(std::iter::repeat_n(kind, others));
+        built.count_unknown("an answer that was not chosen (`swipes`)", others);
     }
     for key in ATTACHMENTS {
         let is_attached = extra

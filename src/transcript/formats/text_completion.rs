@@ -37,8 +37,7 @@ pub(super) fn build_transcript(
     }
     built.push(MessageRole::Assistant, parts);
     let further = chunks.iter().map(count_further).max().unwrap_or_default();
-    let kind = "a further completion".to_owned();
-    built.unknown.extend(std::iter::repeat_n(kind, further));
+    built.count_unknown("a further completion", further);
     let stop = last_value(chunks, stop_reason);
     let usage = SourceUsage {
         input: last_value(chunks, input_tokens).and_then(Value::as_u64),

@@ -132,10 +132,15 @@ impl TranscriptBuilder {
         self.verdicts.push(SourceVerdict { eval, ..verdict });
     }
 
+    /// Counts a kind of content that the reader did not understand `count` times.
+    pub(super) fn count_unknown(&mut self, kind: &str, count: usize) {
+        let kinds = std::iter::repeat_n(kind.to_owned(), count);
+        self.unknown.extend(kinds);
+    }
+
     /// Counts a message that is not an object as unknown.
     pub(super) fn count_unknown_message(&mut self) {
-        self.unknown
-            .push("a message that is not an object".to_owned());
+        self.count_unknown("a message that is not an object", 1);
     }
 
     /// Returns true if a message was added.

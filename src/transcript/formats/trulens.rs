@@ -64,9 +64,8 @@ fn parse_row(record: &str, _cx: RecordCx<'_>, out: &mut TranscriptSink) -> Resul
         }
     }
     let calls = row.list("calls").or_else(|| inner.list("calls"));
-    let kind = "a call inside the app".to_owned();
     let count = calls.unwrap_or_default().len();
-    built.unknown.extend(std::iter::repeat_n(kind, count));
+    built.count_unknown("a call inside the app", count);
     built.finish(out);
     Ok(())
 }
