@@ -11,7 +11,6 @@
 
 use super::super::detect::FilePreview;
 use super::super::fields::RawFields;
-use super::super::native::json_string;
 use super::super::reader::{RecordCx, TranscriptReader, TranscriptSink};
 use super::record_readers::{open_sessions, parse_lines};
 use super::transcript_builder::{
@@ -178,9 +177,7 @@ fn add_calls(calls: &[RawFields<'_>], built: &mut TranscriptBuilder) {
     for call in calls {
         let id = call.id_text("id").unwrap_or_default();
         if let Some(result) = call.get("result") {
-            let content = json_string(result).map(|text| text.0.into_owned());
-            let content = content.unwrap_or_else(|| owned_text(result));
-            built.push_result(&id, content, None);
+            built.push_result(&id, owned_text(result), None);
         }
     }
 }
