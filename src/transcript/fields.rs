@@ -32,6 +32,11 @@ impl<'a> RawFields<'a> {
         serde_json::from_str(text).map_err(|why| format_json_error(&why))
     }
 
+    /// Returns the object, if the bytes are one in UTF-8.
+    pub(super) fn from_bytes(bytes: &'a [u8]) -> Option<Self> {
+        Self::parse(std::str::from_utf8(bytes).ok()?).ok()
+    }
+
     /// Returns the object, if the value is one.
     pub(super) fn from_raw(raw: &'a RawValue) -> Option<Self> {
         // A check of the first byte avoids serde's error, which is slow to create for a long text.

@@ -190,7 +190,7 @@ pub(super) fn convert_to_native(record: &[u8]) -> Option<Vec<u8>> {
     if !may_have_answer(record) {
         return None;
     }
-    let fields = RawFields::parse(std::str::from_utf8(record).ok()?).ok()?;
+    let fields = RawFields::from_bytes(record)?;
     if !fields.has("messages") || !ANSWER_KEYS.iter().any(|key| has_value(&fields, key)) {
         return None;
     }

@@ -103,8 +103,7 @@ pub(super) fn open(preview: &FilePreview<'_>) -> Box<dyn TranscriptReader> {
 }
 
 fn starts_reply(line: &[u8]) -> bool {
-    let text = std::str::from_utf8(line).ok();
-    let event = text.and_then(|text| RawFields::parse(text).ok());
+    let event = RawFields::from_bytes(line);
     event.is_some_and(|event| event.has("messageStart"))
 }
 

@@ -47,7 +47,7 @@ pub(super) fn open(
 }
 
 fn root_of(line: &[u8]) -> Option<String> {
-    let row = RawFields::parse(std::str::from_utf8(line).ok()?).ok()?;
+    let row = RawFields::from_bytes(line)?;
     Some(row.id_text("root_span_id")?.0.into_owned())
 }
 

@@ -59,8 +59,7 @@ pub(super) fn is_chat(preview: &FilePreview<'_>) -> bool {
 }
 
 fn is_reply_or_request(record: &[u8]) -> bool {
-    let text = std::str::from_utf8(record).ok();
-    let Some(fields) = text.and_then(|text| RawFields::parse(text).ok()) else {
+    let Some(fields) = RawFields::from_bytes(record) else {
         return false;
     };
     let has_end = states_end(&fields) || fields.text("prompt").is_some();

@@ -35,8 +35,7 @@ pub(super) fn open(preview: &FilePreview<'_>) -> Box<dyn TranscriptReader> {
 }
 
 fn starts_session(line: &[u8]) -> bool {
-    let text = std::str::from_utf8(line).ok();
-    let fields = text.and_then(|text| RawFields::parse(text).ok());
+    let fields = RawFields::from_bytes(line);
     fields.is_some_and(|fields| fields.text("type").as_deref() == Some("session.start"))
 }
 

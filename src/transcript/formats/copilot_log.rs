@@ -40,8 +40,7 @@ pub(super) fn is_log(preview: &FilePreview<'_>) -> bool {
 
 /// Returns true if a line is the first state of a chat.
 pub(super) fn starts_chat(line: &[u8]) -> bool {
-    let text = std::str::from_utf8(line).ok();
-    let entry = text.and_then(|text| RawFields::parse(text).ok());
+    let entry = RawFields::from_bytes(line);
     entry.is_some_and(|entry| entry.integer("kind") == Some(0))
 }
 

@@ -113,8 +113,7 @@ impl SessionParser for DroidParser {
 }
 
 fn is_header(line: &[u8]) -> bool {
-    let text = std::str::from_utf8(line).ok();
-    let fields = text.and_then(|text| RawFields::parse(text).ok());
+    let fields = RawFields::from_bytes(line);
     fields.is_some_and(|line| match line.text("type").as_deref() {
         Some("session_start") => true,
         Some("system") => begins_stream(&line),

@@ -98,7 +98,7 @@ fn get_any<'a>(span: &RawFields<'a>, keys: &[&str]) -> Option<&'a RawValue> {
 }
 
 fn trace_of(line: &[u8]) -> Option<String> {
-    let span = RawFields::parse(std::str::from_utf8(line).ok()?).ok()?;
+    let span = RawFields::from_bytes(line)?;
     Some(text_or_json(get_any(&span, &TRACE_KEYS)?).0.into_owned())
 }
 

@@ -124,8 +124,7 @@ fn parse_session(record: &str, _: RecordCx<'_>, out: &mut TranscriptSink) -> Res
 }
 
 fn starts_session(line: &[u8]) -> bool {
-    let text = std::str::from_utf8(line).ok();
-    let fields = text.and_then(|text| RawFields::parse(text).ok());
+    let fields = RawFields::from_bytes(line);
     fields.is_some_and(|fields| fields.has("sessionId") && fields.has("projectHash"))
 }
 

@@ -67,7 +67,7 @@ pub(super) fn open(preview: &FilePreview<'_>) -> Box<dyn TranscriptReader> {
 
 /// Returns the id of the conversation. A prompt without one, or with several, is a conversation of its own.
 fn group_of(record: &[u8]) -> Option<String> {
-    let activity = RawFields::parse(std::str::from_utf8(record).ok()?).ok()?;
+    let activity = RawFields::from_bytes(record)?;
     let title = activity.text("title")?;
     prompt_of(&title)?;
     let time = activity.text("time").unwrap_or_default();

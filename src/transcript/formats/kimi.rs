@@ -99,8 +99,7 @@ pub(super) fn open(preview: &FilePreview<'_>) -> Box<dyn TranscriptReader> {
 }
 
 fn is_header(line: &[u8]) -> bool {
-    let text = std::str::from_utf8(line).ok();
-    let fields = text.and_then(|text| RawFields::parse(text).ok());
+    let fields = RawFields::from_bytes(line);
     fields.is_some_and(|line| {
         line.text("type").as_deref() == Some("metadata") && line.has("protocol_version")
     })

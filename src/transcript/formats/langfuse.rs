@@ -100,7 +100,7 @@ pub(super) fn open(
 }
 
 fn observation_trace(line: &[u8]) -> Option<String> {
-    let fields = RawFields::parse(std::str::from_utf8(line).ok()?).ok()?;
+    let fields = RawFields::from_bytes(line)?;
     let id = fields
         .id_text("traceId")
         .or_else(|| fields.id_text("trace_id"))?;

@@ -62,7 +62,7 @@ pub(super) fn open(
 }
 
 fn run_trace(line: &[u8]) -> Option<String> {
-    let fields = RawFields::parse(std::str::from_utf8(line).ok()?).ok()?;
+    let fields = RawFields::from_bytes(line)?;
     fields.text("run_type")?;
     let id = ["trace_id", "id", "run_id"];
     Some(

@@ -79,7 +79,7 @@ fn sample_of(line: &[u8]) -> Option<String> {
     if is_about_run(line) {
         return Some(RUN_GROUP.to_owned());
     }
-    let event = RawFields::parse(std::str::from_utf8(line).ok()?).ok()?;
+    let event = RawFields::from_bytes(line)?;
     event.get("event_id")?;
     Some(event.id_text("sample_id")?.0.into_owned())
 }

@@ -54,7 +54,7 @@ pub(super) fn open(
 
 /// Returns the session of a line.
 fn session_of(line: &[u8]) -> Option<String> {
-    let fields = RawFields::parse(std::str::from_utf8(line).ok()?).ok()?;
+    let fields = RawFields::from_bytes(line)?;
     Some(fields.id_text("sessionID")?.0.into_owned())
 }
 

@@ -90,7 +90,7 @@ fn sub_agent<'a>(line: &RawFields<'a>) -> Option<SourceText<'a>> {
 
 /// Returns the session of a line, and its sub-agent.
 fn conversation_of(line: &[u8]) -> Option<String> {
-    let line = RawFields::parse(std::str::from_utf8(line).ok()?).ok()?;
+    let line = RawFields::from_bytes(line)?;
     let session = line.id_text("sessionId")?;
     Some(match sub_agent(&line) {
         Some(agent) => format!("{}\n{}", &*session, &*agent),

@@ -73,7 +73,7 @@ pub(super) fn open(
 }
 
 fn call_trace(line: &[u8]) -> Option<String> {
-    let fields = RawFields::parse(std::str::from_utf8(line).ok()?).ok()?;
+    let fields = RawFields::from_bytes(line)?;
     fields.text("op_name")?;
     Some(fields.id_text("trace_id")?.0.into_owned())
 }
