@@ -238,6 +238,17 @@ impl SourceUsage {
         }
     }
 
+    /// Returns the tokens that the model read, if a source counts those from a cache (`cached`) and those that were
+    /// written to it (`written`) apart from the others.
+    pub(super) fn input_with_cache(
+        others: Option<u64>,
+        cached: Option<u64>,
+        written: Option<u64>,
+    ) -> Option<u64> {
+        let cache = [cached, written].into_iter().flatten();
+        others.map(|others| cache.fold(others, u64::saturating_add))
+    }
+
     /// Returns the sum of both. A missing count does not change the other one.
     pub(super) fn sum_with(self, more: Self) -> Self {
         let sum = |a: Option<u64>, b: Option<u64>| match (a, b) {

@@ -341,11 +341,7 @@ fn read_facts(request: &RawFields<'_>) -> MetadataBuilder {
     let written = request.integer("cacheWrites");
     let mut facts = MetadataBuilder::default();
     let usage = SourceUsage {
-        input: request.integer("tokensIn").map(|input| {
-            input
-                .saturating_add(cached.unwrap_or_default())
-                .saturating_add(written.unwrap_or_default())
-        }),
+        input: SourceUsage::input_with_cache(request.integer("tokensIn"), cached, written),
         output: request.integer("tokensOut"),
         cached,
         ..SourceUsage::default()

@@ -334,11 +334,7 @@ fn has_answer(built: &TranscriptBuilder) -> bool {
 fn parse_usage(usage: &RawFields<'_>) -> SourceUsage {
     let cached = usage.integer("cache_read_input_tokens");
     let written = usage.integer("cache_creation_input_tokens");
-    let input = usage.integer("input_tokens").map(|input| {
-        input
-            .saturating_add(cached.unwrap_or_default())
-            .saturating_add(written.unwrap_or_default())
-    });
+    let input = SourceUsage::input_with_cache(usage.integer("input_tokens"), cached, written);
     SourceUsage {
         input,
         output: usage.integer("output_tokens"),

@@ -427,11 +427,7 @@ fn parse_usage(usage: &RawFields<'_>) -> SourceUsage {
     let cached = count(["inputCacheRead", "input_cache_read"]);
     let written = count(["inputCacheCreation", "input_cache_creation"]);
     SourceUsage {
-        input: count(["inputOther", "input_other"]).map(|input| {
-            input
-                .saturating_add(cached.unwrap_or_default())
-                .saturating_add(written.unwrap_or_default())
-        }),
+        input: SourceUsage::input_with_cache(count(["inputOther", "input_other"]), cached, written),
         output: usage.integer("output"),
         cached,
         ..SourceUsage::default()

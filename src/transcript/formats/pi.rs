@@ -348,11 +348,7 @@ fn add_reply_facts(message: &RawFields<'_>, built: &mut TranscriptBuilder) {
 fn parse_usage(usage: &RawFields<'_>) -> SourceUsage {
     let cached = usage.integer("cacheRead");
     let written = usage.integer("cacheWrite");
-    let input = usage.integer("input").map(|input| {
-        input
-            .saturating_add(cached.unwrap_or_default())
-            .saturating_add(written.unwrap_or_default())
-    });
+    let input = SourceUsage::input_with_cache(usage.integer("input"), cached, written);
     SourceUsage {
         input,
         output: usage.integer("output"),
