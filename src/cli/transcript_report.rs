@@ -176,9 +176,11 @@ impl TranscriptFileReport {
             );
         }
         if self.mapped_labels > 0 {
-            let (labels, verb) = match self.mapped_labels {
-                1 => ("1 label".to_owned(), "counts"),
-                n => (pluralize(n, "label"), "count"),
+            let labels = pluralize(self.mapped_labels, "label");
+            let verb = if self.mapped_labels == 1 {
+                "counts"
+            } else {
+                "count"
             };
             let _infallible = writeln!(
                 out,
@@ -186,9 +188,10 @@ impl TranscriptFileReport {
             );
         }
         if self.foreign_labels > 0 {
-            let (labels, verb, pronoun) = match self.foreign_labels {
-                1 => ("1 label".to_owned(), "does", "it"),
-                n => (pluralize(n, "label"), "do", "them"),
+            let labels = pluralize(self.foreign_labels, "label");
+            let (verb, pronoun) = match self.foreign_labels {
+                1 => ("does", "it"),
+                _ => ("do", "them"),
             };
             let _infallible = writeln!(
                 out,
