@@ -208,7 +208,7 @@ mod tests {
 
     #[test]
     fn each_editor_gets_line_in_its_syntax() {
-        for (editor, told) in [
+        for (editor, command) in [
             ("vim", "vim +7|/w/a b.yaml"),
             ("/usr/bin/nvim -p", "/usr/bin/nvim -p|+7|/w/a b.yaml"),
             ("emacs -nw", "emacs -nw|+7|/w/a b.yaml"),
@@ -219,7 +219,7 @@ mod tests {
         ] {
             assert_eq!(
                 format_editor_command(editor).as_deref(),
-                Ok(told),
+                Ok(command),
                 "{editor}"
             );
         }

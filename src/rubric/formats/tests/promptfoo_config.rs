@@ -81,8 +81,8 @@ fn tests_as_files_are_read_or_reported() {
         "it is on a server, and dicta reads only files",
         "is a template that promptfoo fills in",
     ] {
-        let is_told = converted.lost.iter().any(|lost| lost.contains(why));
-        assert!(is_told, "{why}: {:?}", converted.lost);
+        let is_reported = converted.lost.iter().any(|lost| lost.contains(why));
+        assert!(is_reported, "{why}: {:?}", converted.lost);
     }
     let config = "prompts: [p]\nproviders: [x]\ntests: { city: Rome }\n";
     let converted = convert_file(config, "promptfooconfig.yaml", &files);
@@ -196,9 +196,9 @@ fn name_and_weight_of_a_set_are_reported() {
     let converted = convert_file(config, "promptfooconfig.yaml", &InMemoryFiles::default());
     assert_eq!(converted.evals.len(), 1);
     for key in ["metric", "weight"] {
-        let told = format!("`{key}` does not carry over: its assertions become single evals");
-        let is_told = converted.lost.iter().any(|lost| lost.contains(&told));
-        assert!(is_told, "{key}: {:?}", converted.lost);
+        let report = format!("`{key}` does not carry over: its assertions become single evals");
+        let is_reported = converted.lost.iter().any(|lost| lost.contains(&report));
+        assert!(is_reported, "{key}: {:?}", converted.lost);
     }
 }
 
