@@ -1,6 +1,5 @@
 //! Writes an eval that grew out of a mode: the rubric, its labels, and its draws.
 
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -182,8 +181,7 @@ pub fn write_eval(
     rubric: Option<&str>,
 ) -> Result<WrittenEval, EvalWriteError> {
     let TargetRubric { path, id, exists } = choose_rubric(workspace, rubric)?;
-    let file = workspace.root.join(&path);
-    let before = read_rubric_text(&file).map_err(|why| format!("{}: {why}", path.display()))?;
+    let before = read_rubric_text(workspace, &path)?;
     let registry = EvalTypeRegistry::builtin();
     let candidates = find_candidates(session, draft, &registry);
     let after = add_eval_to_rubric(before.as_deref(), &path, draft, &candidates)?;
@@ -314,9 +312,7 @@ fn choose_rubric(workspace: &Workspace, name: Option<&str>) -> Result<TargetRubr
     };
     let path = folder.join(format!("{name}.yaml"));
     // An eval that was just written may have created the file after the workspace was read.
-    let text = read_rubric_text(&workspace.root.join(&path))
-        .map_err(|why| format!("{}: {why}", path.display()))?;
-    let exists = match text {
+    let exists = match read_rubric_text(workspace, &path)? {
         Some(text) if read_rubric_id(&text, &path)?.is_none_or(|id| id == name) => true,
         Some(_) => {
             return Err(format!(
@@ -333,8 +329,11 @@ fn choose_rubric(workspace: &Workspace, name: Option<&str>) -> Result<TargetRubr
     })
 }
 
-fn read_rubric_text(file: &Path) -> io::Result<Option<String>> {
-    read_optional_text(file, YamlLimits::GENERATED.bytes as u64)
+/// Returns the text of a rubric file below the workspace; `None` if the file does not exist.
+fn read_rubric_text(workspace: &Workspace, path: &Path) -> Result<Option<String>, String> {
+    let file = workspace.root.join(path);
+    read_optional_text(&file, YamlLimits::GENERATED.bytes as u64)
+        .map_err(|why| format!("{}: {why}", path.display()))
 }
 
 /// Returns the draws of the review as draws of an eval, without sets that are not read completely.
