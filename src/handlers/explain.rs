@@ -9,6 +9,8 @@ use serde_json::Value;
 
 use crate::model::make_visible;
 
+/// The words of an explanation for a transcript in which the agent has written no message.
+pub(super) const NO_ANSWER: &str = "there is no assistant message";
 /// The largest number of characters of a quoted text or value.
 const MAX_SHOWN_CHARS: usize = 60;
 /// The largest number of listed items.

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::eval_type::EvalTypeDef;
+use super::explain::NO_ANSWER;
 use super::subject::CheckCacheKey;
 use super::{Check, CompileCx, CompiledEval, ExecutionMode, Finding, JudgedParams, Subject};
 use crate::model::{Outcome, ScoreBounds, Transcript};
@@ -95,9 +96,6 @@ impl Check for TextOutputCheck {
 /// as output, so a check can pass although the agent did nothing.
 #[derive(Debug)]
 pub(super) struct NoAnswerCheck(pub(super) Box<dyn Check>);
-
-/// The note in the explanation of a pass if the agent has written no message.
-const NO_ANSWER: &str = "there is no assistant message";
 
 impl Check for NoAnswerCheck {
     fn check(&self, subject: &Subject<'_>) -> Finding {

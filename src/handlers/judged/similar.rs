@@ -7,6 +7,7 @@ use serde::Deserialize;
 
 use super::{BOUND_PARAMS, check_not_empty, common_problems, list_problems};
 use crate::handlers::eval_type::{EvalType, param_problem};
+use crate::handlers::explain::NO_ANSWER;
 use crate::handlers::wrap::ParamsCompleter;
 use crate::handlers::{CompiledEval, Finding, JudgedEval, JudgedParams, JudgedPart, Subject};
 use crate::model::SIMILAR_EVAL_TYPE;
@@ -109,7 +110,7 @@ impl ParamsCompleter for OutputAppender {
         // Services refuse an empty text, and it resembles nothing.
         if output.text.trim().is_empty() {
             let why = match output.message {
-                None => "there is no assistant message",
+                None => NO_ANSWER,
                 Some(_) => "the output has no text",
             };
             return Err(Finding::new(false, why).with_score(0.0));

@@ -7,6 +7,7 @@ use super::recorded_metrics::{
     MetricKind, MetricReader, format_number, is_over, score_against_limit,
 };
 use crate::handlers::eval_type::{EvalType, param_problem};
+use crate::handlers::explain::NO_ANSWER;
 use crate::handlers::{Check, CompiledEval, Finding, Subject};
 use crate::rubric::ParamProblem;
 
@@ -153,7 +154,7 @@ impl Check for UsageLimitsCheck {
         let passed = over.is_empty();
         // A limit that is exceeded is certain; a number that is missing is not a pass.
         if passed && is_unrecorded {
-            return Finding::not_applicable("there is no assistant message");
+            return Finding::not_applicable(NO_ANSWER);
         }
         // Exceeded limits first, because they are the reason for a fail.
         over.append(&mut within);

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::lowercase::to_original_range;
 use super::patterns::{PatternHit, PatternSet};
 use crate::handlers::eval_type::EvalType;
-use crate::handlers::explain::{QuotedText, TextLocation, format_list};
+use crate::handlers::explain::{NO_ANSWER, QuotedText, TextLocation, format_list};
 use crate::handlers::subject::CheckCacheKey;
 use crate::handlers::{
     Check, CompiledEval, Finding, JudgedPart, MessageText, Subject, TranscriptSpan,
@@ -151,7 +151,7 @@ impl Check for ContainsAllCheck {
         // Without an answer nothing is found, and the explanation says why.
         let Some(message) = output.message else {
             let all = self.0.list_patterns();
-            let why = format!("missing {all}: there is no assistant message");
+            let why = format!("missing {all}: {NO_ANSWER}");
             return Finding::new(false, why).with_score(0.0);
         };
         // One hit for each pattern is enough for the score.

@@ -10,7 +10,7 @@ use super::json::parse_output;
 use super::json_extraction::JsonExtraction;
 use super::lowercase::to_lowercase;
 use crate::handlers::eval_type::{EvalType, param_problem};
-use crate::handlers::explain::QuotedText;
+use crate::handlers::explain::{NO_ANSWER, QuotedText};
 use crate::handlers::{Check, CompiledEval, Finding, MessageText, Subject};
 use crate::model::{escape_pointer_step, pluralize};
 use crate::rubric::{ParamProblem, json_equal};
@@ -102,7 +102,7 @@ impl Check for ExactTextCheck {
         }
         // After the comparison: an empty expected text equals a missing output.
         if output.message.is_none() {
-            return Finding::new(false, "there is no assistant message");
+            return Finding::new(false, NO_ANSWER);
         }
         // Failed: find the first character that differs.
         let same = is

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::handlers::eval_type::{EvalType, param_problem};
-use crate::handlers::explain::{QuotedText, TextLocation};
+use crate::handlers::explain::{NO_ANSWER, QuotedText, TextLocation};
 use crate::handlers::{Check, CompiledEval, Finding, Subject};
 use crate::rubric::{EvalTypeAlias, ParamProblem};
 
@@ -138,7 +138,7 @@ impl Check for RegexCheck {
                 passed(false),
                 match output.message {
                     Some(message) => format!("no match in message {message}"),
-                    None => "no match: there is no assistant message".to_owned(),
+                    None => format!("no match: {NO_ANSWER}"),
                 },
             ),
         }

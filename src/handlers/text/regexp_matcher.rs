@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::regexp::compile_regex;
 use crate::handlers::eval_type::{EvalType, param_problem};
-use crate::handlers::explain::{QuotedText, TextLocation, format_list};
+use crate::handlers::explain::{NO_ANSWER, QuotedText, TextLocation, format_list};
 use crate::handlers::{Check, CompiledEval, Finding, MessageText, Subject};
 use crate::rubric::ParamProblem;
 
@@ -135,7 +135,7 @@ impl Check for RegexpMatcherCheck {
         let passed = matches != self.invert;
         let why = match (matches, output.message) {
             (true, _) => format_list(hits.iter().map(|hit| hit.describe(output))),
-            (false, None) => "no match: there is no assistant message".to_owned(),
+            (false, None) => format!("no match: {NO_ANSWER}"),
             (false, Some(message)) => {
                 let missing =
                     format_list(missing.iter().map(|pattern| QuotedText(&pattern.written)));
