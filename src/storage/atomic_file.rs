@@ -470,7 +470,7 @@ mod tests {
         let mut file = AtomicFile::create(&path).expect("begun");
         file.publish().expect("published");
         let other = File::open(&path).expect("opened");
-        other.try_lock().expect("nobody has the lock");
+        other.try_lock().expect("no other lock");
     }
 
     #[test]
