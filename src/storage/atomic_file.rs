@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use tempfile::{NamedTempFile, TempPath};
 
-use super::links::{LinkTarget, follow_links_for_writing, refuse_planted};
+use super::links::{LinkTarget, follow_links_for_writing, parent_folder, refuse_planted};
 
 /// The mode of a file that only the user may read.
 const PRIVATE: u32 = 0o600;
@@ -242,12 +242,6 @@ fn is_unsyncable(error: &io::Error) -> bool {
         code,
         Some(Errno::INVAL | Errno::ROFS | Errno::NOTSUP | Errno::BADF)
     )
-}
-
-fn parent_folder(path: &Path) -> &Path {
-    path.parent()
-        .filter(|folder| !folder.as_os_str().is_empty())
-        .unwrap_or(Path::new("."))
 }
 
 fn create_temp_file(target: &Path, mode: u32) -> io::Result<(File, TempPath)> {

@@ -44,11 +44,8 @@ pub(super) fn follow_links_for_writing(path: &Path) -> io::Result<LinkTarget> {
 /// Linux has such a rule, too (`fs.protected_symlinks`). dicta follows links itself, so the system does not see that. The
 /// rule of the system for pipes applies only to programs that would create a file.
 pub(super) fn refuse_planted(path: &Path, what: &str) -> io::Result<()> {
-    let folder = match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
-    let (folder, uid) = (fs::metadata(folder)?, fs::symlink_metadata(path)?.uid());
+    let folder = fs::metadata(parent_folder(path))?;
+    let uid = fs::symlink_metadata(path)?.uid();
     let user = rustix::process::geteuid().as_raw();
     if !is_planted(uid, (folder.uid(), folder.mode()), user) {
         return Ok(());
@@ -58,6 +55,13 @@ pub(super) fn refuse_planted(path: &Path, what: &str) -> io::Result<()> {
         path.display()
     );
     Err(io::Error::new(io::ErrorKind::PermissionDenied, why))
+}
+
+/// Returns the folder of a file. A path without a folder is in the current one.
+pub(super) fn parent_folder(path: &Path) -> &Path {
+    path.parent()
+        .filter(|folder| !folder.as_os_str().is_empty())
+        .unwrap_or(Path::new("."))
 }
 
 /// Returns true if a link is in a sticky folder that everyone may write, and someone else owns it: neither this user nor
