@@ -10,7 +10,7 @@ use super::params::ToolParams;
 use super::{ProbeError, ValidatedCall};
 use crate::clock::BoxFuture;
 use crate::diag::yaml::MappingDecoder;
-use crate::event::CallCx;
+use crate::event::{CallCx, Redactor};
 use crate::model::{CallIx, Digest, RawJson, ToolDeclaration, ToolResponse};
 use crate::net::Resolver;
 use crate::schema::CompiledSchema;
@@ -145,6 +145,25 @@ pub trait ToolExecutor: Send + Sync {
         call: CallIx,
         cx: &'a CallCx,
     ) -> BoxFuture<'a, ToolResponse>;
+}
+
+/// Returns the digest of the texts that determine a tool's responses. It omits secrets, because digests are recorded.
+pub(super) fn hash_without_secrets(parts: Vec<String>, secrets: &Redactor) -> Digest {
+    let parts: Vec<String> = parts
+        .into_iter()
+        .map(|part| secrets.redact(&part).unwrap_or(part))
+        .collect();
+    Digest::hash_parts(parts.iter().map(String::as_bytes))
+}
+
+/// Returns the texts that contain a secret, which [`hash_without_secrets`] omits, each with a name.
+pub(super) fn list_parts_with_secrets(
+    parts: Vec<String>,
+    secrets: &Redactor,
+) -> impl Iterator<Item = (String, String)> {
+    let parts = parts.into_iter().enumerate();
+    let omitted = parts.filter(move |(_, part)| secrets.redact(part).is_some());
+    omitted.map(|(at, part)| (format!("part {at}"), part))
 }
 
 /// The context in which a source is read.

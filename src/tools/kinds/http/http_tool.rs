@@ -13,7 +13,9 @@ use crate::net::{FetchError, GuardRule, GuardedRequest, HopRefusal, is_connectio
 use crate::tools::ValidatedCall;
 use crate::tools::http_response::{self, CallHopSink};
 use crate::tools::params::{BodyTemplate, KnownName, REQUEST_PARAM_KEYS, Template, ValueSpec};
-use crate::tools::source::{ToolExecutor, ToolInput, ToolSource as _};
+use crate::tools::source::{
+    ToolExecutor, ToolInput, ToolSource as _, hash_without_secrets, list_parts_with_secrets,
+};
 
 const METHODS: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
 
@@ -450,12 +452,7 @@ impl HttpTool {
 impl ToolExecutor for HttpTool {
     fn digest(&self) -> Digest {
         // Secrets stay out of the digest, because digests are recorded. `secrets_outside_digest` returns them.
-        let secrets = &self.source.env_secrets;
-        let parts = self.digest_parts().into_iter();
-        let parts: Vec<String> = parts
-            .map(|part| secrets.redact(&part).unwrap_or(part))
-            .collect();
-        Digest::hash_parts(parts.iter().map(String::as_bytes))
+        hash_without_secrets(self.digest_parts(), &self.source.env_secrets)
     }
 
     fn secrets_outside_digest(&self) -> Vec<(String, String)> {
@@ -465,9 +462,7 @@ impl ToolExecutor for HttpTool {
         let mut found: Vec<(String, String)> = sent.filter(secret).cloned().collect();
         // A value of the environment may be a secret under any name, also in the path and the body.
         let secrets = &self.source.env_secrets;
-        let parts = self.digest_parts().into_iter().enumerate();
-        let omitted = parts.filter(|(_, part)| secrets.redact(part).is_some());
-        found.extend(omitted.map(|(at, part)| (format!("part {at}"), part)));
+        found.extend(list_parts_with_secrets(self.digest_parts(), secrets));
         found
     }
 

@@ -12,7 +12,7 @@ use crate::clock::BoxFuture;
 use crate::event::CallCx;
 use crate::model::{CallIx, Digest, RawJson, ToolResponse};
 use crate::tools::page_text::truncate_body;
-use crate::tools::source::ToolExecutor;
+use crate::tools::source::{ToolExecutor, hash_without_secrets, list_parts_with_secrets};
 use crate::tools::{ValidatedCall, pretty_print_json};
 
 /// The limit of the text for the language model, in bytes.
@@ -64,21 +64,15 @@ impl McpTool {
 impl ToolExecutor for McpTool {
     fn digest(&self) -> Digest {
         // The parts without secrets: digests are recorded.
-        let secrets = &self.server.config.env_secrets;
-        let parts = self.digest_parts().into_iter();
-        let parts: Vec<String> = parts
-            .map(|part| secrets.redact(&part).unwrap_or(part))
-            .collect();
-        Digest::hash_parts(parts.iter().map(String::as_bytes))
+        hash_without_secrets(self.digest_parts(), &self.server.config.env_secrets)
     }
 
     fn secrets_outside_digest(&self) -> Vec<(String, String)> {
         let config = &self.server.config;
         let mut found = config.secrets_outside_address();
         // A value of the environment may be a secret under any name, also in an argument such as `-pVALUE`.
-        let parts = self.digest_parts().into_iter().enumerate();
-        let omitted = parts.filter(|(_, part)| config.env_secrets.redact(part).is_some());
-        found.extend(omitted.map(|(at, part)| (format!("part {at}"), part)));
+        let secrets = &config.env_secrets;
+        found.extend(list_parts_with_secrets(self.digest_parts(), secrets));
         found
     }
 
