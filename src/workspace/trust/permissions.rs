@@ -197,7 +197,13 @@ pub fn list_prompt_sends<'j>(
 pub fn list_workspace_sends(workspace: &Workspace, env: &Env) -> BTreeSet<SendPermission> {
     let judges = workspace.judges.values();
     let mut sends: BTreeSet<SendPermission> = judges.filter_map(judge_send).collect();
-    sends.extend(list_tool_sends(&workspace.tools, None));
+    sends.extend(list_variable_sends(workspace, env));
+    sends
+}
+
+/// Returns the variables that the tools and prompts of a workspace could send, with their addresses.
+fn list_variable_sends(workspace: &Workspace, env: &Env) -> BTreeSet<SendPermission> {
+    let mut sends = list_tool_sends(&workspace.tools, None);
     sends.extend(list_shown_variables(
         workspace.judges.values(),
         &workspace.tools,
@@ -235,12 +241,7 @@ pub(in crate::workspace) fn list_permissions(
         };
         found.insert(sent);
     }
-    let mut sends = list_tool_sends(&workspace.tools, None);
-    sends.extend(list_shown_variables(
-        workspace.judges.values(),
-        &workspace.tools,
-    ));
-    sends.extend(list_prompt_sends(workspace.judges.values(), workspace, env));
+    let sends = list_variable_sends(workspace, env);
     found.extend(sends.into_iter().map(Permission::Send));
     found
 }
