@@ -184,12 +184,11 @@ pub(super) fn write_reply_metadata(
     if let Some(tokens) = info.object("tokens") {
         let cache = tokens.object("cache").unwrap_or_default();
         let usage = SourceUsage {
-            input: tokens.integer("input").map(|input| {
-                // `input` contains neither the tokens from the cache nor those that were written to it.
-                ["read", "write"].iter().fold(input, |sum, key| {
-                    sum.saturating_add(cache.integer(key).unwrap_or_default())
-                })
-            }),
+            input: SourceUsage::input_with_cache(
+                tokens.integer("input"),
+                cache.integer("read"),
+                cache.integer("write"),
+            ),
             output: tokens.integer("output"),
             total: None,
             cached: cache.integer("read"),
