@@ -238,8 +238,8 @@ impl SourceUsage {
         }
     }
 
-    /// Returns the tokens that the model read, if a source counts those from a cache (`cached`) and those that were
-    /// written to it (`written`) apart from the others.
+    /// Returns the tokens that the model read. For sources that count the tokens from a cache (`cached`) and those that
+    /// were written to it (`written`) apart from the others.
     pub(super) fn input_with_cache(
         others: Option<u64>,
         cached: Option<u64>,
