@@ -24,6 +24,7 @@ const CALLS: &[&str] = &[
     "syncfs",
     "mkdir",
     "rename",
+    "renameat",
     "renameat2",
     "linkat",
     "unlink",
@@ -255,7 +256,7 @@ impl<'c> Disks<'c> {
         let calls: &[&'static str] = match self.campaign.scale {
             Scale::Short => &["fsync"],
             Scale::Full => &[
-                "fsync", "rename", "linkat", "mkdir", "fchmod", "flock", "unlink",
+                "fsync", "renameat", "linkat", "mkdir", "fchmod", "flock", "unlink",
             ],
         };
         for save in saves {

@@ -22,6 +22,7 @@ const CALLS: &[&str] = &[
     "fdatasync",
     "openat",
     "rename",
+    "renameat",
     "renameat2",
     "linkat",
     "mkdir",

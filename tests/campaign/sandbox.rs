@@ -193,6 +193,7 @@ pub(crate) const DISK_CALLS: &[&str] = &[
     "syncfs",
     "mkdir",
     "rename",
+    "renameat",
     "renameat2",
     "link",
     "linkat",

@@ -343,7 +343,7 @@ const LABELS: usize = 6;
 /// Two workbenches label into one file, and one is killed. Returns the number of kills.
 fn kill_labelling(campaign: &Campaign, failures: &mut Vec<String>) -> usize {
     let points: &[(&'static str, usize)] = match campaign.scale {
-        Scale::Short => &[("fsync", 2)],
+        Scale::Short => &[("fsync", 1)],
         Scale::Full => &[
             ("fsync", 1),
             ("fsync", 2),
@@ -351,16 +351,14 @@ fn kill_labelling(campaign: &Campaign, failures: &mut Vec<String>) -> usize {
             ("fsync", 4),
             ("fsync", 5),
             ("fsync", 6),
-            ("rename", 1),
-            ("rename", 2),
-            ("rename", 3),
+            ("renameat", 1),
+            ("renameat", 2),
+            ("renameat", 3),
             ("flock", 1),
             ("flock", 2),
             ("flock", 3),
             ("fchmod", 1),
             ("fchmod", 2),
-            ("unlink", 1),
-            ("unlink", 2),
         ],
     };
     let mut killed = 0;
@@ -375,7 +373,11 @@ fn kill_labelling(campaign: &Campaign, failures: &mut Vec<String>) -> usize {
         victim.type_in(&keys);
         other.type_in(&keys);
         let ended = other.ended();
-        killed += usize::from(victim.ended().code != 0);
+        let is_killed = victim.ended().code != 0;
+        killed += usize::from(is_killed);
+        if *at == 1 && !is_killed {
+            failures.push(format!("labels are written without {call}"));
+        }
         let labels = text(&sandbox.read("labels.jsonl").unwrap_or_default());
         let parsed: Option<BTreeSet<String>> = labels
             .lines()
@@ -404,11 +406,13 @@ fn open_labeller(sandbox: &Sandbox, name: &str, prefix: &[String]) -> Pty {
     sandbox.write(&format!("{name}/t.jsonl"), &lines.collect::<String>());
     sandbox.write(
         &format!("{name}/r.yaml"),
-        "id: r\nevals:\n  - { id: e, type: contains, params: { patterns: [y] } }\n",
+        "id: r\nevals:\n  - { id: e, type: llm_judge, params: { criteria: Polite? } }\n",
     );
+    // Nothing runs until a key asks for it: only labels write to the disk, so the kill is in one of them.
     sandbox.write(
         &format!("{name}/dicta.yaml"),
-        "transcripts: [t.jsonl]\nrubrics: [r.yaml]\nruns: runs\nlabels: ../labels.jsonl\n",
+        "transcripts: [t.jsonl]\nrubrics: [r.yaml]\nruns: runs\nlabels: ../labels.jsonl\njudge: j\n\
+         judges:\n  j: { provider: openai, model: m, base_url: \"http://127.0.0.1:9/v1\" }\n",
     );
     let root = sandbox.path().join(name);
     let mut pty = Pty::with(&["open", root.to_str().expect("Unicode")], |command| {

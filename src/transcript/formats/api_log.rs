@@ -33,7 +33,7 @@ use super::super::source::SourceFile;
 use super::super::walk::RecordLayout;
 use super::api_pages::is_stored_completions;
 use super::exchange::{ApiExchange, ExchangeBody, UnpackedText, add_items, api_error};
-use super::record_readers::{Grouping, open_elements, open_groups};
+use super::record_readers::{Grouping, NOT_JSON, open_elements, open_groups};
 use super::response_items::ConversationBuilder;
 use super::signatures::{ANSWER_KEYS, contains_key, wraps_response_items};
 use super::{anthropic, cohere, gemini, openai};
@@ -535,7 +535,7 @@ fn parse_lines<'a>(lines: &[&'a [u8]], out: &mut TranscriptSink) -> Vec<&'a RawV
             .and_then(|text| serde_json::from_str(text).ok());
         match raw {
             Some(raw) => all.push(raw),
-            None => out.count_unknown("a line that is not JSON"),
+            None => out.count_unknown(NOT_JSON),
         }
     }
     all

@@ -13,7 +13,7 @@ use super::super::metadata::SourceUsage;
 use super::super::reader::{RecordCx, TranscriptReader, TranscriptSink};
 use super::super::walk::RecordLayout;
 use super::foreign_message::result_text;
-use super::record_readers::{line_text, open_lists, open_records, open_sessions};
+use super::record_readers::{NOT_JSON, line_text, open_lists, open_records, open_sessions};
 use super::transcript_builder::{
     TranscriptBuilder, call_arguments, call_part, reasoning_part, text_part,
 };
@@ -117,7 +117,7 @@ fn parse_lines(lines: &[&[u8]], _: RecordCx<'_>, out: &mut TranscriptSink) {
         };
         match serde_json::from_str(text) {
             Ok(raw) => add_message(raw, &mut built),
-            Err(_) => built.unknown.push("a line that is not JSON".to_owned()),
+            Err(_) => built.unknown.push(NOT_JSON.to_owned()),
         }
     }
     built.finish(out);

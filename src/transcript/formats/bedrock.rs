@@ -15,7 +15,7 @@ use super::super::fields::RawFields;
 use super::super::metadata::SourceUsage;
 use super::super::reader::{RecordCx, TranscriptReader, TranscriptSink};
 use super::foreign_message::add_messages;
-use super::record_readers::{line_text, open_lists, open_records, open_sessions};
+use super::record_readers::{NOT_JSON, line_text, open_lists, open_records, open_sessions};
 use super::transcript_builder::TranscriptBuilder;
 use crate::model::MessageRole;
 
@@ -116,7 +116,7 @@ fn parse_events(lines: &[&[u8]], cx: RecordCx<'_>, out: &mut TranscriptSink) {
             continue;
         };
         let Ok(event) = RawFields::parse(text) else {
-            out.count_unknown("a line that is not JSON");
+            out.count_unknown(NOT_JSON);
             continue;
         };
         // The usage comes after the end of a reply, and content is that of the next one.

@@ -24,6 +24,7 @@ use super::super::reader::{
     TranscriptSink, record_text,
 };
 use super::exchange::parse_usage;
+use super::record_readers::NOT_JSON;
 use super::response_items::{ConversationBuilder, MessageBuilder};
 use super::signatures::wraps_response_items;
 use crate::model::{MessageRole, SourceText, Transcript, TranscriptPart};
@@ -132,7 +133,7 @@ impl SessionParser for CodexRolloutParser {
                 .and_then(|text| serde_json::from_str(text).ok());
             match raw.and_then(|raw| Some((raw, RawFields::from_raw(raw)?))) {
                 Some((raw, line)) => rollout.add_line(raw, &line, out),
-                None => out.count_unknown("a line that is not JSON"),
+                None => out.count_unknown(NOT_JSON),
             }
         }
         match rollout.finish() {

@@ -14,6 +14,7 @@ use super::super::reader::{
     PerSessionReader, RecordCx, SessionParser, TranscriptReader, TranscriptSink, record_text,
 };
 use super::exchange::parse_usage;
+use super::record_readers::NOT_JSON;
 use super::response_items::{ConversationBuilder, arguments_text, object_text};
 use crate::model::{SourceText, ToolCall, ToolResult, Transcript, TranscriptPart};
 
@@ -41,7 +42,7 @@ impl SessionParser for CodexExecParser {
         for line in lines {
             match record_text(line).and_then(RawFields::parse) {
                 Ok(line) => thread.add_line(&line, out),
-                Err(_) => out.count_unknown("a line that is not JSON"),
+                Err(_) => out.count_unknown(NOT_JSON),
             }
         }
         thread.finish(out);

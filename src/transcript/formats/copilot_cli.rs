@@ -18,7 +18,7 @@ use super::super::metadata::SourceUsage;
 use super::super::reader::{RecordCx, TranscriptReader, TranscriptSink};
 use super::exit_code::ends_with_failure;
 use super::foreign_message::result_text;
-use super::record_readers::{line_text, open_sessions};
+use super::record_readers::{NOT_JSON, line_text, open_sessions};
 use super::transcript_builder::{
     TranscriptBuilder, call_arguments, call_part, media_part, owned_unknown_part, reasoning_part,
     text_part,
@@ -47,7 +47,7 @@ fn parse_session(lines: &[&[u8]], _: RecordCx<'_>, out: &mut TranscriptSink) {
         };
         match RawFields::parse(text) {
             Ok(event) => session.add_event(&event),
-            Err(_) => session.count_unknown("a line that is not JSON".to_owned()),
+            Err(_) => session.count_unknown(NOT_JSON.to_owned()),
         }
     }
     session.finish(out);

@@ -21,7 +21,7 @@ use super::super::detect::FilePreview;
 use super::super::fields::{RawFields, list_items};
 use super::super::native::json_string;
 use super::super::reader::TranscriptSink;
-use super::record_readers::line_text;
+use super::record_readers::{NOT_JSON, line_text};
 
 /// The number of steps of a path that is followed. VS Code writes about five.
 const MAX_STEPS: usize = 32;
@@ -53,7 +53,7 @@ pub(super) fn replay(lines: &[&[u8]], out: &mut TranscriptSink) -> Option<String
             continue;
         };
         let Ok(entry) = RawFields::parse(text) else {
-            out.count_unknown("a line that is not JSON");
+            out.count_unknown(NOT_JSON);
             continue;
         };
         if apply_entry(&mut chat, &entry).is_none() {

@@ -11,7 +11,7 @@ use super::super::fields::RawFields;
 use super::super::native::json_string;
 use super::super::reader::{RecordCx, TranscriptReader, TranscriptSink};
 use super::foreign_message::{add_messages, result_text};
-use super::record_readers::{line_text, open_records, open_sessions};
+use super::record_readers::{NOT_JSON, line_text, open_records, open_sessions};
 use super::transcript_builder::{
     TranscriptBuilder, call_arguments, call_part, reasoning_part, text_part,
 };
@@ -212,7 +212,7 @@ fn parse_agent_transcript(lines: &[&[u8]], cx: RecordCx<'_>, out: &mut Transcrip
             continue;
         };
         let Ok(raw) = serde_json::from_str::<&RawValue>(text) else {
-            built.unknown.push("a line that is not JSON".to_owned());
+            built.unknown.push(NOT_JSON.to_owned());
             continue;
         };
         let fields = RawFields::from_raw(raw);

@@ -23,7 +23,7 @@ use super::super::reader::{RecordCx, TranscriptReader, TranscriptSink};
 use super::exit_code::has_failed_command;
 use super::foreign_message::{MessageInProgress, result_text};
 use super::gemini_stream;
-use super::record_readers::{line_text, open_records, open_sessions};
+use super::record_readers::{NOT_JSON, line_text, open_records, open_sessions};
 use super::transcript_builder::{
     TranscriptBuilder, call_arguments, call_part, owned_text, reasoning_part,
 };
@@ -136,7 +136,7 @@ fn parse_lines(lines: &[&[u8]], _: RecordCx<'_>, out: &mut TranscriptSink) {
             continue;
         };
         let Ok(fields) = RawFields::parse(text) else {
-            built.unknown.push("a line that is not JSON".to_owned());
+            built.unknown.push(NOT_JSON.to_owned());
             continue;
         };
         if at == 0 && fields.has("sessionId") {

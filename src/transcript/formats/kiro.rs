@@ -17,7 +17,7 @@ use super::super::detect::FilePreview;
 use super::super::fields::{RawFields, list_items};
 use super::super::native::json_string;
 use super::super::reader::{RecordCx, TranscriptReader, TranscriptSink};
-use super::record_readers::{line_text, open_records, open_sessions};
+use super::record_readers::{NOT_JSON, line_text, open_records, open_sessions};
 use super::transcript_builder::{
     TranscriptBuilder, call_arguments, call_part, media_part, owned_text, owned_unknown_part,
     reasoning_part, text_part,
@@ -280,7 +280,7 @@ fn parse_session(lines: &[&[u8]], cx: RecordCx<'_>, out: &mut TranscriptSink) {
         };
         match RawFields::parse(text) {
             Ok(entry) => add_entry(&entry, &mut built),
-            Err(_) => built.unknown.push("a line that is not JSON".to_owned()),
+            Err(_) => built.unknown.push(NOT_JSON.to_owned()),
         }
     }
     built.finish(out);

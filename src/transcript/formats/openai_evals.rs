@@ -14,7 +14,7 @@ use super::super::reader::{RecordCx, TranscriptReader, TranscriptSink};
 use super::super::source::SourceFile;
 use super::exchange::parse_usage;
 use super::foreign_message::{add_messages, result_text};
-use super::record_readers::{Grouping, line_text, open_elements, open_groups};
+use super::record_readers::{Grouping, NOT_JSON, line_text, open_elements, open_groups};
 use super::transcript_builder::{TranscriptBuilder, call_arguments, verdict_of};
 use crate::model::MessageRole;
 
@@ -97,7 +97,7 @@ fn parse_sample(lines: &[&[u8]], _: RecordCx<'_>, out: &mut TranscriptSink) {
         .collect();
     for text in texts {
         let Ok(event) = RawFields::parse(text) else {
-            built.unknown.push("a line that is not JSON".to_owned());
+            built.unknown.push(NOT_JSON.to_owned());
             continue;
         };
         if built.id.is_empty() {

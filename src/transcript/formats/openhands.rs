@@ -12,7 +12,7 @@ use super::super::fields::{RawFields, list_items};
 use super::super::reader::{RecordCx, TranscriptReader, TranscriptSink};
 use super::super::walk::RecordLayout;
 use super::foreign_message::{add_messages, result_text};
-use super::record_readers::{line_text, open_lists, open_records, open_sessions};
+use super::record_readers::{NOT_JSON, line_text, open_lists, open_records, open_sessions};
 use super::transcript_builder::{
     TranscriptBuilder, call_arguments, call_part, reasoning_part, text_part, verdict_of,
 };
@@ -99,10 +99,7 @@ fn parse_lines(lines: &[&[u8]], cx: RecordCx<'_>, out: &mut TranscriptSink) {
         };
         match serde_json::from_str(text) {
             Ok(raw) => session.add(raw),
-            Err(_) => session
-                .built
-                .unknown
-                .push("a line that is not JSON".to_owned()),
+            Err(_) => session.built.unknown.push(NOT_JSON.to_owned()),
         }
     }
     session.built.finish(out);

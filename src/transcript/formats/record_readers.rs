@@ -6,6 +6,8 @@
 use std::collections::HashMap;
 use std::fmt;
 
+use serde::de::IgnoredAny;
+
 use super::super::detect::FilePreview;
 use super::super::fields::RawFields;
 use super::super::json_path::find_array_offset;
@@ -134,6 +136,9 @@ pub(super) fn open_sessions(
     ))
 }
 
+/// The kind of a line that is not JSON, for its count.
+pub(super) const NOT_JSON: &str = "a line that is not JSON";
+
 /// The rule by which records form groups.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Grouping {
@@ -150,14 +155,15 @@ pub(super) trait GroupParser: fmt::Debug + Send + Sync {
     /// Returns a walk over the records from an offset.
     fn walk_from(&self, offset: u64) -> Box<dyn WalkRecords>;
 
-    /// Returns the key of a record's group; `None` if the record belongs to no group.
-    fn key(&self, record: &[u8]) -> Option<String>;
+    /// Returns the key of a record's group; `None` if the record belongs to no group. The error, a sentence fragment, is
+    /// the fault of a record that is not readable.
+    fn key(&self, record: &[u8]) -> Result<Option<String>, String>;
 
     /// Adds the transcripts of a group. The records have the order of the file.
     fn parse(&self, records: &[&[u8]], cx: RecordCx<'_>, out: &mut TranscriptSink);
 
     /// Returns the kind of a record without a group, for its count.
-    fn without_group(&self) -> &str;
+    fn without_group(&self, record: &[u8]) -> &str;
 }
 
 /// A walk over the records of a file.
@@ -196,15 +202,22 @@ impl GroupParser for PlaceGrouping {
         })
     }
 
-    fn key(&self, record: &[u8]) -> Option<String> {
-        (self.grouping.key)(record)
+    fn key(&self, record: &[u8]) -> Result<Option<String>, String> {
+        let key = (self.grouping.key)(record);
+        if key.is_none() {
+            record_text(record)?;
+        }
+        Ok(key)
     }
 
     fn parse(&self, records: &[&[u8]], cx: RecordCx<'_>, out: &mut TranscriptSink) {
         (self.grouping.parse)(records, cx, out);
     }
 
-    fn without_group(&self) -> &str {
+    fn without_group(&self, record: &[u8]) -> &str {
+        if serde_json::from_slice::<IgnoredAny>(record).is_err() {
+            return NOT_JSON;
+        }
         self.grouping.without_group
     }
 }
@@ -272,9 +285,18 @@ impl<G: GroupParser> GroupedReader<G> {
                     out.push_fault(describe_empty_record(source, *span));
                     continue;
                 }
-                let Some(key) = self.parser.key(&raw.bytes[raw.byte_range(*span)]) else {
-                    out.count_unknown(self.parser.without_group());
-                    continue;
+                let record = &raw.bytes[raw.byte_range(*span)];
+                let key = match self.parser.key(record) {
+                    Ok(Some(key)) => key,
+                    Ok(None) => {
+                        out.count_unknown(self.parser.without_group(record));
+                        continue;
+                    }
+                    Err(fault) => {
+                        out.set_span(*span);
+                        out.push_fault(fault);
+                        continue;
+                    }
                 };
                 let number = *numbers.entry(key).or_insert(groups.len());
                 if number == groups.len() {
@@ -349,6 +371,7 @@ impl<G: GroupParser> TranscriptReader for GroupedReader<G> {
                     break 'walk;
                 }
                 let key = self.parser.key(&raw.bytes[raw.byte_range(*one)]);
+                let key = key.unwrap_or_default();
                 if wanted.is_none() {
                     wanted.clone_from(&key);
                 }
@@ -413,7 +436,7 @@ pub(super) fn parse_lines<'l>(
         };
         match RawFields::parse(text) {
             Ok(fields) => rows.push((text, fields)),
-            Err(_) => out.count_unknown("a line that is not JSON"),
+            Err(_) => out.count_unknown(NOT_JSON),
         }
     }
     rows
@@ -443,12 +466,13 @@ mod tests {
         fn(&SourceFile, &FilePreview<'_>) -> Result<Box<dyn TranscriptReader>, TranscriptError>;
 
     /// Returns the transcripts and faults of a file, and the counts. Reads each transcript again by its location.
-    fn read(text: &str, open: OpenFormat) -> (Vec<String>, ReadTally) {
+    fn read(text: impl AsRef<[u8]>, open: OpenFormat) -> (Vec<String>, ReadTally) {
+        let text = text.as_ref();
         let dir = tempfile::tempdir().expect("a folder");
         let path = dir.path().join("pages.json");
         std::fs::write(&path, text).expect("written");
         let source = SourceFile::open(&path).expect("a file");
-        let head = &text.as_bytes()[..text.len().min(BLOCK_SIZE)];
+        let head = &text[..text.len().min(BLOCK_SIZE)];
         let preview = preview_file(head).expect("a preview");
         let mut reader = open(&source, &preview).expect("a reader");
         let mut all = Vec::new();
@@ -484,6 +508,27 @@ mod tests {
             json!([first, second]).to_string(),
             format!("{large}\n{second}\n"),
         ]
+    }
+
+    #[test]
+    fn unreadable_record_without_a_group_is_a_fault_or_counted_as_not_json() {
+        let cases: [(&str, OpenFormat); 3] = [
+            ("braintrust.jsonl", braintrust::open),
+            ("langsmith.jsonl", langsmith::open),
+            ("spans_phoenix.jsonl", flat_spans::open),
+        ];
+        for (name, open) in cases {
+            let path = fixture("foreign").join(name);
+            let file = std::fs::read(path).expect("a sample");
+            let (expected, tally) = read(&file, open);
+            let (all, counts) = read([&file[..], b"\n{\"k\":\"\xff\"}\n"].concat(), open);
+            assert_eq!(all.len(), expected.len() + 1, "{name}");
+            assert_eq!(all[0], "! not UTF-8 at byte 6", "{name}");
+            assert_eq!(counts.unknown_count(), tally.unknown_count(), "{name}");
+            let (all, counts) = read([&file[..], b"\nstarted\n"].concat(), open);
+            assert_eq!(all, expected, "{name}");
+            assert_eq!(counts.unknown.get(NOT_JSON), Some(&1), "{name}");
+        }
     }
 
     #[test]

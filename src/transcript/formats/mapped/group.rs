@@ -86,9 +86,9 @@ impl GroupParser for MappedGroups {
         self.place.walk_from(offset)
     }
 
-    fn key(&self, record: &[u8]) -> Option<String> {
-        let json = self.place.to_json(record).ok()?;
-        Self::find_text(&json, &self.group.by)
+    fn key(&self, record: &[u8]) -> Result<Option<String>, String> {
+        let json = self.place.to_json(record)?;
+        Ok(Self::find_text(&json, &self.group.by))
     }
 
     fn parse(&self, records: &[&[u8]], _: RecordCx<'_>, out: &mut TranscriptSink) {
@@ -132,7 +132,7 @@ impl GroupParser for MappedGroups {
         }
     }
 
-    fn without_group(&self) -> &str {
+    fn without_group(&self, _: &[u8]) -> &str {
         &self.without_group
     }
 }
