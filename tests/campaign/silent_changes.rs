@@ -1,6 +1,7 @@
 //! Input that parsers often change without a word: duplicate keys, large integers, invalid UTF-8, half surrogate pairs,
 //! byte order marks, and YAML's other spellings of values. dicta keeps it, or reports it.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -19,8 +20,17 @@ struct Content {
     /// The first text of a message that the file contains once, in one piece.
     first: Option<String>,
     transcripts: usize,
-    /// The faults and the counted parts that were not understood.
-    reports: u64,
+    /// The faults and the counted parts that were not understood, by their kind.
+    reports: BTreeMap<String, u64>,
+}
+
+impl Content {
+    /// Returns true if a kind of report has a higher count than before. A damaged record may hide another report.
+    fn reports_more_than(&self, before: &Self) -> bool {
+        let is_new =
+            |(kind, count): (&String, &u64)| before.reports.get(kind).is_none_or(|old| count > old);
+        self.reports.iter().any(is_new)
+    }
 }
 
 /// U2.
@@ -88,7 +98,7 @@ fn check_transcripts(campaign: &Campaign, checked: &mut usize, silent: &mut Vec<
             };
             let is_kept = kept.iter().any(|form| after.text.contains(form));
             let is_reported =
-                after.reports > before.reports || after.transcripts < before.transcripts;
+                after.reports_more_than(&before) || after.transcripts < before.transcripts;
             if !is_kept && !is_reported {
                 silent.push(format!("{}: {what}", name.display()));
             }
@@ -103,13 +113,13 @@ fn read(path: &Path, bytes: &[u8]) -> Option<Content> {
         text: String::new(),
         first: None,
         transcripts: 0,
-        reports: 0,
+        reports: BTreeMap::new(),
     };
     while let Some(block) = file.next_block().ok()? {
         for (record, line) in block.records() {
             let id = file.default_id(record.span.number);
             let Ok(transcript) = record.parse(line, &id) else {
-                content.reports += 1;
+                *content.reports.entry("a fault".to_owned()).or_default() += 1;
                 continue;
             };
             content.transcripts += 1;
@@ -129,7 +139,9 @@ fn read(path: &Path, bytes: &[u8]) -> Option<Content> {
         }
     }
     if let Some(tally) = file.tally() {
-        content.reports += tally.unknown_count() + tally.missing.values().sum::<u64>();
+        for (kind, count) in tally.unknown.iter().chain(&tally.missing) {
+            *content.reports.entry(kind.clone()).or_default() += count;
+        }
     }
     Some(content)
 }
@@ -171,7 +183,7 @@ fn check_native(checked: &mut usize, silent: &mut Vec<String>) {
             continue;
         };
         let is_kept = after.text.contains(kept) || after.text.contains(&kept.replace('\\', ""));
-        if !is_kept && after.reports == 0 {
+        if !is_kept && after.reports.is_empty() {
             silent.push(format!("native: {what}: {}", after.text));
         }
         // What dicta keeps of the record is the record, byte for byte.
