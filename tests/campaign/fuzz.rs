@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tempfile::TempDir;
 
@@ -23,8 +24,6 @@ const RUNS: u64 = 10_000_000;
 const SECONDS: u64 = 3600;
 /// Sets fewer seconds for each target; a target that then has too few runs does not reach the goal.
 const SECONDS_VARIABLE: &str = "DICTA_FUZZ_SECONDS";
-const RUSTFLAGS: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
-    -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table --cfg fuzzing";
 
 /// U1: no panic and no case over a second, for the corpora and every fuzz target.
 pub(crate) fn judge_readers(campaign: &Campaign) -> Measured {
@@ -218,21 +217,37 @@ fn run_targets(campaign: &Campaign) -> Result<(String, Vec<String>), String> {
         .unwrap_or(SECONDS);
     let folder = TempDir::new().expect("a temporary folder");
     let seeds = Library::new(campaign);
+    let all = targets(folder.path());
+    // One target per core.
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut ran = Vec::new();
+        while let Some(target) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let run = run_target(campaign, &program, target, &seeds.of(target), seconds)?;
+            println!(
+                "     fuzz {}: {} runs in {} s {}",
+                target.name, run.runs, run.seconds, run.crash
+            );
+            ran.push((target.name.as_str(), run));
+        }
+        Ok::<_, String>(ran)
+    };
+    let workers = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut ran = BTreeMap::new();
+    std::thread::scope(|scope| {
+        let started: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
+        for worker in started {
+            ran.extend(worker.join().expect("no panic")?);
+        }
+        Ok::<_, String>(())
+    })?;
     let (mut figures, mut missed) = (Vec::new(), Vec::new());
-    for target in targets(folder.path()) {
-        let ran = run_target(campaign, &program, &target, &seeds.of(&target), seconds)?;
-        println!(
-            "     fuzz {}: {} runs in {} s {}",
-            target.name, ran.runs, ran.seconds, ran.crash
-        );
-        figures.push(format!("{} {}", target.name, in_millions(ran.runs)));
-        if !ran.crash.is_empty() {
-            missed.push(format!("{}: {}", target.name, ran.crash));
-        } else if ran.runs < RUNS && ran.seconds < SECONDS {
-            missed.push(format!(
-                "{}: {} runs in {} s",
-                target.name, ran.runs, ran.seconds
-            ));
+    for (name, run) in ran {
+        figures.push(format!("{name} {}", in_millions(run.runs)));
+        if !run.crash.is_empty() {
+            missed.push(format!("{name}: {}", run.crash));
+        } else if run.runs < RUNS && run.seconds < SECONDS {
+            missed.push(format!("{name}: {} runs in {} s", run.runs, run.seconds));
         }
     }
     Ok((format!("million fuzz runs: {}", figures.join(", ")), missed))
@@ -260,7 +275,7 @@ fn build_program(campaign: &Campaign) -> Result<PathBuf, String> {
     let built = Command::new(env!("CARGO"))
         .current_dir(&folder)
         .env("CARGO_TARGET_DIR", &output)
-        .env("RUSTFLAGS", RUSTFLAGS)
+        .env("RUSTC_WRAPPER", folder.join("rustc_with_coverage"))
         .args(["build", "--release", "--target", host])
         .status();
     match built {
@@ -296,8 +311,12 @@ fn run_target(
         std::fs::write(path, seed).map_err(|why| why.to_string())?;
     }
     let begin = std::time::Instant::now();
+    // The program writes each input to a file in its temporary folder; memory is faster than a disk.
+    let temporary = TempDir::new_in("/dev/shm").or_else(|_| TempDir::new());
+    let temporary = temporary.map_err(|why| format!("a temporary folder: {why}"))?;
     let output = Command::new(program)
         .env("DICTA_FUZZ_TARGET", &target.name)
+        .env("TMPDIR", temporary.path())
         .arg(&corpus)
         .arg(format!("-artifact_prefix={}/", artifacts.display()))
         .arg(format!("-dict={}", folder.join("json.dict").display()))
