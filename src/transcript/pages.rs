@@ -73,7 +73,11 @@ impl PageSearch {
 
     /// Ends the list of a page.
     pub(super) fn end_list(&mut self) {
-        self.place = PagePlace::Rest(JsonValueScanner::inside(self.depth));
+        self.place = if self.depth == 0 {
+            PagePlace::Between
+        } else {
+            PagePlace::Rest(JsonValueScanner::inside(self.depth))
+        };
     }
 
     /// Reads `bytes` up to the next list or the next text outside of pages.

@@ -100,6 +100,16 @@ impl RecordWalker {
         }
     }
 
+    /// Returns a walker that finds the same records from the location of each of them, also in a damaged file. If the
+    /// records are the elements of the array that is the file, an empty record represents each value after the array.
+    pub(super) fn from_any_record(layout: RecordLayout, pos: u64) -> Self {
+        if layout == (RecordLayout::Values { array: true }) {
+            Self::over_one_list(pos, 0)
+        } else {
+            Self::new(layout, pos)
+        }
+    }
+
     /// Returns the next block (about 1 MiB) with the locations of its records, or `None` at the end.
     pub(super) fn next_block(
         &mut self,
@@ -479,6 +489,39 @@ mod tests {
             let last = block.spans[expected - 1];
             assert_eq!(last.len == 0, expected == 2, "{text}");
             assert!(walk.next_block(&source).expect("the end").is_none());
+        }
+    }
+
+    #[test]
+    fn value_after_the_array_is_not_a_record_from_any_record() {
+        for (text, expected) in [
+            ("1,2]\n", vec!["1", "2"]),
+            ("1,2", vec!["1", "2", ""]),
+            ("]{\"k\":1},[ {\"k\":1}", vec!["", ""]),
+            ("1][2]\n{\"k\":3}", vec!["1", "", ""]),
+        ] {
+            let (_dir, source) = source_of(text);
+            let layout = RecordLayout::Values { array: true };
+            let records_from = |pos| {
+                let mut walk = RecordWalker::from_any_record(layout, pos);
+                let mut records = Vec::new();
+                while let Some(block) = walk.next_block(&source).expect("it reads") {
+                    for span in &block.spans {
+                        let bytes = &block.bytes[block.byte_range(*span)];
+                        let text = String::from_utf8_lossy(bytes).into_owned();
+                        records.push((span.offset, text));
+                    }
+                }
+                records
+            };
+            let all = records_from(0);
+            let texts: Vec<&str> = all.iter().map(|(_, text)| text.as_str()).collect();
+            assert_eq!(texts, expected, "{text}");
+            for (at, (offset, record)) in all.iter().enumerate() {
+                if !record.is_empty() {
+                    assert_eq!(records_from(*offset), all[at..], "{text}");
+                }
+            }
         }
     }
 

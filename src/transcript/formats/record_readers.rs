@@ -197,7 +197,7 @@ struct PlaceGrouping {
 impl GroupParser for PlaceGrouping {
     fn walk_from(&self, offset: u64) -> Box<dyn WalkRecords> {
         Box::new(match &self.place {
-            GroupPlace::Records(layout) => RecordWalker::new(*layout, offset),
+            GroupPlace::Records(layout) => RecordWalker::from_any_record(*layout, offset),
             GroupPlace::Pages(key) => RecordWalker::over_pages(offset, &[key.as_str()]),
         })
     }

@@ -100,7 +100,7 @@ impl RecordPlace {
     /// Returns the walk over the records from an offset.
     pub(super) fn walk_from(&self, offset: u64) -> Box<dyn WalkRecords> {
         match self {
-            Self::Json { layout, .. } => Box::new(RecordWalker::new(*layout, offset)),
+            Self::Json { layout, .. } => Box::new(RecordWalker::from_any_record(*layout, offset)),
             Self::Rows(layout) => Box::new(RowWalker::new(layout.delimiter, offset)),
         }
     }
