@@ -17,6 +17,7 @@ use crate::record::{CacheIndex, RunStore, new_run_id};
 use crate::run::inputs::feed::{FileFeed, ResumePoint, TranscriptFeed, TranscriptFiles};
 use crate::run::inputs::sample::SampledFeed;
 use crate::run::inputs::snapshot::{Compilation, compile_evals, plan_spec, snapshot_files};
+use crate::run::judges::duplicate_indexes::DuplicateIndexes;
 use crate::run::judges::live_cell_names::LiveCellNames;
 use crate::run::judges::permit::{PermitGate, Permits};
 use crate::run::judges::pool::{JudgePool, VerdictCache};
@@ -488,6 +489,7 @@ impl RunDraft {
             slots: judge_slots,
             verdict_cache,
             cache_policy: options.cache,
+            duplicate_indexes: DuplicateIndexes::default(),
             replayed_evidence: frozen.as_ref().map(|(_, answers)| Arc::clone(answers)),
             cell_names: names,
             // Only the repeats that a person orders next to the decision show a spread.

@@ -4,6 +4,7 @@
 //! run that needs no judge needs no key.
 
 pub(super) mod circuit_breaker;
+pub(super) mod duplicate_indexes;
 pub(super) mod live_cell_names;
 pub(super) mod permit;
 pub(super) mod pool;

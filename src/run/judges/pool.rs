@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use super::circuit_breaker::{CircuitBreaker, CircuitBreakers};
+use super::duplicate_indexes::DuplicateIndexes;
 use super::live_cell_names::LiveCellNames;
 use crate::event::CellKey;
 use crate::handlers::{
@@ -83,6 +84,8 @@ pub(crate) struct JudgePool {
     pub(in crate::run) verdict_cache: Option<Box<dyn VerdictCache>>,
     /// The use of other runs' verdicts, and other runs' use of this run's verdicts.
     pub(in crate::run) cache_policy: CachePolicy,
+    /// The numbers of the panel members that would send the same request.
+    pub(in crate::run) duplicate_indexes: DuplicateIndexes,
     /// The recorded tool responses that replace live calls, if any.
     pub(in crate::run) replayed_evidence: Option<Arc<ReplayedEvidence>>,
     /// The names of the live cells, for judges that need them.
@@ -146,15 +149,11 @@ impl JudgePool {
         let members = plan.panel.as_ref().map_or(&[][..], |panel| &panel.judges);
         // Step: number the members with an equal key. The first member always has the index 0.
         let before = members.iter().position(|judge| Some(*judge) == cell.judge);
-        // A judge without a cache key answers by itself, so it cannot be a duplicate.
-        if let Some(before @ 1..) = before
-            && let Some(slot) = cell.judge.and_then(|judge| self.slot(judge))
-            && let Some(key) = (slot.cache_key)(&request)
-        {
-            let others = members[..before].iter().filter_map(|one| self.slot(*one));
-            let duplicates =
-                others.filter(|other| (other.cache_key)(&request).as_ref() == Some(&key));
-            request.duplicate_index = u32::try_from(duplicates.count()).unwrap_or(u32::MAX);
+        if let Some(before @ 1..) = before {
+            let cache_key = |judge: u32| (self.slot(judge)?.cache_key)(&request);
+            let members = &members[..=before];
+            let indexes = &self.duplicate_indexes;
+            request.duplicate_index = indexes.find(transcript, cell, members, cache_key);
         }
         Ok(request)
     }

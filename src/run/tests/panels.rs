@@ -1,6 +1,7 @@
 //! Tests of juries and cascades in runs: which cells are planned, and that every reader decides the same.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::sync::Semaphore;
 
@@ -118,6 +119,38 @@ async fn each_member_repeats_until_its_vote_is_decided() {
         ]
     );
     assert_eq!(outcomes(&totals), [(Outcome::Pass, 1)]);
+}
+
+#[tokio::test]
+async fn jury_renders_the_prompt_of_each_member_at_most_twice() {
+    let rendered = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&rendered);
+    let (totals, names, log) = ended(judged(UNANIMOUS, &[Outcome::Pass; 3], move |core| {
+        for slot in judge_pool_mut(core).slots.iter_mut().flatten() {
+            let rendered = Arc::clone(&counted);
+            // The judges send the same request, so the last one is the third with its key.
+            slot.cache_key = Box::new(move |ask| {
+                rendered.fetch_add(1, Ordering::SeqCst);
+                Some(key("same", ask.duplicate_index))
+            });
+        }
+    }))
+    .await;
+    assert_eq!(
+        (names.len(), outcomes(&totals)),
+        (3, vec![(Outcome::Pass, 1)])
+    );
+    let keys = log.iter().filter_map(|kind| match kind {
+        EventKind::CellStarted { key, .. } => key.clone(),
+        _ => None,
+    });
+    let mut keys: Vec<_> = keys.collect();
+    keys.sort();
+    let mut want = [0, 1, 2].map(|index| key("same", index));
+    want.sort();
+    assert_eq!(keys, want);
+    // Once for the number and once for the key, and the first member needs no number for itself.
+    assert!(rendered.load(Ordering::SeqCst) <= 6, "{rendered:?}");
 }
 
 #[tokio::test]

@@ -24,6 +24,7 @@ use crate::run::execute::tally::RunTally;
 use crate::run::inputs::feed::{RecordChunk, SourceRecord, TranscriptFeed};
 use crate::run::inputs::snapshot::{Compilation, compile_evals};
 use crate::run::judges::circuit_breaker::CircuitBreakers;
+use crate::run::judges::duplicate_indexes::DuplicateIndexes;
 use crate::run::judges::live_cell_names::LiveCellNames;
 use crate::run::judges::permit::Permits;
 use crate::run::judges::pool::{JudgePool, JudgeSlot, RequestSize, VerdictCache};
@@ -314,6 +315,7 @@ fn run_of(
             slots,
             verdict_cache: None,
             cache_policy: CachePolicy::Use,
+            duplicate_indexes: DuplicateIndexes::default(),
             replayed_evidence: None,
             cell_names: Arc::new(LiveCellNames::default()),
             cancel_flag: CancelFlag::default(),
