@@ -13,7 +13,7 @@ use std::sync::Arc;
 use super::streams::Streams;
 use crate::event::{EventKind, RunEvent};
 use crate::judge::{BreakpointGate, PauseDecision, PausedAt, PausedTrace};
-use crate::model::{CellIx, make_visible};
+use crate::model::{CellIx, CellName, make_visible};
 use crate::tui::editor::{EditedFile, FilePosition, build_editor_command};
 use crate::workspace::Env;
 
@@ -100,18 +100,20 @@ impl PauseQueue {
     }
 
     /// Asks about a trace, on a thread of its own, so that the other cells continue.
-    pub(super) fn ask(&mut self, trace: PausedTrace, name: String) {
+    pub(super) fn ask(&mut self, trace: PausedTrace) {
         let (env, streams) = (self.env.clone(), self.streams);
         self.answering = Some(tokio::task::spawn_blocking(move || {
             Streams::clear_progress();
-            let decision = ask_person(&trace.at, &name, &env, streams);
+            let decision = ask_person(&trace, &env, streams);
             trace.decide(decision);
         }));
     }
 }
 
 /// Asks until the answer is one that the trace can continue with. A closed terminal continues the trace.
-fn ask_person(at: &PausedAt, name: &str, env: &Env, streams: Streams) -> PauseDecision {
+fn ask_person(trace: &PausedTrace, env: &Env, streams: Streams) -> PauseDecision {
+    let at = &trace.at;
+    let name = trace.name.as_ref().map(CellName::to_string);
     let text: String = at.to_string().chars().take(MAX_SHOWN_CHARS).collect();
     let is_call = matches!(at, PausedAt::Call { .. });
     let skip = if is_call { ", s(k)ip the call" } else { "" };
@@ -122,7 +124,7 @@ fn ask_person(at: &PausedAt, name: &str, env: &Env, streams: Streams) -> PauseDe
     };
     streams.print_stderr(&format!(
         "paused: {} {}",
-        make_visible(name, false),
+        make_visible(&name.unwrap_or_default(), false),
         make_visible(&text, true)
     ));
     loop {

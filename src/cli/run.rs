@@ -25,7 +25,6 @@ use super::trust::confirm_run;
 use super::workspace::{CommandWorkspace, check_labels};
 use super::{CommandCx, build_runtime};
 use crate::diag::{Diagnostic, has_errors};
-use crate::event::{EventKind, RunEvent, RunState};
 use crate::handlers::EvalTypeRegistry;
 use crate::judge::{EvidenceMissPolicy, PausedTrace};
 use crate::model::{ExitReason, pluralize};
@@ -286,7 +285,6 @@ async fn drive_run(
         compiled = None;
         pauses = Some(queue);
     }
-    let mut names = RunState::default();
     let workspace = Arc::clone(&opened.workspace);
     let clock = Arc::clone(&cx.clock);
     let starting = async {
@@ -329,14 +327,12 @@ async fn drive_run(
             }
             Some(trace) = next_pause(&mut pauses) => {
                 if let Some(queue) = &mut pauses {
-                    let name = names.cell_name(trace.cell).map(|name| name.to_string());
-                    queue.ask(trace, name.unwrap_or_default());
+                    queue.ask(trace);
                 }
             }
             step = timer.next_step(events.recv(), &*cx.clock) => match step {
                 PrintStep::Print(batch) => {
                     if let Some(queue) = &mut pauses {
-                        apply_names(&mut names, &batch);
                         queue.note_recorded(&batch);
                     }
                     let has_failed = printer.print_events(&batch, cx.clock.now());
@@ -400,18 +396,6 @@ async fn next_pause(pauses: &mut Option<PauseQueue>) -> Option<PausedTrace> {
     match pauses {
         Some(queue) => queue.next().await,
         None => std::future::pending().await,
-    }
-}
-
-/// Keeps the plan, which has the names of cells. Other events would only cost memory.
-fn apply_names(names: &mut RunState, batch: &[RunEvent]) {
-    for event in batch {
-        if matches!(
-            event.kind,
-            EventKind::RunStarted(_) | EventKind::CellsPlanned { .. }
-        ) {
-            names.apply(event);
-        }
     }
 }
 

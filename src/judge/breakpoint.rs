@@ -364,6 +364,8 @@ pub enum PauseDecision {
 pub struct PausedTrace {
     /// The cell.
     pub cell: CellIx,
+    /// The name of the cell. The pause may be known before the event with the plan of the cell.
+    pub name: Option<CellName>,
     /// The kind of stop.
     pub point: GatePoint,
     /// The thing at which it is paused.
@@ -449,14 +451,19 @@ impl BreakpointGate {
             return false;
         }
         let mut stepping = self.stepping.lock().unwrap_or_else(PoisonError::into_inner);
-        let name = self.names.get().and_then(|names| names.find_name(cell));
+        let name = self.find_name(cell);
         stepping.remove(&cell) || self.breakpoints.matches(stop, name.as_ref())
+    }
+
+    fn find_name(&self, cell: CellIx) -> Option<CellName> {
+        self.names.get()?.find_name(cell)
     }
 
     async fn ask(&self, cell: CellIx, stop: GateStop<'_>) -> GateAction {
         let (decided, decision) = oneshot::channel();
         let paused = PausedTrace {
             cell,
+            name: self.find_name(cell),
             point: stop.kind(),
             at: PausedAt::new(&stop),
             decided,
@@ -503,6 +510,8 @@ impl Gate for BreakpointGate {
 
 #[cfg(test)]
 mod tests {
+    use futures_util::FutureExt as _;
+
     use super::*;
     use crate::judge::fake::{
         FakeTool, FakeToolBehavior, JudgeFixture, PASSED, Script, calls, format_facts,
@@ -581,6 +590,18 @@ mod tests {
         for cells in ["refund-03/", "support/tone", "*/ton", "*~other*"] {
             assert!(!is_paused(cells, 0), "{cells}");
         }
+    }
+
+    #[tokio::test]
+    async fn pause_has_the_name_of_its_cell_before_any_event() {
+        let name: CellName = "refund-02/support/tone~house#2".parse().expect("a name");
+        let end = CellResult::new(Outcome::Pass, "");
+        let (gate, mut paused) = BreakpointGate::new(vec![Breakpoint::Outcome(Outcome::Pass)]);
+        gate.set_names(Arc::new(OneName(name.clone())));
+        let mut passing = gate.pass(CellIx(0), GateStop::Ended(&end));
+        assert_eq!((&mut passing).now_or_never(), None, "it pauses");
+        let trace = paused.recv().await.expect("a pause");
+        assert_eq!(trace.name, Some(name));
     }
 
     /// Judges with these breakpoints and decisions; returns the pauses and the facts.

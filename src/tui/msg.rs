@@ -35,7 +35,7 @@ use crate::diag::Diagnostic;
 use crate::event::{GatePoint, RunEvent};
 use crate::handlers::TranscriptSpan;
 use crate::judge::PausedAt;
-use crate::model::{Blob, CellIx, RecordedDraw, RunId, TranscriptRef, WallTime};
+use crate::model::{Blob, CellIx, CellName, RecordedDraw, RunId, TranscriptRef, WallTime};
 use crate::record::{
     FollowUp, LogIntegrity, NewestVerdicts, NoiseRecords, RecordedCell as HistoryCell, RecordedLog,
 };
@@ -224,6 +224,8 @@ pub(crate) enum Msg {
     TracePaused {
         ticket: RunTicket,
         cell: CellIx,
+        /// The name of the cell, because the message may arrive before the plan of its run.
+        name: Option<Box<CellName>>,
         point: GatePoint,
         at: Box<PausedAt>,
     },

@@ -48,6 +48,7 @@ impl RunPauses {
         let msg = Msg::TracePaused {
             ticket: self.ticket,
             cell: trace.cell,
+            name: trace.name.clone().map(Box::new),
             point: trace.point,
             at: Box::new(trace.at.clone()),
         };

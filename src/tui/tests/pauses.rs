@@ -7,12 +7,13 @@ use super::server::{Server, ServerReply};
 use super::{last_notice, outcome, point};
 use crate::event::{CallState, CellPhase, GatePoint, StoredText};
 use crate::judge::PausedAt;
-use crate::model::{Outcome, RawJson};
+use crate::model::{CellIx, Outcome, RawJson};
 use crate::tui::effect::Effect;
 use crate::tui::msg::Msg;
 use crate::tui::state::App;
 use crate::tui::state::pane::Pane;
 use crate::tui::state::pauses::EditTarget;
+use crate::tui::state::runs::{RunTicket, TrackedRun};
 use crate::tui::testing::TestWorkbench;
 
 const CELL: &str = "t/r/tone";
@@ -117,6 +118,24 @@ fn breakpoints_are_set_and_removed_by_key_and_by_text() {
         "{}",
         app.screen()
     );
+}
+
+#[test]
+fn pause_that_arrives_before_the_plan_of_its_run_names_its_cell() {
+    let server = fetching();
+    let mut app = opened(&server, 120, 40);
+    let ticket = RunTicket(900);
+    let runs = &mut app.event_loop.app.live_session.runs;
+    runs.by_ticket.insert(ticket, TrackedRun::default());
+    app.send_msg(Msg::TracePaused {
+        ticket,
+        cell: CellIx(0),
+        name: format!("{CELL}~wire#2").parse().ok().map(Box::new),
+        point: GatePoint::Ended,
+        at: Box::new(PausedAt::Ended(Outcome::Pass)),
+    });
+    let notice = last_notice(&app);
+    assert!(notice.starts_with("paused t/r/tone "), "{notice}");
 }
 
 #[test]

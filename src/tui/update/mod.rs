@@ -228,9 +228,10 @@ pub(crate) fn update(app: &mut App, msg: Msg) -> Vec<Effect> {
         Msg::TracePaused {
             ticket,
             cell,
+            name,
             point,
             at,
-        } => pauses::handle_paused(app, ticket, cell, point, *at),
+        } => pauses::handle_paused(app, ticket, cell, name.map(|name| *name), point, *at),
         Msg::TextEdited { target, edited } => step_edits::handle_text_edited(app, &target, edited),
         // The estimate of what a save leaves out asks no question.
         Msg::Previewed { ticket, preview } if cost_estimate::is_awaiting_preview(app, ticket) => {

@@ -3,7 +3,7 @@
 use super::notices::push_info;
 use crate::event::GatePoint;
 use crate::judge::{Breakpoint, PauseDecision, PausedAt};
-use crate::model::CellIx;
+use crate::model::{CellIx, CellName};
 use crate::tui::command::UiCommand;
 use crate::tui::effect::Effect;
 use crate::tui::state::App;
@@ -18,6 +18,7 @@ pub(super) fn handle_paused(
     app: &mut App,
     ticket: RunTicket,
     cell: CellIx,
+    name: Option<CellName>,
     point: GatePoint,
     at: PausedAt,
 ) -> Vec<Effect> {
@@ -39,8 +40,13 @@ pub(super) fn handle_paused(
     if is_step || (is_shown && app.ui.trace_open) {
         return Vec::new();
     }
-    let name = slot.and_then(|at| session.cells.decision_name(at.row));
-    let name = name.map_or_else(String::new, |name| format!(" {name}"));
+    // The pause may arrive before the plan of its run, and only the plan puts a cell in the list.
+    let decision = name.map(|name| CellName {
+        judge: None,
+        repeat: None,
+        ..name
+    });
+    let name = decision.map_or_else(String::new, |name| format!(" {name}"));
     // The keys that continue a trace work on its screen.
     let way = if is_shown {
         "enter opens the trace, where s and space continue it"
