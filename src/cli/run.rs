@@ -281,8 +281,8 @@ async fn drive_run(
     if !args.breakpoints.is_empty() {
         let (gate, queue) = PauseQueue::new(args.breakpoints.clone(), &cx.env, cx.streams);
         options.gate = gate;
-        // The compiled run has the gate that never pauses.
-        compiled = None;
+        // The run was compiled with the gate that never pauses.
+        compiled = compiled.map(|run| run.with_gate(Arc::clone(&options.gate)));
         pauses = Some(queue);
     }
     let workspace = Arc::clone(&opened.workspace);

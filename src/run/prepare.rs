@@ -11,7 +11,7 @@ use super::{CachePolicy, RunError, RunOptions, RunUsageError, UnconfirmedSends};
 use crate::clock::Clock;
 use crate::event::{ParentCause, ParentRun, Redactor, ReplayedEvidencePlan, RunHeader, RunPurpose};
 use crate::handlers::{CancelFlag, EvalTypeRegistry};
-use crate::judge::{Budget, EvidenceStore, JudgeEngineDeps, NoEvidence};
+use crate::judge::{Budget, EvidenceStore, Gate, JudgeEngineDeps, NoEvidence};
 use crate::model::{InstallationSecret, JudgeConfig, RunId};
 use crate::record::{CacheIndex, RunStore, new_run_id};
 use crate::run::inputs::feed::{FileFeed, ResumePoint, TranscriptFeed, TranscriptFiles};
@@ -82,6 +82,13 @@ impl CompiledRun {
         let sending = options.cache.can_call_judges();
         let draft = RunDraft::compile(workspace, registry, env, options)?;
         Ok(Self { draft, sending })
+    }
+
+    /// Returns the run with this gate. Compiling uses no gate, so the evals stay as they are.
+    #[must_use]
+    pub fn with_gate(mut self, gate: Arc<dyn Gate>) -> Self {
+        self.draft.options.gate = gate;
+        self
     }
 
     /// Opens the tools and builds the judges.

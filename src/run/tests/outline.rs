@@ -8,6 +8,7 @@ use super::support::{transcript, workspace};
 use crate::clock::{Clock, FakeClock, SystemClock};
 use crate::event::{EventKind, RunEvent, RunState};
 use crate::handlers::EvalTypeRegistry;
+use crate::judge::{Breakpoint, BreakpointGate, PauseDecision};
 use crate::model::{CellIx, Millis};
 use crate::run::{
     CachePolicy, CompiledRun, DecisionFilter, RunHandle, RunOptions, SampleSpec, outline_run,
@@ -134,6 +135,32 @@ async fn run_that_selects_a_cell_starts_without_a_second_compilation() {
     let all = run(&workspace, &env, options("eval:any")).await;
     assert_eq!(names(first_plans(kinds)).len(), 2);
     assert_eq!(names(first_plans(all)).len(), 2);
+}
+
+#[tokio::test]
+async fn compiled_run_pauses_at_a_gate_that_it_gets_without_a_second_compilation() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let env = env(dir.path());
+    let registry = EvalTypeRegistry::builtin();
+    let workspace = home(dir.path(), &["a"], RUBRIC);
+    let options = RunOptions::default();
+    let compiled = CompiledRun::compile(workspace, &registry, &env, options).expect("it compiles");
+    assert!(selects_any_cell(&compiled).expect("it reads"));
+    let (gate, mut paused) = BreakpointGate::new(vec![Breakpoint::Verdict { passed: None }]);
+    let compiled = compiled.with_gate(Arc::new(gate));
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+    let started = start_compiled_run(compiled, &env, clock).await;
+    // The receiver ends with this block, so that the other traces continue.
+    let person = async move {
+        let trace = paused.recv().await.expect("a pause");
+        let name = trace.name.as_ref().map(ToString::to_string);
+        trace.decide(PauseDecision::ContinueAll);
+        name.unwrap_or_default()
+    };
+    let (kinds, name) = futures_util::join!(record(started.expect("it starts")), person);
+    assert!(name.starts_with("a/r/greets~one#"), "{name}");
+    let is_pause = |kind: &EventKind| matches!(kind, EventKind::Paused { .. });
+    assert!(kinds.iter().any(is_pause), "the recording has the pause");
 }
 
 fn home(dir: &Path, ids: &[&str], rubric: &str) -> Arc<Workspace> {
