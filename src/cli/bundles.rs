@@ -42,9 +42,10 @@ impl OpenedBundle {
             return Ok(None);
         }
         let path = Path::new(name);
-        let failed = |why: String| CommandError::usage(format!("{name}: {why}"));
-        let parent = data_dir(&cx.env).map_err(|error| failed(error.to_string()))?;
-        storage::create_own_folder(&parent).map_err(|error| failed(error.to_string()))?;
+        let parent =
+            data_dir(&cx.env).map_err(|error| CommandError::from_error_at(name, &error))?;
+        storage::create_own_folder(&parent)
+            .map_err(|error| CommandError::from_error_at(name, &error))?;
         if let Ok(now) = cx.clock.wall_time().0.parse::<jiff::Timestamp>() {
             let now = SystemTime::from(now);
             storage::remove_expired_folders(&parent, FOLDER_PREFIX, MAX_FOLDER_AGE, now);
@@ -52,7 +53,7 @@ impl OpenedBundle {
         let folder = tempfile::Builder::new()
             .prefix(FOLDER_PREFIX)
             .tempdir_in(&parent)
-            .map_err(|error| failed(error.to_string()))?;
+            .map_err(|error| CommandError::from_error_at(name, &error))?;
         let manifest =
             unpack_bundle(path, folder.path()).map_err(|error| CommandError::from_error(&error))?;
         let dir = folder.path().join("runs");

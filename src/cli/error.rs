@@ -58,6 +58,13 @@ impl CommandError {
         }
     }
 
+    /// As [`Self::from_error`], with the place of the error in front of its text.
+    pub(super) fn from_error_at(place: &str, error: &(dyn Error + 'static)) -> Self {
+        let found = Self::from_error(error);
+        let message = format!("{place}: {}", found.message);
+        Self { message, ..found }
+    }
+
     /// Returns the error of a run that a signal ended.
     pub(super) fn from_signal(code: u8, run: &str) -> Self {
         Self {

@@ -33,7 +33,7 @@ impl ImproveCx<'_> {
         afresh.options.cache = CachePolicy::Off;
         let preview = |variant: &PreparedVariant| {
             preview_variant(variant, &self.runtime, cx)
-                .map_err(|error| CommandError::usage(error.to_string()))
+                .map_err(|error| CommandError::from_error(&error))
         };
         let (train_calls, dev_calls, proposal_calls) =
             (preview(&on_train)?, preview(&on_dev)?, preview(&afresh)?);

@@ -50,7 +50,7 @@ pub(super) fn run_judged_examples(
         );
         runtime.block_on(exam)
     };
-    let fail = |error: RunError| CommandError::usage(error.to_string());
+    let fail = |error: RunError| CommandError::from_error(&error);
     // Step: preview all judges, which sends nothing, and find out whether the user allows their calls.
     let previews = exam(false, &|_| true).map_err(fail)?.preview();
     let calls = PaidCalls::of_judges(previews.iter().map(|(judge, one)| (&*judge.name, one)));

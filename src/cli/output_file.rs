@@ -69,14 +69,14 @@ impl OutputFiles {
                     && !folder.as_os_str().is_empty()
                     && !folder.exists()
             });
-            let why = match missing {
-                Some(folder) => format!(
-                    "the folder {} does not exist; create it, or choose another output file",
+            let place = format!("{option} {}", path.display());
+            match missing {
+                Some(folder) => CommandError::usage(format!(
+                    "{place}: the folder {} does not exist; create it, or choose another output file",
                     folder.display()
-                ),
-                None => error.to_string(),
-            };
-            CommandError::usage(format!("{option} {}: {why}", path.display()))
+                )),
+                None => CommandError::from_error_at(&place, &error),
+            }
         })?;
         // Security: a file gets texts as they are, and a terminal obeys the control characters in them.
         if file.is_terminal() {

@@ -53,7 +53,7 @@ pub(super) fn print_prompt(
             &options,
             cell,
         ))
-        .map_err(|error| CommandError::usage(error.to_string()))?;
+        .map_err(|error| CommandError::from_error(&error))?;
     // A request is long, so print only one.
     let [asked] = &found[..] else {
         let names: Vec<String> = found

@@ -159,7 +159,7 @@ fn ask(
         prompt,
         files: session.place.files.clone(),
     };
-    let fail = |error: AskJudgeError| CommandError::usage(error.to_string());
+    let fail = |error: AskJudgeError| CommandError::from_error(&error);
     let estimate = runtime.block_on(order.estimate(&cx.env, &cx.clock));
     let calls = estimate.map_err(fail)?;
     confirm_paid_calls(&calls, "question", limit_usd, &args.consent, cx)?;
@@ -173,7 +173,7 @@ fn ask(
         super::trust::confirm_after(error, cx)?;
         found = ask_with_progress(&runtime, &order, cx);
     }
-    let found = found.map_err(|error| CommandError::usage(error.to_string()))?;
+    let found = found.map_err(|error| CommandError::from_error(&error))?;
     let effort = &found.effort;
     cx.streams
         .print_note(&format!("note: {judge} was asked: {effort}"));

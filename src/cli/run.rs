@@ -109,7 +109,7 @@ pub(super) fn run(args: &RunArgs, cx: &CommandCx) -> Result<u8, CommandError> {
     let selects_part = options.judge.is_some() || args.repeat.is_some() || !is_whole_plan(args);
     if let Some(name) = resumed.as_ref().filter(|_| !selects_part) {
         let finished = run::find_finished_run(&opened.workspace, &cx.env, name);
-        let finished = finished.map_err(|error| CommandError::usage(error.to_string()))?;
+        let finished = finished.map_err(|error| CommandError::from_error(&error))?;
         if let Some(finished) = finished {
             return print_finished_run(&finished, args, &files, cx);
         }
@@ -117,11 +117,11 @@ pub(super) fn run(args: &RunArgs, cx: &CommandCx) -> Result<u8, CommandError> {
     // Step: a selection of nothing is probably a mistake, so no run is recorded.
     let mut compiled = None;
     if args.resume.is_none() {
-        let to_usage = |error: RunError| CommandError::usage(error.to_string());
+        let fail = |error: RunError| CommandError::from_error(&error);
         let workspace = Arc::clone(&opened.workspace);
-        let run = CompiledRun::compile(workspace, &registry, &cx.env, options.clone())
-            .map_err(to_usage)?;
-        if !run::selects_any_cell(&run).map_err(to_usage)? {
+        let run =
+            CompiledRun::compile(workspace, &registry, &cx.env, options.clone()).map_err(fail)?;
+        if !run::selects_any_cell(&run).map_err(fail)? {
             return Err(explain_empty_run(args.filter.as_deref()));
         }
         compiled = Some(run);

@@ -312,6 +312,31 @@ fn command_that_cannot_write_its_file_exits_with_74() {
 }
 
 #[test]
+fn command_that_cannot_write_the_secret_of_the_installation_exits_with_74() {
+    let test_dir = TestDir::new();
+    let example =
+        "examples: [{ text: Good day, expect: pass }], params: { criteria: mentions day }";
+    test_dir.workspace(
+        "judge: rules\n",
+        &format!("  - {{ id: polite, type: llm_judge, {example} }}\n"),
+    );
+    for args in [
+        &["check", "--examples"][..],
+        &["prompt", "one/r/polite"],
+        &["run", "-q"],
+        &["run", "--dry-run"],
+    ] {
+        let ended = test_dir.dicta_on_full_disk(args);
+        let why = text(&ended.stderr);
+        assert_eq!(ended.status.code(), Some(74), "{args:?}: {why}");
+        assert!(
+            why.contains("secret: File too large"),
+            "{args:?} names the file: {why}"
+        );
+    }
+}
+
+#[test]
 fn full_standard_output_of_any_command_exits_with_74() {
     let test_dir = TestDir::new();
     test_dir.workspace("judge: rules\n", NAMES_A_RELEASE);
