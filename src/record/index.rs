@@ -17,7 +17,7 @@ use crate::event::{
     EventKind, EventTag, FROZEN_RULE, RecordedToolResponse, RunEvent, StoredText, ToolCallKey,
     ToolFact, ToolResponseSource,
 };
-use crate::model::{CellIx, CellResult, Digest, Outcome, RawJson, RunId};
+use crate::model::{CellIx, CellName, CellResult, Digest, Outcome, RawJson, RunId};
 
 const CALL_EVENT_TAGS: &[EventTag] = &[
     EventTag::RunStarted,
@@ -36,10 +36,22 @@ pub struct CacheEntry {
     pub run: RunId,
     /// The number of the cell in that run.
     pub cell: CellIx,
+    /// The name of the cell in that run, if its plan describes it.
+    pub name: Option<CellName>,
     /// The result: a verdict or `not_applicable`.
     pub result: CellResult,
     /// The tool responses that the verdict depends on, in order. All of them must still be valid.
     pub evidence: Vec<EvidenceUsed>,
+}
+
+impl CacheEntry {
+    /// Reports whether the verdict is about the decision of this cell. The key covers the judge and the repeat.
+    fn is_about(&self, cell: &CellName) -> bool {
+        self.name.as_ref().is_some_and(|name| {
+            (name.message, &name.transcript) == (cell.message, &cell.transcript)
+                && (&name.rubric, &name.eval) == (&cell.rubric, &cell.eval)
+        })
+    }
 }
 
 /// A tool response that a verdict depends on.
@@ -90,12 +102,15 @@ pub struct CacheIndex {
     places: Vec<(KeyHint, usize)>,
 }
 
+/// The verdicts of a run by cache key, each list in the order of the log. A question that occurs twice has two verdicts.
+type CacheEntries = HashMap<Digest, Vec<CacheEntry>>;
+
 /// A run with verdicts that the cache may use.
 #[derive(Debug)]
 struct CachedRun {
     run: RecordedRun,
     /// The verdicts, once the log is read.
-    entries: OnceLock<HashMap<Digest, CacheEntry>>,
+    entries: OnceLock<CacheEntries>,
     /// Locked while a thread reads the log, so that only one does.
     reading: Mutex<()>,
 }
@@ -163,23 +178,48 @@ impl CacheIndex {
     /// Returns the newest verdict with this key. Reads a log that may have one, once. `None` if that log cannot be read now:
     /// an older verdict must not take the place of the newest one.
     pub fn get(&self, key: &Digest) -> Option<&CacheEntry> {
-        let hint = KeyHint::of(key);
-        let first = self.places.partition_point(|(other, _)| *other < hint);
-        let places = self.places[first..].iter();
-        for (_, run) in places.take_while(|(other, _)| *other == hint) {
-            let entries = self.runs.get(*run)?.entries()?;
-            if let Some(entry) = entries.get(key) {
-                return Some(entry);
+        for run in self.runs_with(key) {
+            if let Some(entries) = run.entries()?.get(key) {
+                return entries.last();
             }
         }
         None
+    }
+
+    /// Returns the newest verdict with this key that is about the decision of this cell, else the newest verdict with the
+    /// key, such as that of a cell with an earlier name.
+    ///
+    /// If the same question occurs twice, the name decides. So each occurrence keeps its own verdict, as in the history.
+    /// `None` if a log of these cannot be read now.
+    pub fn find(&self, key: &Digest, cell: &CellName) -> Option<&CacheEntry> {
+        let mut newest: Option<&CacheEntry> = None;
+        for run in self.runs_with(key) {
+            let Some(entries) = run.entries()?.get(key) else {
+                continue;
+            };
+            if let Some(own) = entries.iter().rev().find(|entry| entry.is_about(cell)) {
+                return Some(own);
+            }
+            newest = newest.or(entries.last());
+        }
+        newest
+    }
+
+    /// Returns the runs that may have a verdict with this key, newest first.
+    fn runs_with(&self, key: &Digest) -> impl Iterator<Item = &CachedRun> {
+        let hint = KeyHint::of(key);
+        let first = self.places.partition_point(|(other, _)| *other < hint);
+        let places = self.places[first..].iter();
+        places
+            .take_while(move |(other, _)| *other == hint)
+            .filter_map(move |(_, run)| self.runs.get(*run))
     }
 }
 
 impl CachedRun {
     /// Returns the verdicts; none of a log that was deleted. `None` if the log cannot be read now, for example because this
     /// process has too many open files. The next look-up then tries again.
-    fn entries(&self) -> Option<&HashMap<Digest, CacheEntry>> {
+    fn entries(&self) -> Option<&CacheEntries> {
         if let Some(entries) = self.entries.get() {
             return Some(entries);
         }
@@ -197,7 +237,7 @@ impl CachedRun {
 }
 
 /// Returns the verdicts of a run that the cache may use.
-fn read_entries(run: &RecordedRun) -> Result<HashMap<Digest, CacheEntry>, RecordError> {
+fn read_entries(run: &RecordedRun) -> Result<CacheEntries, RecordError> {
     let mut reading = RunCallReader::default();
     let (mut keys, mut results) = (HashMap::new(), Vec::new());
     let mut events = run.events_with_tags(CALL_EVENT_TAGS)?;
@@ -205,7 +245,7 @@ fn read_entries(run: &RecordedRun) -> Result<HashMap<Digest, CacheEntry>, Record
         let event = event?;
         // A log of another installation, or of a version without checksums, may contain forged verdicts.
         if events.integrity().origin != LogOrigin::Own {
-            return Ok(HashMap::new());
+            return Ok(CacheEntries::new());
         }
         match &event.kind {
             EventKind::CellStarted {
@@ -248,7 +288,7 @@ fn read_entries(run: &RecordedRun) -> Result<HashMap<Digest, CacheEntry>, Record
     for missing in reading.missing {
         used.entry(missing.cell).or_default().push(missing.used);
     }
-    let mut entries = HashMap::new();
+    let mut entries = CacheEntries::new();
     for (cell, key, result) in results {
         // Errors are not cached: the next run tries again.
         let decided = result.outcome.is_verdict() || result.outcome == Outcome::NotApplicable;
@@ -258,17 +298,20 @@ fn read_entries(run: &RecordedRun) -> Result<HashMap<Digest, CacheEntry>, Record
             || reading.edited_cells.contains(&cell)
             || failed_cells.contains(&cell)
             || reading.concluded_cells.contains(&cell)
-            || reading.plan.cell(cell).is_none()
         {
             continue;
         }
+        let Some(planned) = reading.plan.cell(cell) else {
+            continue;
+        };
         let entry = CacheEntry {
             run: run.id.clone(),
             cell,
+            name: planned.name(),
             result,
             evidence: used.remove(&cell).unwrap_or_default(),
         };
-        entries.insert(key, entry);
+        entries.entry(key).or_default().push(entry);
     }
     Ok(entries)
 }

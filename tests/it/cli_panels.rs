@@ -1,5 +1,7 @@
 //! Juries, cascades and repeats through the built program: who is asked, what is told, and what decides anew for nothing.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use serde_json::Value;
 
 use crate::cli::{TestDir, of_type, rows, text};
@@ -88,6 +90,37 @@ fn run(test_dir: &TestDir, server: &WireServer) -> (Value, Vec<String>) {
     let mut asked: Vec<String> = server.requests()[before..].iter().map(model).collect();
     asked.sort();
     (decision, asked)
+}
+
+#[test]
+fn equal_questions_keep_their_own_verdicts_in_the_next_run() {
+    let asked = AtomicUsize::new(0);
+    // The judge is unsure, so it gives equal questions different verdicts.
+    let server = WireServer::answering(Dialect::Openai, move |_| {
+        let passed = asked.fetch_add(1, Ordering::SeqCst).is_multiple_of(2);
+        let score = if passed { 0.9 } else { 0.1 };
+        let verdict = serde_json::json!({
+            "citations": [], "reasoning": "It is close.", "passed": passed, "score": score,
+        });
+        Reply::text(verdict.to_string())
+    });
+    let test_dir = TestDir::new();
+    let eval = |id: &str| {
+        format!("  - {{ id: {id}, type: llm_judge, params: {{ criteria: Is it polite? }} }}\n")
+    };
+    test_dir.workspace(&judges(&server), &(eval("first") + &eval("second")));
+    let verdicts = || -> Vec<(Value, Value)> {
+        let all = rows(&test_dir.dicta(&ONE));
+        let results = of_type(&all, "result").into_iter();
+        results
+            .map(|row| (row["eval"].clone(), row["outcome"].clone()))
+            .collect()
+    };
+    let before = verdicts();
+    assert_eq!(before.len(), 2);
+    assert_ne!(before[0].1, before[1].1, "{before:?}");
+    assert_eq!(verdicts(), before, "nothing changed");
+    assert_eq!(server.requests().len(), 2, "the second run calls no judge");
 }
 
 #[test]

@@ -31,6 +31,33 @@ fn look_up<const N: usize>(runs: &Path, keys: [&str; N]) -> [Option<Outcome>; N]
     keys.map(|key| cache.get(&digest(key)).map(|entry| entry.result.outcome))
 }
 
+#[tokio::test]
+async fn question_that_occurs_twice_keeps_the_verdict_of_each_cell() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let runs = folder.path();
+    let find = |name: &str| {
+        let (cache, _) = CacheIndex::open(&store(runs));
+        let name = name.parse().expect("a name");
+        let found = cache.find(&digest("a"), &name);
+        found.map(|entry| entry.result.outcome)
+    };
+    let mut both = vec![planned("t", 0), planned("u", 2)];
+    both.extend([started(1, "a"), started(3, "a")]);
+    both.extend([ended(1, Outcome::Pass), ended(3, Outcome::Fail), end()]);
+    record(runs, FIRST, both).await;
+    assert_eq!(find("t/r/asked~j"), Some(Outcome::Pass));
+    assert_eq!(find("u/r/asked~j"), Some(Outcome::Fail));
+    assert_eq!(find("t/r/asked~renamed#1"), Some(Outcome::Pass));
+    assert_eq!(find("v/r/asked~j"), Some(Outcome::Fail), "the newest");
+
+    let again = vec![planned("u", 0), started(1, "a")];
+    let ends = [ended(1, Outcome::NotApplicable), end()];
+    record(runs, SECOND, again.into_iter().chain(ends).collect()).await;
+    assert_eq!(find("t/r/asked~j"), Some(Outcome::Pass), "its own");
+    assert_eq!(find("u/r/asked~j"), Some(Outcome::NotApplicable));
+    assert_eq!(find("v/r/asked~j"), Some(Outcome::NotApplicable));
+}
+
 /// Writes a valid file whose logs have no keys. So an answer shows that a log was read again.
 fn forget_keys(runs: &Path) {
     let mut logs = read_index(&store(runs), &key());

@@ -13,7 +13,7 @@ use crate::handlers::{
 };
 use crate::judge::{JudgeEngine, ReplayedEvidence};
 use crate::model::{
-    Ballot, CellResult, CellVote, Decision, Digest, Millis, PanelRule, RunId, TokenUsage,
+    Ballot, CellName, CellResult, CellVote, Decision, Digest, Millis, PanelRule, RunId, TokenUsage,
     Transcript, VoteParams,
 };
 use crate::run::CachePolicy;
@@ -61,8 +61,9 @@ impl JudgeSlot {
 
 /// The verdicts of earlier runs, by cache key.
 pub(in crate::run) trait VerdictCache: Send + Sync {
-    /// Returns a verdict whose tool responses are still valid, rescored under `params` and marked with its run.
-    fn find(&self, key: &Digest, params: &JudgedParams) -> Option<CellResult>;
+    /// Returns a verdict whose tool responses are still valid, rescored under `params` and marked with its run. Prefers the
+    /// verdict of the cell with this name, if the same question occurs twice.
+    fn find(&self, key: &Digest, cell: &CellName, params: &JudgedParams) -> Option<CellResult>;
 }
 
 /// The state of a planned cell.
@@ -117,9 +118,12 @@ impl JudgePool {
         let key = self
             .slot_of(judge_repeat)
             .and_then(|slot| (slot.cache_key)(&request));
-        if let (Some(cache), Some(key)) = (&self.verdict_cache, &key)
-            && let Some(mut result) = cache.find(key, &request.params)
-        {
+        let cached = key.as_ref().zip(self.verdict_cache.as_ref());
+        let cached = cached.and_then(|(key, cache)| {
+            let name = self.plan.cell_name(&transcript.id, decision, judge_repeat);
+            cache.find(key, &name, &request.params)
+        });
+        if let Some(mut result) = cached {
             // Another judge may have sent the same request at other prices.
             let engine = self
                 .slot_of(judge_repeat)

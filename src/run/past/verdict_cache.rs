@@ -14,13 +14,15 @@
 //!
 //! A verdict that the judge gave early is never used: a budget limit was near, so the judge had no further turn.
 //!
+//! If the same question occurs twice, for example in two transcripts with the same text, each cell keeps its own verdict.
+//!
 //! Results that a person changed are never used. Results other than verdicts and `not_applicable` aren't either.
 
 use std::sync::Arc;
 
 use crate::handlers::JudgedParams;
 use crate::judge::{EvidenceKey, EvidenceLookup, EvidenceStore, apply_bounds};
-use crate::model::{CellIx, CellResult, Digest};
+use crate::model::{CellIx, CellName, CellResult, Digest};
 use crate::record::{CacheEntry, CacheIndex, EvidenceUsed};
 use crate::run::judges::pool::{VerdictCache, mark_as_cached};
 use crate::run::judges::tool_sets::ToolDigests;
@@ -35,8 +37,8 @@ pub(in crate::run) struct RecordedVerdictCache {
 }
 
 impl VerdictCache for RecordedVerdictCache {
-    fn find(&self, key: &Digest, params: &JudgedParams) -> Option<CellResult> {
-        let entry: &CacheEntry = self.index.get(key)?;
+    fn find(&self, key: &Digest, cell: &CellName, params: &JudgedParams) -> Option<CellResult> {
+        let entry: &CacheEntry = self.index.find(key, cell)?;
         // A person's change is a decision about one run and must not spread to others.
         if entry.result.by_human
             || !entry

@@ -11,8 +11,8 @@ use crate::event::{
 use crate::handlers::JudgedParams;
 use crate::judge::{EvidenceMissPolicy, EvidenceStore};
 use crate::model::{
-    CallIx, CellIx, CellResult, Digest, JudgeConfig, Millis, Outcome, ProviderKind, RunId,
-    ToolDeclaration, TranscriptRef, TurnIx, Verdict, WallTime,
+    CallIx, CellIx, CellName, CellResult, Digest, JudgeConfig, Millis, Outcome, ProviderKind,
+    RunId, ToolDeclaration, TranscriptRef, TurnIx, Verdict, WallTime,
 };
 use crate::record::{CacheIndex, RecordKey, RecordedRun, Recorder, RunStore};
 use crate::run::judges::pool::VerdictCache;
@@ -23,6 +23,11 @@ use crate::run::past::verdict_cache::RecordedVerdictCache;
 /// The key of the installation that records these runs.
 fn key() -> RecordKey {
     RecordKey::derive(&[5; 32])
+}
+
+/// Returns the name of the recorded cell.
+fn cell() -> CellName {
+    "t/r/e~one".parse().expect("a name")
 }
 
 fn decl(description: &str) -> ToolDeclaration {
@@ -224,8 +229,11 @@ async fn cached_verdict_is_valid_while_its_tool_responses_are() {
         EvidenceMissPolicy::Live,
     )));
     let (judged, params) = (Digest::hash_bytes(b"key"), JudgedParams::default());
-    let found =
-        |cache: RecordedVerdictCache| cache.find(&judged, &params).map(|result| result.outcome);
+    let found = |cache: RecordedVerdictCache| {
+        cache
+            .find(&judged, &cell(), &params)
+            .map(|result| result.outcome)
+    };
     for (name, cache, expected) in [
         ("live", cache(&store, "fetches", None), true),
         (
@@ -295,7 +303,11 @@ async fn live_run_uses_no_verdict_on_a_response_that_this_installation_cannot_ve
         };
         let find = |frozen| {
             let cache = cache(&store, "fetches", frozen);
-            cache.find(&Digest::hash_bytes(b"key"), &JudgedParams::default())
+            cache.find(
+                &Digest::hash_bytes(b"key"),
+                &cell(),
+                &JudgedParams::default(),
+            )
         };
         assert_eq!(find(None).is_some(), valid, "live");
         // A run that gets the same recorded response asks the same.
@@ -350,7 +362,11 @@ async fn cached_verdict_is_valid_only_for_the_version_of_the_local_data() {
         });
         let mut cache = cache(&store, "fetches", frozen);
         cache.tools = digests;
-        let found = cache.find(&Digest::hash_bytes(b"key"), &JudgedParams::default());
+        let found = cache.find(
+            &Digest::hash_bytes(b"key"),
+            &cell(),
+            &JudgedParams::default(),
+        );
         assert_eq!(found.is_some(), valid, "{recorded:?} {now:?}");
     }
 }
@@ -370,7 +386,7 @@ async fn cached_verdict_uses_current_bounds_and_names_its_run() {
         ..JudgedParams::default()
     };
     let result = cache
-        .find(&Digest::hash_bytes(b"key"), &params)
+        .find(&Digest::hash_bytes(b"key"), &cell(), &params)
         .expect("known");
     assert_eq!((result.outcome, result.score), (Outcome::Fail, Some(0.8)));
     assert_eq!(result.cached, Some(run.id));

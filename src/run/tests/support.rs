@@ -210,7 +210,7 @@ impl JudgeBackend for FunctionJudge {
 pub(super) struct FixedVerdictCache(pub(super) Vec<(Digest, CellResult)>);
 
 impl VerdictCache for FixedVerdictCache {
-    fn find(&self, key: &Digest, _: &JudgedParams) -> Option<CellResult> {
+    fn find(&self, key: &Digest, _: &CellName, _: &JudgedParams) -> Option<CellResult> {
         let (_, result) = self.0.iter().find(|(known, _)| known == key)?;
         Some(result.clone())
     }
