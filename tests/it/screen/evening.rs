@@ -41,7 +41,7 @@ fn judge_at(address: SocketAddr, busy: usize, mode: &Arc<AtomicUsize>) -> WireSe
     })
 }
 
-/// Waits until the run has ended, as its message and the first row tell.
+/// Waits until the notice and the first row of the screen report the end of the run.
 fn until_end(pty: &mut Pty) {
     pty.until_run().until("the end of the run", |pty| {
         let screen = pty.contents();

@@ -35,8 +35,8 @@ fn progress(pty: &Pty) -> Option<usize> {
     before.rsplit(' ').next()?.parse().ok()
 }
 
-/// Waits until the file has this many labels. Each label is a write of its own that waits for the disk, so each one gets
-/// the whole patience: up to 60 of them can take longer together on a busy machine.
+/// Waits until the file has this many labels. Each label is a separate write that waits for the disk. So each one may take
+/// the longest wait: up to 60 of them together can take longer on a busy machine.
 fn wait_for_labels(pty: &mut Pty, least: usize) {
     loop {
         let before = progress(pty);

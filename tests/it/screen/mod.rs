@@ -15,10 +15,11 @@ use rustix::process::{Signal, kill_process};
 use crate::cli::{NAMES_A_RELEASE, PASSES, POLITE, TestDir, judged_by};
 use crate::support::wire::{Dialect, Pause, Reply, WireServer};
 
-/// The demo's first screen.
+/// A text of the demo's first screen.
 const FIRST: &str = "names-a-version";
 
-/// Runs the evals of a workspace in the workbench, opens what there is to open, and returns all that it wrote.
+/// Runs the evals of a workspace in the workbench, opens a judge trace and its panes, and returns the whole
+/// output.
 #[cfg(all(feature = "mcp", feature = "postgres"))]
 pub(crate) fn run_and_browse(workspace: &std::path::Path, env: &[(String, String)]) -> String {
     let mut pty = Pty::with(&[], |command| {
@@ -31,7 +32,7 @@ pub(crate) fn run_and_browse(workspace: &std::path::Path, env: &[(String, String
     });
     pty.until_shown("by-m").type_in("R").until_run();
     let mut seen = pty.contents();
-    // Into a judge trace, and along its panes.
+    // Open a judge trace, and go through its panes.
     pty.type_in("\r").until_shown("verdict");
     seen.push_str(&pty.contents());
     for key in ["\t", "j", " ", "\t", "j", "\t", "j", "]", "\t"] {
@@ -166,7 +167,7 @@ fn partial_save_is_not_an_error_and_the_full_save_flips_a_verdict() {
     std::fs::write(&path, &mended[..half]).expect("half of it");
     std::fs::write(&path, &mended).expect("written");
     pty.until_shown("towards your labels");
-    // It asks, should the judges that the save woke be at work still.
+    // `y` answers the question that appears if judges of the save are still active.
     pty.type_in("qy");
     assert_eq!(pty.ended().code, 0);
 }
@@ -259,12 +260,12 @@ fn keys_typed_during_a_resize_arrive() {
         let columns = if at % 2 == 0 { 119 } else { 120 };
         pty.resize(columns).type_in(key.encode_utf8(&mut [0; 4]));
     }
-    // The last of them too, though nothing is typed after it.
+    // The last key arrives, too, although no other key follows it.
     pty.until_shown(text);
-    // Each half may be read alone.
+    // The program may read each half of a bracketed paste separately.
     pty.type_in("\x1b[200~, pa").type_in("sted\x1b[201~");
     pty.until_shown(&format!("{text}, pasted"));
-    // The key itself, and not the beginning of one.
+    // A single escape byte is the key `esc`, and not the start of a sequence.
     pty.type_in("\x1b")
         .until("the line's end", |pty| !pty.contents().contains(text));
     pty.type_in("q");

@@ -1,4 +1,4 @@
-//! The built program in a terminal of its own, and what an independent terminal makes of what it writes.
+//! Runs the built program in a pseudo-terminal. An independent terminal emulator interprets its output.
 
 use std::io::{Read as _, Write as _};
 use std::num::NonZero;
@@ -12,31 +12,35 @@ use std::time::{Duration, Instant};
 use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
 use tempfile::TempDir;
 
-/// What is waited for comes within this, on a machine that is busy with other tests.
-const PATIENCE: Duration = Duration::from_secs(40);
+/// The longest wait for a text, a file or an exit. It allows for a machine that is busy with other tests.
+const MAX_WAIT: Duration = Duration::from_secs(40);
 
-/// The size of the screen.
+/// The number of rows of the screen.
 const ROWS: NonZero<u16> = NonZero::new(40).expect("not 0");
-/// See [`ROWS`].
+/// The number of columns of the screen.
 const COLUMNS: NonZero<u16> = NonZero::new(120).expect("not 0");
 
+/// The running program and its terminal.
 pub(super) struct Pty {
     child: Box<dyn Child + Send + Sync>,
     master: Option<Box<dyn MasterPty + Send>>,
     keys: Option<Box<dyn std::io::Write + Send>>,
+    /// The output that the reader thread passes on.
     bytes: Receiver<Vec<u8>>,
-    /// Read no more.
-    deaf: Arc<AtomicBool>,
-    reading: Option<JoinHandle<()>>,
+    /// True to make the reader thread stop at its next read.
+    stops_reading: Arc<AtomicBool>,
+    reader_thread: Option<JoinHandle<()>>,
+    /// The terminal emulator.
     screen: vt100::Parser,
     /// The terminal's settings before the program started.
     first_modes: String,
-    /// Everything it wrote.
+    /// The whole output of the program.
     pub(super) written: Vec<u8>,
+    /// The program's home folder.
     home: TempDir,
 }
 
-/// How a program ended.
+/// The end of a program: its exit code, and the time that the test waited for it.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Ended {
     pub(super) code: u32,
@@ -44,19 +48,19 @@ pub(super) struct Ended {
 }
 
 impl Pty {
-    /// `dicta ARGS` on a screen of 120×40, with a home of its own.
+    /// Starts `dicta ARGS` on a screen of 120×40, with a new home folder.
     pub(super) fn start(args: &[&str]) -> Self {
         Self::with(args, |_| {})
     }
 
-    /// As [`Pty::start`]; `set` gets to set variables.
+    /// Starts `dicta ARGS` as [`Pty::start`] does. `set` may change the command, for example its variables.
     pub(super) fn with(args: &[&str], set: impl FnOnce(&mut CommandBuilder)) -> Self {
         let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_dicta"));
         command.args(args);
         Self::spawn(command, set)
     }
 
-    /// As [`Pty::with`], on a screen of 80×24.
+    /// Starts `dicta ARGS` as [`Pty::with`] does, on a screen of 80×24.
     pub(super) fn small(args: &[&str], set: impl FnOnce(&mut CommandBuilder)) -> Self {
         let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_dicta"));
         command.args(args);
@@ -64,7 +68,7 @@ impl Pty {
         Self::spawn_at(command, (side(24), side(80)), set)
     }
 
-    /// `dicta` in the place of a shell that did this first.
+    /// Starts a shell that runs the command `first`, and then replaces itself with `dicta`.
     pub(super) fn through(first: &str) -> Self {
         let mut command = CommandBuilder::new("/bin/sh");
         command.args([
@@ -98,19 +102,20 @@ impl Pty {
         command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
         command.cwd(home.path());
         set(&mut command);
-        let first_modes = format!("{:?}", pair.master.get_termios().expect("it has some"));
-        let child = pair.slave.spawn_command(command).expect("it starts");
+        let first_modes = format!("{:?}", pair.master.get_termios().expect("settings"));
+        let child = pair.slave.spawn_command(command).expect("a process");
         drop(pair.slave);
         let mut reader = pair.master.try_clone_reader().expect("a reader");
         let keys = pair.master.take_writer().expect("a writer");
         let (send, bytes) = channel();
-        let deaf = Arc::new(AtomicBool::new(false));
-        let told = Arc::clone(&deaf);
-        let reading = std::thread::spawn(move || {
+        let stops_reading = Arc::new(AtomicBool::new(false));
+        let must_stop = Arc::clone(&stops_reading);
+        let reader_thread = std::thread::spawn(move || {
             let mut buffer = vec![0; 65536];
-            // An error: the program has closed its end.
-            while let Ok(read @ 1..) = reader.read(&mut buffer) {
-                if told.load(Ordering::SeqCst) || send.send(buffer[..read].to_vec()).is_err() {
+            // An error means that the program closed its end of the terminal.
+            while let Ok(length @ 1..) = reader.read(&mut buffer) {
+                if must_stop.load(Ordering::SeqCst) || send.send(buffer[..length].to_vec()).is_err()
+                {
                     return;
                 }
             }
@@ -120,8 +125,8 @@ impl Pty {
             master: Some(pair.master),
             keys: Some(keys),
             bytes,
-            deaf,
-            reading: Some(reading),
+            stops_reading,
+            reader_thread: Some(reader_thread),
             screen: vt100::Parser::new(rows, columns, 0),
             first_modes,
             written: Vec::new(),
@@ -129,12 +134,12 @@ impl Pty {
         }
     }
 
-    /// Its home.
+    /// Returns the program's home folder.
     pub(super) fn home(&self) -> &Path {
         self.home.path()
     }
 
-    /// The unpacked demo's folder.
+    /// Returns the folder of the unpacked demo.
     pub(super) fn demo(&self) -> PathBuf {
         let data = std::fs::read_dir(self.home().join("data")).expect("a data directory");
         data.flatten()
@@ -144,74 +149,81 @@ impl Pty {
             .join("demo")
     }
 
-    /// Its process.
+    /// Returns the id of the program's process.
     pub(super) fn id(&self) -> rustix::process::Pid {
         let id = self
             .child
             .process_id()
             .and_then(|id| i32::try_from(id).ok());
-        rustix::process::Pid::from_raw(id.expect("it runs")).expect("not 0")
+        rustix::process::Pid::from_raw(id.expect("a running process")).expect("not 0")
     }
 
-    /// Sends what keys send.
+    /// Sends the bytes of keys to the program.
     pub(super) fn type_in(&mut self, keys: &str) -> &mut Self {
-        let to = self.keys.as_mut().expect("the terminal is there");
-        to.write_all(keys.as_bytes()).expect("typed");
-        to.flush().expect("typed");
+        let to = self.keys.as_mut().expect("the terminal is open");
+        to.write_all(keys.as_bytes()).expect("the keys are sent");
+        to.flush().expect("the keys are sent");
         self
     }
 
-    /// The screen as an independent terminal has it.
+    /// Returns the text on the screen of the terminal emulator.
     pub(super) fn contents(&self) -> String {
         self.screen.screen().contents()
     }
 
-    /// Whether the alternate screen is shown.
+    /// Returns true if the alternate screen is visible.
     pub(super) fn alternate(&self) -> bool {
         self.screen.screen().alternate_screen()
     }
 
-    /// The terminal's settings before the program started, as text.
+    /// Returns the terminal's settings before the program started, as text.
     pub(super) fn first_modes(&self) -> &str {
         &self.first_modes
     }
 
-    /// The terminal's settings now, as text.
+    /// Returns the terminal's current settings, as text.
     pub(super) fn modes(&self) -> String {
-        let master = self.master.as_ref().expect("the terminal is there");
-        format!("{:?}", master.get_termios().expect("it has some"))
+        let master = self.master.as_ref().expect("the terminal is open");
+        format!("{:?}", master.get_termios().expect("settings"))
     }
 
-    /// Reads on until the screen is so; `what` says what was waited for.
-    pub(super) fn until(&mut self, what: &str, enough: impl Fn(&Self) -> bool) -> &mut Self {
-        let deadline = Instant::now() + PATIENCE;
-        while !enough(self) {
+    /// Reads output until the condition on the screen holds. The message of a failure
+    /// contains `expected`.
+    pub(super) fn until(&mut self, expected: &str, holds: impl Fn(&Self) -> bool) -> &mut Self {
+        let deadline = Instant::now() + MAX_WAIT;
+        while !holds(self) {
             let left = deadline.saturating_duration_since(Instant::now());
             match self.bytes.recv_timeout(left) {
                 Ok(bytes) => self.take(&bytes),
                 Err(RecvTimeoutError::Timeout) => {
-                    panic!("{what} did not come; there is\n{}", self.contents())
+                    panic!(
+                        "timed out waiting for {expected}; the screen is\n{}",
+                        self.contents()
+                    )
                 }
                 Err(RecvTimeoutError::Disconnected) => {
-                    panic!("it ended before {what}; there was\n{}", self.contents())
+                    panic!(
+                        "dicta ended before {expected}; the screen was\n{}",
+                        self.contents()
+                    )
                 }
             }
         }
         self
     }
 
-    /// Reads on until this text is shown.
+    /// Reads output until the screen contains this text.
     pub(super) fn until_shown(&mut self, text: &str) -> &mut Self {
         self.until(text, |pty| pty.contents().contains(text))
     }
 
-    /// Reads on until something else than the screen is so, such as a file.
-    pub(super) fn until_true(&mut self, what: &str, enough: impl Fn() -> bool) -> &mut Self {
-        let deadline = Instant::now() + PATIENCE;
-        while !enough() {
+    /// Reads output until a condition outside the screen holds, for example that a file exists.
+    pub(super) fn until_true(&mut self, expected: &str, holds: impl Fn() -> bool) -> &mut Self {
+        let deadline = Instant::now() + MAX_WAIT;
+        while !holds() {
             assert!(
                 Instant::now() < deadline,
-                "{what} did not come; there is\n{}",
+                "timed out waiting for {expected}; the screen is\n{}",
                 self.contents()
             );
             if let Ok(bytes) = self.bytes.recv_timeout(Duration::from_millis(20)) {
@@ -221,10 +233,10 @@ impl Pty {
         self
     }
 
-    /// Reads on until a run has ended.
+    /// Reads output until the screen reports the end of a run.
     pub(super) fn until_run(&mut self) -> &mut Self {
-        // As the message says it: `run kvqa: `.
-        let told = |pty: &Self| {
+        // The notice begins with the four letters of the run: `run kvqa: `.
+        let reports_end = |pty: &Self| {
             pty.contents().match_indices("run ").any(|(at, _)| {
                 let rest = &pty.contents()[at + 4..];
                 rest.get(..6).is_some_and(|name| {
@@ -232,32 +244,33 @@ impl Pty {
                 })
             })
         };
-        self.until("the run's end", told)
+        self.until("the end of the run", reports_end)
     }
 
+    /// Passes output to the terminal emulator.
     fn take(&mut self, bytes: &[u8]) {
         self.screen.process(bytes);
         self.written.extend_from_slice(bytes);
     }
 
-    /// The window gets this many columns, of which the terminal here still shows all.
+    /// Changes the number of columns of the window. The terminal emulator keeps its size, which must be at least as wide.
     pub(super) fn resize(&mut self, columns: u16) -> &mut Self {
-        let master = self.master.as_ref().expect("the terminal is there");
+        let master = self.master.as_ref().expect("the terminal is open");
         let size = PtySize {
             rows: ROWS.get(),
             cols: columns,
             pixel_width: 0,
             pixel_height: 0,
         };
-        master.resize(size).expect("it has another size");
+        master.resize(size).expect("the window is resized");
         self
     }
 
-    /// Takes the terminal away from it.
+    /// Closes the terminal while the program runs.
     pub(super) fn hang_up(&mut self) {
-        self.deaf.store(true, Ordering::SeqCst);
-        let master = self.master.take().expect("the terminal is there");
-        // The reader holds the terminal too, until it next reads something: a frame of another size.
+        self.stops_reading.store(true, Ordering::SeqCst);
+        let master = self.master.take().expect("the terminal is open");
+        // The reader thread keeps the terminal open until its next read. The new size makes the program draw a frame.
         master
             .resize(PtySize {
                 rows: 30,
@@ -265,19 +278,20 @@ impl Pty {
                 pixel_width: 0,
                 pixel_height: 0,
             })
-            .expect("it has another size");
-        let reading = self.reading.take().expect("somebody reads");
-        reading.join().expect("it reads no more");
+            .expect("the window is resized");
+        let reader_thread = self.reader_thread.take().expect("a reader thread");
+        reader_thread.join().expect("the reader thread ends");
         self.keys = None;
     }
 
-    /// Waits for its end, reading on.
+    /// Reads output until the program ends.
     pub(super) fn ended(&mut self) -> Ended {
         let began = Instant::now();
         loop {
-            if let Some(status) = self.child.try_wait().expect("it can be waited for") {
+            if let Some(status) = self.child.try_wait().expect("the status of the process") {
                 let after = began.elapsed();
-                // What it wrote last may still be on its way: the reader ends when the terminal's other side is closed.
+                // The last output may arrive later: the reader thread ends when the program's end of the terminal is
+                // closed.
                 while let Ok(bytes) = self.bytes.recv_timeout(Duration::from_secs(1)) {
                     self.take(&bytes);
                 }
@@ -287,8 +301,8 @@ impl Pty {
                 };
             }
             assert!(
-                began.elapsed() < PATIENCE,
-                "it does not end: {}",
+                began.elapsed() < MAX_WAIT,
+                "dicta does not end: {}",
                 self.contents()
             );
             if let Ok(bytes) = self.bytes.recv_timeout(Duration::from_millis(5)) {
@@ -297,7 +311,7 @@ impl Pty {
         }
     }
 
-    /// How often each mode was set and reset: those that are not even.
+    /// Returns the terminal modes that the program did not reset as often as it set them: `1049: 1`.
     pub(super) fn unbalanced(&self) -> Vec<String> {
         let text = String::from_utf8_lossy(&self.written);
         let mut balance = std::collections::BTreeMap::<&str, i64>::new();
@@ -311,13 +325,13 @@ impl Pty {
                 _ => {}
             }
         }
-        // 25: hiding is repeated in every frame; that it is shown in the end is asked of the terminal. 2026: a frame that
-        // may have been cut short is ended once more.
+        // Each frame hides the cursor again (25), so the test asks the emulator if the cursor is visible at the end. dicta
+        // ends a frame (2026) once more at its exit, because the last one may be incomplete.
         balance
             .into_iter()
             .filter(|(mode, sum)| match *mode {
                 "2026" => *sum > 0,
-                // The others: reset in case an editor left them on, and wrapping set in case it left that off.
+                // dicta resets the other modes, and sets line wrapping (7), because an editor may have changed them.
                 "25" | "1" | "7" | "1003" | "1005" | "1015" => false,
                 _ => *sum != 0,
             })
@@ -325,7 +339,7 @@ impl Pty {
             .collect()
     }
 
-    /// Whether the cursor is hidden.
+    /// Returns true if the cursor is hidden.
     pub(super) fn cursor_hidden(&self) -> bool {
         self.screen.screen().hide_cursor()
     }

@@ -1,4 +1,4 @@
-//! What tests stand on: servers that speak the protocols and misbehave on command.
+//! Scripted servers for tests: they speak the protocols of real servers, and fail in the ways that a test chooses.
 
 pub(crate) mod tls;
 pub(crate) mod wire;

@@ -1,4 +1,4 @@
-//! An https server on loopback with a certificate authority made for the occasion; it says what a test tells it to.
+//! An https server on loopback with its own certificate authority. A test scripts its responses.
 //!
 //! ```ignore
 //! let server = TlsServer::serving(&["wiki.test"], vec![
@@ -9,8 +9,8 @@
 //! assert_eq!(server.accepts(), 2);
 //! ```
 //!
-//! HTTP/1.1 on a thread of its own, one request a connection, so that every hop is a connection to count. It never
-//! sleeps: slow parts wait for a [`Hold`].
+//! The server speaks HTTP/1.1 on its own thread. It accepts one request per connection, so a test counts hops as
+//! connections. It never sleeps: slow parts wait for a [`Hold`].
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -28,19 +28,19 @@ use tokio::io::{AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::{Notify, oneshot};
 use tokio_rustls::TlsAcceptor;
 
-/// A request as it came.
+/// A received request.
 #[derive(Debug, Clone)]
 pub(crate) struct Request {
     pub(crate) method: String,
-    /// The host header, its port cut off.
+    /// The host header without its port.
     pub(crate) host: String,
-    /// With its query.
+    /// The path with its query.
     pub(crate) path: String,
-    /// Names in lower case.
+    /// The headers, with names in lower case.
     pub(crate) headers: Vec<(String, String)>,
 }
 
-/// A place where a response stands still until the test lets it go; serves once or many times.
+/// A point at which a response waits until the test releases it. It works for one or several responses.
 #[derive(Debug, Default)]
 pub(crate) struct Hold {
     reached: Notify,
@@ -48,12 +48,12 @@ pub(crate) struct Hold {
 }
 
 impl Hold {
-    /// Returns once the server stands here.
+    /// Returns when the server waits at this point.
     pub(crate) async fn reached(&self) {
         self.reached.notified().await;
     }
 
-    /// Lets the server go on, now or when it comes.
+    /// Releases the server, now or when it reaches this point.
     pub(crate) fn go(&self) {
         self.go.notify_one();
     }
@@ -64,16 +64,16 @@ impl Hold {
 pub(crate) enum Step {
     Bytes(Vec<u8>),
     Hold(Arc<Hold>),
-    /// Again and again, until the client hangs up.
+    /// Bytes that the server repeats until the client closes the connection.
     Forever(Vec<u8>),
 }
 
-/// What a request is answered with.
+/// The response to a request.
 #[derive(Debug, Clone)]
 pub(crate) struct Response {
     head: String,
     body: Vec<u8>,
-    /// Instead of head and body.
+    /// Steps that replace head and body.
     raw: Option<Vec<Step>>,
 }
 
@@ -86,7 +86,7 @@ impl Response {
         }
     }
 
-    /// 200 with this body.
+    /// Returns a response with status 200 and this body.
     pub(crate) fn page(content_type: &str, body: impl Into<Vec<u8>>) -> Self {
         Self::status(200)
             .header("content-type", content_type)
@@ -110,7 +110,7 @@ impl Response {
         self
     }
 
-    /// Everything by hand, the status line included.
+    /// Returns a response that consists of these steps, including the status line.
     pub(crate) fn raw(steps: Vec<Step>) -> Self {
         Self {
             raw: Some(steps),
@@ -150,7 +150,7 @@ struct Shared {
     requests: Mutex<Vec<Request>>,
 }
 
-/// The server. Stops when dropped.
+/// The server. It stops when it is dropped.
 pub(crate) struct TlsServer {
     address: SocketAddr,
     ca: NamedTempFile,
@@ -159,7 +159,8 @@ pub(crate) struct TlsServer {
 }
 
 impl TlsServer {
-    /// Answers these paths, and 404 to any other. Its certificate is for `hosts`: names, or addresses as text.
+    /// Starts a server that answers these paths, and 404 to any other. Its certificate is for `hosts`: names, or addresses
+    /// as text.
     pub(crate) fn serving(hosts: &[&str], routes: Vec<(&str, Response)>) -> Self {
         let routes: Vec<(String, Response)> = routes
             .into_iter()
@@ -171,7 +172,7 @@ impl TlsServer {
         })
     }
 
-    /// Asks a closure for each response.
+    /// Starts a server that calls a closure for each response.
     pub(crate) fn answering(
         hosts: &[&str],
         answer: impl Fn(&Request) -> Response + Send + Sync + 'static,
@@ -180,7 +181,7 @@ impl TlsServer {
         Self::at(any_port, hosts, answer).expect("a port of loopback")
     }
 
-    /// The same at an address; fails where it may not listen there.
+    /// Starts such a server at an address. Fails if it may not listen there.
     pub(crate) fn at(
         address: SocketAddr,
         hosts: &[&str],
@@ -223,17 +224,17 @@ impl TlsServer {
         self.address.port()
     }
 
-    /// Its authority, as PEM.
+    /// Returns the file with the certificate of the server's authority, as PEM.
     pub(crate) fn ca_file(&self) -> &Path {
         self.ca.path()
     }
 
-    /// How many connections it took, whether or not anything was said on them.
+    /// Returns the number of accepted connections, including those without a request.
     pub(crate) fn accepts(&self) -> usize {
         self.shared.accepts.load(Ordering::SeqCst)
     }
 
-    /// All requests so far.
+    /// Returns all requests so far.
     pub(crate) fn requests(&self) -> Vec<Request> {
         self.shared.requests.lock().expect("no panic").clone()
     }
@@ -268,7 +269,7 @@ async fn accept(listener: TcpListener, config: ServerConfig, shared: Arc<Shared>
         shared.accepts.fetch_add(1, Ordering::SeqCst);
         let (acceptor, shared) = (acceptor.clone(), Arc::clone(&shared));
         tokio::spawn(async move {
-            // A client that trusts nobody or hangs up early is what some tests are about.
+            // Some tests use a client that trusts no authority, or that closes the connection early.
             if let Ok(mut stream) = acceptor.accept(stream).await
                 && let Ok(Some(request)) = read_request(&mut stream).await
             {

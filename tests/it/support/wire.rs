@@ -1,8 +1,8 @@
-//! A model server on loopback that says what a test tells it to, and misbehaves on command.
+//! A model server on loopback. A test scripts its replies and failures.
 //!
-//! Speaks OpenAI chat completions (`…/chat/completions`), Gemini (`…:streamGenerateContent`, `…:generateContent`) and
-//! Anthropic Messages (`…/messages`, `…RawPredict`) and OpenAI Responses (`…/responses`), streamed or whole as the request
-//! asks. Plain HTTP/1.1 on a thread of its own, so that blocking tests can use it too.
+//! The server speaks OpenAI chat completions (`…/chat/completions`), Gemini (`…:streamGenerateContent`,
+//! `…:generateContent`), Anthropic Messages (`…/messages`, `…RawPredict`) and OpenAI Responses (`…/responses`). It streams
+//! a reply if the request asks for that. It uses HTTP/1.1 on its own thread, so blocking tests can use it, too.
 //!
 //! ```ignore
 //! let server = WireServer::openai(vec![
@@ -14,9 +14,10 @@
 //! assert_eq!(server.requests().len(), 3);
 //! ```
 //!
-//! Replies are given in order; `WireServer::answering` asks a closure instead. A list that has run out answers 418, which
-//! nobody retries. As real servers do, it answers 500 to any past call whose arguments are not JSON, whatever the script.
-//! It never sleeps on its own: slow parts wait for [`Pause::go`]; `chunk_delay` is for recorded samples.
+//! The server sends the replies in order; `WireServer::answering` calls a closure instead. After the last reply, it
+//! answers 418, which dicta does not retry. As real servers do, it answers 500 to a past call whose arguments are not JSON,
+//! independent of the script. The server never sleeps: slow parts wait for [`Pause::go`]. Only recorded samples use
+//! `chunk_delay`.
 
 #![expect(dead_code, reason = "each test module uses its own part of the kit")]
 
@@ -37,7 +38,7 @@ use tokio::sync::{oneshot, watch};
 
 pub(crate) use reply::Reply;
 
-/// Which protocol `base_url` is for. The server itself looks at each request's path.
+/// The protocol of `base_url`. The server recognizes the protocol of each request by its path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Dialect {
     Openai,
@@ -46,14 +47,14 @@ pub(crate) enum Dialect {
     Responses,
 }
 
-/// A request as it came.
+/// A received request.
 #[derive(Debug, Clone)]
 pub(crate) struct Request {
-    /// From 0.
+    /// The number of the request, counted from 0.
     pub(crate) number: usize,
-    /// With its query.
+    /// The path with its query.
     pub(crate) path: String,
-    /// Names in lower case.
+    /// The headers, with names in lower case.
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) body: String,
 }
@@ -64,7 +65,7 @@ impl Request {
         found.map(|(_, value)| value.as_str())
     }
 
-    /// The model of the body, or of a path such as `/models/NAME:streamGenerateContent`.
+    /// Returns the model of the body, or of a path such as `/models/NAME:streamGenerateContent`.
     pub(crate) fn model(&self) -> String {
         let of_path = || {
             let (_, rest) = self.path.split_once("/models/")?;
@@ -77,7 +78,7 @@ impl Request {
             .unwrap_or_else(|| "scripted".to_owned())
     }
 
-    /// The body as JSON; null where it is none.
+    /// Returns the body as JSON, or null if it is not JSON.
     pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or(Value::Null)
     }
@@ -94,7 +95,7 @@ impl Request {
         }
     }
 
-    /// Names of the declared functions.
+    /// Returns the names of the declared functions.
     pub(crate) fn tools(&self) -> Vec<String> {
         let body = self.json();
         let tools = match self.dialect() {
@@ -109,13 +110,13 @@ impl Request {
         names.collect()
     }
 
-    /// Whether this text stands anywhere in the body.
+    /// Returns true if the body contains this text.
     pub(crate) fn mentions(&self, text: &str) -> bool {
         self.body.contains(text)
     }
 }
 
-/// A place where a reply stands still until the test lets it go.
+/// A point at which a reply waits until the test releases it.
 #[derive(Debug, Clone)]
 pub(crate) struct Pause {
     state: Arc<watch::Sender<(bool, bool)>>,
@@ -128,7 +129,7 @@ impl Pause {
         }
     }
 
-    /// Returns once the server stands here.
+    /// Returns when the server waits at this point.
     pub(crate) async fn reached(&self) {
         let mut seen = self.state.subscribe();
         seen.wait_for(|(reached, _)| *reached)
@@ -136,12 +137,13 @@ impl Pause {
             .expect("the pause holds its sender");
     }
 
-    /// Lets the server go on, now or when it comes.
+    /// Releases the server, now or when it reaches this point.
     pub(crate) fn go(&self) {
         self.state.send_modify(|(_, go)| *go = true);
     }
 
-    async fn stand(&self) {
+    /// Waits at this point until the test releases the server.
+    async fn wait(&self) {
         self.state.send_modify(|(reached, _)| *reached = true);
         let mut seen = self.state.subscribe();
         seen.wait_for(|(_, go)| *go)
@@ -158,7 +160,7 @@ struct Shared {
     connections: watch::Sender<usize>,
 }
 
-/// The server. Stops when dropped.
+/// The server. It stops when it is dropped.
 pub(crate) struct WireServer {
     address: SocketAddr,
     dialect: Dialect,
@@ -167,27 +169,27 @@ pub(crate) struct WireServer {
 }
 
 impl WireServer {
-    /// An OpenAI server with these replies.
+    /// Starts an OpenAI server with these replies.
     pub(crate) fn openai(replies: Vec<Reply>) -> Self {
         Self::scripted(Dialect::Openai, replies)
     }
 
-    /// A Gemini server with these replies.
+    /// Starts a Gemini server with these replies.
     pub(crate) fn gemini(replies: Vec<Reply>) -> Self {
         Self::scripted(Dialect::Gemini, replies)
     }
 
-    /// An Anthropic server with these replies.
+    /// Starts an Anthropic server with these replies.
     pub(crate) fn anthropic(replies: Vec<Reply>) -> Self {
         Self::scripted(Dialect::Anthropic, replies)
     }
 
-    /// An OpenAI server with these replies that is asked for Responses.
+    /// Starts a server of OpenAI's Responses API with these replies.
     pub(crate) fn responses(replies: Vec<Reply>) -> Self {
         Self::scripted(Dialect::Responses, replies)
     }
 
-    /// A server of this dialect with these replies.
+    /// Starts a server of this dialect with these replies.
     pub(crate) fn scripted(dialect: Dialect, replies: Vec<Reply>) -> Self {
         let left = Mutex::new(VecDeque::from(replies));
         Self::answering(dialect, move |_| {
@@ -198,7 +200,7 @@ impl WireServer {
         })
     }
 
-    /// A server that asks a closure for each reply.
+    /// Starts a server that calls a closure for each reply.
     pub(crate) fn answering(
         dialect: Dialect,
         script: impl Fn(&Request) -> Reply + Send + Sync + 'static,
@@ -207,7 +209,7 @@ impl WireServer {
         Self::answering_at(free, dialect, script)
     }
 
-    /// A server at this address, for example that of a server that was dropped.
+    /// Starts a server at this address, for example that of a server that was dropped.
     pub(crate) fn answering_at(
         address: SocketAddr,
         dialect: Dialect,
@@ -244,7 +246,7 @@ impl WireServer {
         }
     }
 
-    /// What a judge's `base_url` is set to.
+    /// Returns the `base_url` for a judge of this server.
     pub(crate) fn base_url(&self) -> String {
         match self.dialect {
             Dialect::Openai | Dialect::Responses => format!("http://{}/v1", self.address),
@@ -256,12 +258,12 @@ impl WireServer {
         self.address
     }
 
-    /// All requests so far.
+    /// Returns all requests so far.
     pub(crate) fn requests(&self) -> Vec<Request> {
         self.shared.requests.lock().expect("no panic").clone()
     }
 
-    /// Returns once no connection is open: what is left after a cancel is what a test counts.
+    /// Returns when no connection is open. A test then counts the requests after a cancellation.
     pub(crate) async fn all_closed(&self) {
         let mut open = self.shared.connections.subscribe();
         open.wait_for(|n| *n == 0)
@@ -275,7 +277,7 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
         let shared = Arc::clone(&shared);
         tokio::spawn(async move {
             shared.connections.send_modify(|n| *n += 1);
-            // A client that went away is what some tests are about.
+            // Some tests use a client that closes the connection early.
             let _gone = serve(stream, &shared).await;
             shared.connections.send_modify(|n| *n -= 1);
         });
@@ -316,7 +318,7 @@ async fn serve(mut stream: TcpStream, shared: &Shared) -> std::io::Result<()> {
 }
 
 impl Request {
-    /// Whether the reply is to be streamed.
+    /// Returns true if the client asks for a streamed reply.
     pub(crate) fn wants_stream(&self) -> bool {
         match self.dialect() {
             Dialect::Gemini => self.path.contains("streamGenerateContent"),

@@ -26,7 +26,7 @@ fn id(request: &Request, at: usize) -> String {
     format!("toolu_{}_{at}", request.number)
 }
 
-/// A block each, as a whole reply has them.
+/// Returns the content blocks of a whole reply.
 fn blocks(request: &Request, reply: &Reply) -> Vec<Value> {
     let mut blocks = Vec::new();
     if !reply.thought.is_empty() {
@@ -138,12 +138,13 @@ pub(super) fn stream(request: &Request, reply: &Reply) -> Vec<String> {
     out
 }
 
-/// One more event of a text that never ends.
+/// Returns another event of a text without end.
 pub(super) fn more(text: &str) -> String {
     delta(0, &json!({"type": "text_delta", "text": text}))
 }
 
-/// Whether a past call's input is no object, or a turn's answers do not stand first: what the service refuses.
+/// Returns true if the service refuses the request: a past call's input is not an object, or a turn's tool results are not
+/// first.
 pub(super) fn is_refused(body: &Value) -> bool {
     let messages = body["messages"].as_array().cloned().unwrap_or_default();
     let alternate = messages

@@ -1,4 +1,4 @@
-//! As much of HTTP/1.1 as the server needs.
+//! The parts of HTTP/1.1 that the server needs.
 
 use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -7,10 +7,11 @@ use tokio::net::TcpStream;
 use super::reply::ReplyContent;
 use super::{Dialect, Reply, Request, anthropic, render};
 
-/// Path with query, headers with lower-case names, body.
+/// The path with its query, the headers with names in lower case, and the body of a request.
 pub(super) type Head = (String, Vec<(String, String)>, String);
 
-/// The next request of a connection; what follows it stays in `buffer`. `None` once the client has closed.
+/// Reads the next request of a connection. Bytes after it stay in `buffer`. Returns `None` if the client closed the
+/// connection.
 pub(super) async fn read_request(
     stream: &mut TcpStream,
     buffer: &mut Vec<u8>,
@@ -23,7 +24,7 @@ pub(super) async fn read_request(
             return Ok(None);
         }
         if !buffer[0].is_ascii_uppercase() {
-            // No method begins so; a TLS client's first words do. Servers say so and hang up.
+            // No method begins with such a byte, but a TLS handshake does. Servers answer 400 and close the connection.
             stream
                 .write_all(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n")
                 .await?;
@@ -51,8 +52,8 @@ pub(super) async fn read_request(
     Ok(Some((path, headers, body)))
 }
 
-/// Whether a past call's arguments are not JSON: what real servers answer 500 to. A dialect's place for them is a line
-/// here; where they are JSON themselves they must be an object.
+/// Returns true if the arguments of a past call are not JSON: real servers answer 500 to such a request. In dialects that
+/// have the arguments as JSON instead of text, they must be an object.
 pub(super) fn has_broken_arguments(request: &Request) -> bool {
     let body = request.json();
     if request.dialect() == Dialect::Anthropic && anthropic::is_refused(&body) {
@@ -79,14 +80,14 @@ pub(super) fn has_broken_arguments(request: &Request) -> bool {
     chat.chain(responses).any(as_text) || anthropic.chain(gemini).any(|args| !args.is_object())
 }
 
-/// Writes a reply; `false` if the connection must not be used again.
+/// Writes a reply. Returns `false` if the connection must not be used again.
 pub(super) async fn write_reply(
     stream: &mut TcpStream,
     request: &Request,
     reply: &Reply,
 ) -> std::io::Result<bool> {
     if reply.resets {
-        // The connection ends when this function returns false, and then without an orderly end.
+        // The connection closes when this function returns false. Without linger, the client gets a reset.
         stream.set_zero_linger()?;
     }
     if let Some(response) = &reply.response {
@@ -157,7 +158,7 @@ pub(super) async fn write_reply(
     }
     for (at, piece) in pieces.iter().enumerate() {
         for (_, pause) in reply.pause_before.iter().filter(|(n, _)| *n == at) {
-            pause.stand().await;
+            pause.wait().await;
         }
         write_chunk(stream, piece).await?;
         if !reply.chunk_delay.is_zero() {

@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 
 use super::{Dialect, Reply, Request, anthropic, responses};
 
-/// A turn as pieces of a body: one event each where it is streamed. It names the model of the request, or another one.
+/// Returns the pieces of a body with the turn: one event each if it is streamed. The turn names the model of the request,
+/// or another one.
 pub(super) fn pieces(request: &Request, reply: &Reply) -> Vec<String> {
     let name = reply.model.clone().unwrap_or_else(|| request.model());
     let pieces = dialect_pieces(request, reply).into_iter();
@@ -33,7 +34,7 @@ fn dialect_pieces(request: &Request, reply: &Reply) -> Vec<String> {
     }
 }
 
-/// One more event of a text that never ends.
+/// Returns another event of a text without end.
 pub(super) fn more(request: &Request) -> String {
     let text = "and so on ".repeat(400);
     match request.dialect() {

@@ -1,4 +1,4 @@
-//! What a scripted server says: one reply, made in one line and changed by further ones.
+//! A scripted reply: a function creates it, and methods change it.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -7,22 +7,22 @@ use serde_json::{Value, json};
 
 use super::Pause;
 
-/// A function call the model makes.
+/// A function call of the model.
 #[derive(Debug, Clone)]
 pub(crate) struct Call {
     pub(super) name: String,
-    /// As sent, valid or not (Gemini: must be JSON).
+    /// The arguments as sent, valid or not (Gemini: must be JSON).
     pub(super) arguments: String,
     /// Byte positions at which the arguments are split over deltas; empty: by `piece_len`.
     pub(super) split_at: Vec<usize>,
 }
 
-/// What is said.
+/// The content of a reply.
 #[derive(Debug, Clone)]
 pub(super) enum ReplyContent {
-    /// A turn of a model, in the request's dialect.
+    /// A turn of a model, in the dialect of the request.
     Turn,
-    /// JSON that is a verdict: a call of `submit_verdict` where the request declares it, else text.
+    /// A verdict: a call of `submit_verdict` if the request declares it, else JSON as text.
     Verdict(Value),
     /// These bytes.
     Raw(String),
@@ -33,7 +33,7 @@ fn mark_half(half: u16) -> char {
     char::from_u32(u32::from(half) + 0x800).expect("a private character")
 }
 
-/// One scripted reply. The makers begin it, the other methods change it.
+/// One scripted reply. Constructors create it, and the other methods change it.
 #[derive(Debug, Clone)]
 pub(crate) struct Reply {
     pub(super) content: ReplyContent,
@@ -45,13 +45,13 @@ pub(crate) struct Reply {
     pub(super) finish: Option<String>,
     pub(super) signature: Option<String>,
     pub(super) usage: Option<(u64, u64)>,
-    /// Raw text sent after the content, in the place of finish and end mark.
+    /// Raw text that the server sends after the content, instead of the finish reason and the end mark.
     pub(super) tail: Option<String>,
     pub(super) error_tail: Option<Value>,
     pub(super) done: bool,
     pub(super) piece_len: usize,
     pub(super) endless: bool,
-    /// What is sent without end, where it is not more text.
+    /// The text that the server repeats without end. `None` repeats more of the content.
     pub(super) endless_of: Option<String>,
     pub(super) endless_head: bool,
     pub(super) split_every: Option<usize>,
@@ -62,9 +62,9 @@ pub(crate) struct Reply {
     pub(super) cuts_pairs: bool,
     /// Sends no reply at all and closes.
     pub(super) silent: bool,
-    /// What is sent for the connection's next request before it closes.
+    /// The bytes that answer the connection's next request, before the server closes it.
     pub(super) last_words: Option<String>,
-    /// Bytes in the place of the whole HTTP response.
+    /// Bytes that replace the whole HTTP response.
     pub(super) response: Option<Vec<u8>>,
     /// Resets the connection where the server would close it.
     pub(super) resets: bool,
@@ -111,7 +111,7 @@ impl Reply {
         }
     }
 
-    /// These bytes in the place of a whole HTTP response; then the connection ends.
+    /// Returns a reply of these bytes, which replace the whole HTTP response. The connection then closes.
     pub(crate) fn response(bytes: impl Into<Vec<u8>>) -> Self {
         Self {
             response: Some(bytes.into()),
@@ -236,7 +236,7 @@ impl Reply {
         out
     }
 
-    /// Another body for a status or a raw reply.
+    /// Sets the body of a status or a raw reply.
     pub(crate) fn body(mut self, body: impl Into<String>) -> Self {
         self.content = ReplyContent::Raw(body.into());
         self
@@ -247,24 +247,24 @@ impl Reply {
         self
     }
 
-    /// Text before the calls.
+    /// Sets the text before the calls.
     pub(crate) fn saying(mut self, text: impl Into<String>) -> Self {
         self.text = text.into();
         self
     }
 
-    /// Thinking before the text.
+    /// Sets the thinking before the text.
     pub(crate) fn thinking(mut self, thought: impl Into<String>) -> Self {
         self.thought = thought.into();
         self
     }
 
-    /// One more call.
+    /// Adds a call.
     pub(crate) fn and_call(self, name: &str, arguments: impl Into<Value>) -> Self {
         self.and_raw_call(name, arguments.into().to_string())
     }
 
-    /// One more call, with these arguments.
+    /// Adds a call with these arguments.
     pub(crate) fn and_raw_call(mut self, name: &str, arguments: impl Into<String>) -> Self {
         self.calls.push(Call {
             name: name.to_owned(),
@@ -282,13 +282,13 @@ impl Reply {
         self
     }
 
-    /// Gemini: a thought signature on the first call (or the text).
+    /// Sets a thought signature on the first call or the text, for Gemini.
     pub(crate) fn signed(mut self, signature: &str) -> Self {
         self.signature = Some(signature.to_owned());
         self
     }
 
-    /// Another finish reason, in the dialect's spelling; empty: none at all.
+    /// Sets another finish reason, in the dialect's spelling. An empty one sends none.
     pub(crate) fn finish(mut self, reason: &str) -> Self {
         self.finish = Some(reason.to_owned());
         self
@@ -304,55 +304,55 @@ impl Reply {
         self
     }
 
-    /// No `[DONE]`.
+    /// Leaves out `[DONE]`.
     pub(crate) fn no_done(mut self) -> Self {
         self.done = false;
         self
     }
 
-    /// After the content comes this text, then the end.
+    /// Sends this text after the content, and then ends.
     pub(crate) fn then_raw(mut self, text: impl Into<String>) -> Self {
         self.tail = Some(text.into());
         self
     }
 
-    /// After the content comes an event that is half a JSON object.
+    /// Sends an event with half of a JSON object after the content.
     pub(crate) fn then_malformed(self) -> Self {
         self.then_raw("data: {\"choices\":[{\"delta\":{\"content\":\n\n")
     }
 
-    /// After the content comes an error: a frame (OpenAI), or a bare JSON object outside SSE (Gemini).
+    /// Sends an error after the content: a frame (OpenAI), or a bare JSON object outside SSE (Gemini).
     pub(crate) fn then_error(mut self, error: Value) -> Self {
         self.error_tail = Some(error);
         self
     }
 
-    /// The text never ends.
+    /// Sends text without end.
     pub(crate) fn endless(mut self) -> Self {
         self.endless = true;
         self
     }
 
-    /// After its content this comes without end.
+    /// Repeats this text without end after the content.
     pub(crate) fn endless_of(mut self, piece: impl Into<String>) -> Self {
         self.endless = true;
         self.endless_of = Some(piece.into());
         self
     }
 
-    /// The headers never end.
+    /// Sends headers without end.
     pub(crate) fn endless_head(mut self) -> Self {
         self.endless_head = true;
         self
     }
 
-    /// Size of the pieces in which text and arguments are streamed, in characters.
+    /// Sets the size of the pieces in which text and arguments are streamed, in characters.
     pub(crate) fn piece_len(mut self, chars: usize) -> Self {
         self.piece_len = chars.max(1);
         self
     }
 
-    /// Sends the body in pieces of this many bytes, wherever that cuts.
+    /// Sends the body in pieces of this many bytes, also if that cuts a character or an event.
     pub(crate) fn split_every(mut self, bytes: usize) -> Self {
         self.split_every = Some(bytes.max(1));
         self
@@ -370,7 +370,7 @@ impl Reply {
         self
     }
 
-    /// Stands still before this piece of the body (from 0: before its first; headers are out by then).
+    /// Waits before this piece of the body, counted from 0. The headers are sent before the first piece.
     pub(crate) fn pause_before(mut self, piece: usize, pause: &Pause) -> Self {
         self.pause_before.push((piece, pause.clone()));
         self
