@@ -5,7 +5,7 @@ use super::keys::{TONE, asking};
 use super::look::rows;
 use super::looks::same;
 use super::server::{Server, ServerReply};
-use super::{go_to, judged, last_notice, point};
+use super::{go_to, judged, last_notice, point, rubric};
 use crate::event::{RunHeader, StepPart};
 use crate::judge::BranchChange;
 use crate::run::BranchOrder;
@@ -335,6 +335,22 @@ fn branch_is_shown_next_to_the_original_and_decides_nothing() {
     assert!(screen.contains("branch from 2.verdict"), "{screen}");
     assert!(screen.contains("no step differs"), "{screen}");
     assert!(!screen.contains("prompts are not compared"), "{screen}");
+}
+
+#[test]
+fn branch_of_a_trace_from_before_an_edit_makes_no_verdict_stale() {
+    let mut app = judged(120, 40);
+    let (_, mended) = rubric(&app);
+    app.save("rubrics/beamline.yaml", &mended).settle();
+    go_to(&mut app, CELL);
+    app.keys("1 enter").settle();
+    app.keys("g b").settle();
+    let cells = &app.event_loop.app.live_session.cells;
+    let row = cells.find_row(&CELL.parse().expect("a name"));
+    let row = row.and_then(|row| cells.row(row)).expect("the cell");
+    assert_eq!(row.second_opinions.len(), 1, "{}", last_notice(&app));
+    // The header of the branch has the eval `names-a-version` from before the edit.
+    assert_eq!(cells.total.stale, 0, "{}", app.screen());
 }
 
 #[test]

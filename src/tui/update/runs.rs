@@ -15,7 +15,7 @@ pub(super) use orders::{
 };
 
 use super::{edits, replayed_evidence, warnings};
-use crate::event::{EventKind, RunEvent};
+use crate::event::{EventKind, RunEvent, RunPurpose};
 use crate::model::{
     CellIx, CellResult, Cost, Outcome, RunId, ScoreBounds, StoppedJudge, pluralize,
 };
@@ -356,8 +356,10 @@ pub(super) fn feed_events(
         match &event.kind {
             EventKind::RunStarted(header) => {
                 cells.register_run(&header.run, ticket.0);
-                // The newest run has the newest rubrics, also if there is no outline.
-                run.index_map = cells.register_header(header, newest);
+                // The newest run has the newest rubrics, also if there is no outline. A branch has the evals of the trace
+                // that it continues, which an edit may have changed since.
+                let has_current_evals = newest && header.purpose != RunPurpose::Branch;
+                run.index_map = cells.register_header(header, has_current_evals);
                 run.id = Some(header.run.clone());
                 if run.stage == RunStage::Requested {
                     run.stage = RunStage::Running;
