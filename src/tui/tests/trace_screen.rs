@@ -227,6 +227,7 @@ fn repeats_show_their_spread_and_compare_side_by_side() {
     let row = state.session().cells.row(row).expect("a row");
     assert_eq!(row.second_opinions.len(), 5, "{}", last_notice(&app));
     assert_eq!(format!("{:?}", state.live_session.cells.total), before);
+    assert!(state.notices.contains("judging 1 cell 5 times, free"));
     assert!(app.screen().contains("5 repeats: "), "{}", app.screen());
     app.keys("d").settle();
     same("trace_screen_pair_120x40", &steady(&app));
@@ -321,6 +322,11 @@ fn branch_is_shown_next_to_the_original_and_decides_nothing() {
     let row = state.session().cells.row(row).expect("a row");
     assert_eq!(row.second_opinions.len(), 1, "{}", last_notice(&app));
     assert_eq!(format!("{:?}", state.live_session.cells.total), before);
+    assert!(
+        state
+            .notices
+            .contains("continuing the trace as a branch, free")
+    );
     let shown = resolve_shown_cell(state).expect("the branch");
     let point = shown.header.and_then(RunHeader::branch_point);
     assert_eq!(point.expect("a branch").step, "1.prompt");

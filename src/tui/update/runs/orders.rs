@@ -172,9 +172,16 @@ pub(in crate::tui::update) fn start_or_ask(
         app.awaiting_preview.push(order.clone());
         return vec![Effect::PreviewRun(order)];
     }
-    if order.measures_noise {
-        let (rows, times) = (rows.len() as u64, order.repeat.unwrap_or(1));
-        let text = format!("judging {} {times} times, free", pluralize(rows, "cell"));
+    // The estimate below counts the cells of decisions. A branch is one cell, and repeats are the same cells again.
+    let size = match order.repeat {
+        _ if order.branch.is_some() => Some("continuing the trace as a branch, free".to_owned()),
+        Some(times) => {
+            let cells = pluralize(rows.len() as u64, "cell");
+            Some(format!("judging {cells} {times} times, free"))
+        }
+        None => None,
+    };
+    if let Some(text) = size {
         app.notices.push(app.now, NoticeLevel::Info, text);
         return vec![start_run(app, order, None)];
     }
