@@ -67,6 +67,11 @@ fn headline<'a>(cx: &ContentCx<'a>, info: &'a EvalInfo, eval: u32) -> TextBlock<
 /// Returns the number of decisions by state.
 fn count_line<'a>(cx: &ContentCx<'a>, counts: &RowCounts) -> TextBlock<'a> {
     let glyphs = cx.glyphs();
+    let not_run = if cx.app.reads_past_verdicts() {
+        "not read yet"
+    } else {
+        "not run"
+    };
     let all = [
         (counts.pass, glyphs.pass, "pass", Role::Pass),
         (counts.fail, glyphs.fail, "fail", Role::Fail),
@@ -79,7 +84,7 @@ fn count_line<'a>(cx: &ContentCx<'a>, counts: &RowCounts) -> TextBlock<'a> {
         ),
         (counts.skipped, glyphs.skipped, "skipped", Role::Skipped),
         (counts.live, glyphs.live[0], "being judged", Role::Live),
-        (counts.never_run, glyphs.never, "not run", Role::Muted),
+        (counts.never_run, glyphs.never, not_run, Role::Muted),
         (counts.hidden, "?", "hidden", Role::Muted),
         (counts.flipped, glyphs.flipped, "flipped", Role::Flipped),
         (counts.stale, glyphs.stale, "stale", Role::Stale),

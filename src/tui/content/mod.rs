@@ -272,6 +272,9 @@ impl<'a> ContentCx<'a> {
                     (" creates a workspace around it", Role::Muted),
                 ])]
             }
+            TraceAvailability::NeverRun if self.app.reads_past_verdicts() => {
+                vec![TextBlock::new("reading earlier verdicts …", Role::Muted)]
+            }
             TraceAvailability::NeverRun => {
                 let mut out = self.explain_missing_key(shown.row.eval).unwrap_or_else(|| {
                     vec![styled_line([

@@ -466,6 +466,11 @@ impl App {
         replay.is_some_and(|replay| replay.state_number.is_some())
     }
 
+    /// Returns true while visible rows may lack the verdict of a past run. A row without one may not be called "not run".
+    pub(crate) fn reads_past_verdicts(&self) -> bool {
+        self.replay.is_none() && self.past_verdict_wait.is_reading()
+    }
+
     /// Returns true if the screen shows a file of transcripts without a rubric.
     pub(crate) fn shows_unjudged_file(&self) -> bool {
         self.replay.is_none() && matches!(self.opened, OpenedItem::TranscriptFile(_))

@@ -42,6 +42,11 @@ impl PastVerdictWait {
         }
     }
 
+    /// Returns true while rows may lack the verdict of a past run.
+    pub(crate) fn is_reading(&self) -> bool {
+        matches!(self.phase, WaitPhase::Reading | WaitPhase::Filling)
+    }
+
     /// Returns the reload if it can be applied now. Otherwise it waits.
     pub(crate) fn admit_reload(&mut self, reload: HeldReload) -> Option<HeldReload> {
         if self.phase == WaitPhase::Over {

@@ -9,7 +9,7 @@ use crate::tui::state::App;
 use crate::tui::state::edit_report::summarize;
 use crate::tui::state::saves::PARTIAL_WRITE_WINDOW;
 use crate::tui::testing::TestWorkbench;
-use crate::tui::tests::{demo_in, go_to, judged, rubric, workbench};
+use crate::tui::tests::{demo, demo_in, go_to, judged, rubric, workbench};
 use crate::workspace::Workspace;
 
 const BEAMLINE: &str = "rubrics/beamline.yaml";
@@ -355,6 +355,17 @@ fn save_before_the_verdicts_are_read_reports_flips_and_no_first_judging() {
     assert!(report.first_verdicts.is_empty(), "{report:?}");
     let cells = &next.event_loop.app.live_session.cells;
     assert!(cells.rows.iter().all(|row| row.decision.is_some()));
+}
+
+#[test]
+fn cell_is_not_called_not_run_before_the_earlier_verdicts_are_read() {
+    let mut app = demo(120, 40);
+    go_to(&mut app, "beam-release/beamline/newest");
+    assert!(app.screen().contains("not run yet"), "{}", app.screen());
+    app.event_loop.app.past_verdict_wait.begin();
+    let screen = app.draw().screen();
+    assert!(screen.contains("reading earlier verdicts …"), "{screen}");
+    assert!(!screen.contains("not run"), "{screen}");
 }
 
 #[test]

@@ -44,7 +44,12 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, layout: &ScreenLayout, app: &App) {
     let mut right = run_items(app, canvas.glyphs());
     // While the user labels blind, the first row shows no verdict either.
     if !app.shows_labelling() && !app.shows_review() {
-        right.extend(count_items(&app.session().cells.total, canvas.glyphs()));
+        let total = &app.session().cells.total;
+        right.extend(count_items(
+            total,
+            canvas.glyphs(),
+            app.reads_past_verdicts(),
+        ));
     }
     right.extend(cost_items(app));
     right.extend(budget_item(app));
@@ -282,8 +287,12 @@ fn format_time_left(eta: Millis) -> String {
     }
 }
 
-/// Returns the items on the outcomes of all decisions.
-fn count_items(total: &RowCounts, glyphs: &Glyphs) -> Vec<(u8, HeaderItem)> {
+/// Returns the items on the outcomes of all decisions. `reads_past_verdicts`: decisions may lack their verdict.
+fn count_items(
+    total: &RowCounts,
+    glyphs: &Glyphs,
+    reads_past_verdicts: bool,
+) -> Vec<(u8, HeaderItem)> {
     let mut items = Vec::new();
     let mut push_count = |rank, mark: &str, n: usize, role| {
         items.push((2, header_item(rank, format!("{mark} {n}"), role)));
@@ -314,8 +323,11 @@ fn count_items(total: &RowCounts, glyphs: &Glyphs) -> Vec<(u8, HeaderItem)> {
         );
     }
     if total.never_run > 0 {
-        let n = total.never_run;
-        let text = format!("{} {n} not run", glyphs.never);
+        let text = if reads_past_verdicts {
+            "reading earlier verdicts".to_owned()
+        } else {
+            format!("{} {} not run", glyphs.never, total.never_run)
+        };
         items.push((3, header_item(6, text, Role::Muted)));
     }
     // Defined again, because `items` changes between the two uses.

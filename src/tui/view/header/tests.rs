@@ -198,6 +198,23 @@ fn workspace_without_decisions_counts_cells_not_run() {
 }
 
 #[test]
+fn cells_do_not_count_as_not_run_before_the_earlier_verdicts_are_read() {
+    let mut app = demo_app();
+    app.live_session.runs.by_ticket.clear();
+    app.live_session.cells = crate::tui::state::cells::CellsState::default();
+    outline(&mut app.live_session.cells, &["a"], &["x"], "v1");
+    app.past_verdict_wait.begin();
+    let shown = row(&app, 80);
+    assert!(
+        shown.trim_end().ends_with("reading earlier verdicts"),
+        "{shown}"
+    );
+    app.past_verdict_wait.end_reading();
+    let _no_runs = app.past_verdict_wait.advance(true, true);
+    assert!(row(&app, 80).trim_end().ends_with("○ 1 not run"));
+}
+
+#[test]
 fn items_that_fit_without_a_right_end_are_not_cut() {
     let mut app = demo_app();
     app.live_session = crate::tui::state::session_view::SessionView::default();
