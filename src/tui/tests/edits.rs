@@ -369,6 +369,18 @@ fn cell_is_not_called_not_run_before_the_earlier_verdicts_are_read() {
 }
 
 #[test]
+fn label_before_the_earlier_verdicts_are_read_is_not_reported_as_a_save() {
+    let app = judged(120, 40);
+    let mut next = open_again(&app);
+    next.send_msg(Msg::Reloaded {
+        workspace: load(&app),
+        changed: vec!["labels.jsonl".into()],
+    });
+    let waits = "a file was saved: dicta reads the earlier verdicts first";
+    assert!(!next.event_loop.app.notices.contains(waits));
+}
+
+#[test]
 fn run_cancelled_while_it_waits_judges_nothing() {
     let app = judged(120, 40);
     let mut next = open_again(&app);

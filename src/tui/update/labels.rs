@@ -373,7 +373,7 @@ pub(super) fn handle_reloaded(
 }
 
 /// Returns the changed files without the labels file that dicta writes.
-fn list_other_files(workspace: &Workspace, changed: &[PathBuf]) -> Vec<PathBuf> {
+pub(super) fn list_other_files(workspace: &Workspace, changed: &[PathBuf]) -> Vec<PathBuf> {
     let file = workspace.labels_file_path();
     let others = changed
         .iter()

@@ -351,9 +351,13 @@ fn handle_reloaded(app: &mut App, reload: HeldReload) -> Vec<Effect> {
     let Some(reload) = app.label_edits.admit_reload(reload) else {
         return Vec::new();
     };
+    // A label that the user sets is written to a file, but it is not a save.
+    let is_save = !labels::list_other_files(&reload.workspace, &reload.changed).is_empty();
     let Some(reload) = app.past_verdict_wait.admit_reload(reload) else {
-        let why = "a file was saved: dicta reads the earlier verdicts first";
-        app.notices.push(app.now, NoticeLevel::Info, why);
+        if is_save {
+            let why = "a file was saved: dicta reads the earlier verdicts first";
+            app.notices.push(app.now, NoticeLevel::Info, why);
+        }
         return Vec::new();
     };
     let mut effects = trust::handle_reloaded(app, reload.workspace, reload.changed);
