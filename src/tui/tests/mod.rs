@@ -17,6 +17,7 @@ mod judges;
 mod keys;
 mod labelling;
 mod labels;
+mod long_ids;
 mod look;
 mod looks;
 mod noise;

@@ -3,6 +3,8 @@
 //! Responsible for the room of the parts. A row that is cut at its end would lose the eval, or what distinguishes two
 //! transcripts.
 
+use std::borrow::Cow;
+
 use crate::model::{CellName, make_visible};
 use crate::theme::{Glyphs, Role};
 use crate::tui::widget::styled_row::{StyledRow, elide_middle};
@@ -27,11 +29,23 @@ pub(super) fn fit_name(name: &CellName, shows_eval: bool, room: usize, glyphs: &
     let separator = if eval.is_empty() { "" } else { SEPARATOR };
     let room = room.max(MIN_NAME_WIDTH);
     let room = room.saturating_sub(columns(&message) + columns(separator));
-    let wants_transcript = columns(&transcript);
-    let eval_room = columns(eval).min(room.saturating_sub(wants_transcript).max(room / 2));
-    let transcript = elide_middle(&transcript, room.saturating_sub(eval_room), glyphs.ellipsis);
-    let eval = elide_middle(eval, eval_room, glyphs.ellipsis);
+    let (transcript, eval) = fit_ids(&transcript, eval, room, glyphs);
     format!("{transcript}{message}{separator}{eval}")
+}
+
+/// Returns the ids of a transcript and an eval in at most `room` columns together. Both keep their ends.
+pub(super) fn fit_ids<'n>(
+    transcript: &'n str,
+    eval: &'n str,
+    room: usize,
+    glyphs: &Glyphs,
+) -> (Cow<'n, str>, Cow<'n, str>) {
+    let wants_transcript = columns(transcript);
+    let eval_room = columns(eval).min(room.saturating_sub(wants_transcript).max(room / 2));
+    (
+        elide_middle(transcript, room.saturating_sub(eval_room), glyphs.ellipsis),
+        elide_middle(eval, eval_room, glyphs.ellipsis),
+    )
 }
 
 fn columns(text: &str) -> usize {

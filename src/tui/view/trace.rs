@@ -19,7 +19,7 @@ use crate::tui::state::judge_trace::{
 use crate::tui::state::pane::Pane;
 use crate::tui::state::phase_text::{describe_failure, describe_phase_in_full};
 use crate::tui::state::shown_cell::{ShownCell, hides_verdict, resolve_shown_cell};
-use crate::tui::view::Canvas;
+use crate::tui::view::{Canvas, decision_name};
 use crate::tui::widget::flow::{self, VisibleRange};
 use crate::tui::widget::styled_row::{self, StyledRow};
 
@@ -253,6 +253,8 @@ fn draw_cell_name(
 ) -> Rect {
     /// The narrowest part of a name, in columns, that is still readable.
     const LEAST: usize = 16;
+    /// The columns of the eval's beginning that a transcript id must leave free. Otherwise both are shortened.
+    const MIN_EVAL: usize = 3;
     let cells = &app.session().cells;
     let (Some(transcript), Some(eval)) = (
         cells.transcripts.get(shown.row.transcript as usize),
@@ -262,15 +264,22 @@ fn draw_cell_name(
     };
     let times = if canvas.glyphs().ascii { "x" } else { "×" };
     let message = shown.row.message.map(|at| format!(" @{at}"));
-    let name = StyledRow::new(" ", Role::Text)
-        .with(transcript.id.as_str(), Role::Title)
-        .with(message.unwrap_or_default(), Role::Muted)
-        .with(format!(" {times} "), Role::Muted)
-        .with(eval.id.as_str(), Role::Title);
+    let separator = format!("{} {times} ", message.unwrap_or_default());
+    let (transcript, eval) = (transcript.id.as_str(), eval.id.as_str());
+    let mut name = build_cell_name(transcript.into(), &separator, eval.into());
     // The steps have priority over the name, which the cells pane shows, too.
     let room = usize::from(area.width).saturating_sub(strip_width + 3);
     if room < LEAST.min(name.width()) {
         return area;
+    }
+    let eval_width = StyledRow::new(eval, Role::Title).width();
+    let hidden = name.width().saturating_sub(room);
+    if hidden > 0 && eval_width.saturating_sub(hidden) < MIN_EVAL.min(eval_width) {
+        let fixed = 1 + StyledRow::new(separator.as_str(), Role::Muted).width();
+        let ids_room = room.saturating_sub(fixed);
+        let (transcript, eval) =
+            decision_name::fit_ids(transcript, eval, ids_room, canvas.glyphs());
+        name = build_cell_name(transcript, &separator, eval);
     }
     let wide = u16::try_from(name.width().min(room)).unwrap_or(area.width);
     let used = styled_row::draw_row(
@@ -287,6 +296,17 @@ fn draw_cell_name(
         width: area.width.saturating_sub(used + 1),
         ..area
     }
+}
+
+fn build_cell_name<'n>(
+    transcript: Cow<'n, str>,
+    separator: &'n str,
+    eval: Cow<'n, str>,
+) -> StyledRow<'n> {
+    StyledRow::new(" ", Role::Text)
+        .with(transcript, Role::Title)
+        .with(separator, Role::Muted)
+        .with(eval, Role::Title)
 }
 
 /// Returns the name of a panel member, if it is short, and its repeat. Available while the judges still run.
