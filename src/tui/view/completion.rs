@@ -8,7 +8,7 @@ use crate::tui::state::cells::completion::FilterCompletion;
 use crate::tui::view::Canvas;
 use crate::tui::widget::styled_row::{self, StyledRow};
 
-/// The maximum width of the list; a longer description is cut.
+/// The maximum width of the list. A longer description is cut, and a longer id loses its middle.
 const MAX_WIDTH: u16 = 84;
 /// The number of columns between a text and its description.
 const NOTE_GAP: usize = 2;
@@ -52,12 +52,18 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, line: Rect, column: u16, list: &Filt
     canvas.clear(area);
     let inside = canvas.draw_frame(area, &StyledRow::default(), true, ClickTarget::Nothing);
     canvas.draw_corner_note(area, &StyledRow::new(keys, Role::Muted));
+    // A blank is at each end.
+    let text_room = usize::from(inside.width).saturating_sub(2);
     for ((at, offer), y) in visible.iter().enumerate().zip(inside.y..) {
-        let gap = texts.saturating_sub(text_width(&offer.text)) + NOTE_GAP;
-        let row = StyledRow::new(" ", Role::Text)
-            .with(offer.text.as_str(), Role::Text)
-            .with(" ".repeat(gap), Role::Text)
-            .with(offer.note, Role::Muted);
+        let text = styled_row::elide_middle(&offer.text, text_room, canvas.glyphs().ellipsis);
+        let mut row = StyledRow::new(" ", Role::Text).with(text, Role::Text);
+        // Blanks at the end of a row would count as hidden text.
+        if !offer.note.is_empty() {
+            let gap = texts.saturating_sub(text_width(&offer.text)) + NOTE_GAP;
+            row = row
+                .with(" ".repeat(gap), Role::Text)
+                .with(offer.note, Role::Muted);
+        }
         let over = (list.chosen == Some(top + at)).then_some(Role::Selected);
         let row_area = Rect {
             y,
