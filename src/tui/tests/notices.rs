@@ -53,7 +53,7 @@ fn notice_leaves_at_the_next_key_at_a_click_and_after_some_seconds() {
 }
 
 #[test]
-fn short_notice_leaves_half_of_the_row_for_keys() {
+fn notice_leaves_the_rest_of_the_row_for_keys() {
     let mut app = judged(120, 40);
     show(&mut app, NoticeLevel::Info, TEXT);
     let row = last_row(&app);
@@ -61,8 +61,14 @@ fn short_notice_leaves_half_of_the_row_for_keys() {
         row.contains(TEXT) && row.contains(" r run ") && row.ends_with("? help"),
         "{row}"
     );
+    // A longer notice leaves room for fewer keys. The last one is always help.
     let long = "word ".repeat(14);
     show(&mut app, NoticeLevel::Info, long.trim());
+    let row = last_row(&app);
+    assert!(row.contains(long.trim()), "{row}");
+    assert!(row.contains(" r run ") && row.ends_with("? help"), "{row}");
+    let longer = "word ".repeat(22);
+    show(&mut app, NoticeLevel::Info, longer.trim());
     let row = last_row(&app);
     assert!(!row.contains("? help"), "{row}");
 }

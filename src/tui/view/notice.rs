@@ -16,7 +16,8 @@ const MAX_BYTES: usize = 8192;
 /// The fewest columns next to a notice that show keys.
 const MIN_KEY_COLUMNS: u16 = 20;
 
-/// Draws a notice. Returns the place next to it for the keys: the right half, if the notice leaves it free.
+/// Draws a notice. Returns the place next to it for the keys, if the notice leaves enough of the row free: the right
+/// half, or less.
 pub(super) fn draw(canvas: &mut Canvas<'_>, area: Rect, notice: &Notice) -> Option<Rect> {
     let role = match notice.level {
         NoticeLevel::Info => Role::Toast,
@@ -42,14 +43,15 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, area: Rect, notice: &Notice) -> Opti
         return None;
     }
     styled_row::draw_ends(canvas, area, &row, &more, None);
-    let half = area.width / 2;
-    let is_free = more.0.is_empty() && row.width() < usize::from(half);
+    // One more blank separates the notice from the keys.
+    let used = u16::try_from(row.width() + 1).unwrap_or(u16::MAX);
+    let used = used.max(area.width / 2).min(area.width);
     let rest = Rect {
-        x: area.x + half,
-        width: area.width - half,
+        x: area.x + used,
+        width: area.width - used,
         ..area
     };
-    (is_free && rest.width >= MIN_KEY_COLUMNS).then_some(rest)
+    (more.0.is_empty() && rest.width >= MIN_KEY_COLUMNS).then_some(rest)
 }
 
 /// Draws a notice that does not fit into the row on more rows, over what is above. Breaks it at spaces, so that people can
