@@ -307,7 +307,7 @@ pub(crate) fn render_plain() -> String {
 #[rustfmt::skip]
 pub(crate) const COMMANDS: &[CommandSpec] = &[
     CommandSpec { command: UiCommand::Quit, id: "quit", title: "quit", scope: CommandScope::Global, keys: &["q"], group: "Program", footer_rank: 8, enabled: always,
-        help: "Closes the overlay, the zoom or the replay, or else quits dicta. Asks first while a run is active. Where you type, q is text." },
+        help: "Closes the overlay, the zoom or the replay, or else quits dicta. Asks first while a run that you started is active. Where you type, q is text." },
     CommandSpec { command: UiCommand::Cancel, id: "cancel", title: "cancel", scope: CommandScope::Global, keys: &["ctrl-c"], group: "Program", footer_rank: 0, enabled: always,
         help: "Cancels the active run, or else quits dicta." },
     CommandSpec { command: UiCommand::Suspend, id: "suspend", title: "suspend", scope: CommandScope::Global, keys: &["ctrl-z"], group: "Program", footer_rank: 0, enabled: always,

@@ -7,6 +7,7 @@ use tempfile::TempDir;
 
 use super::{demo_in, files, runs_in};
 use crate::model::Outcome;
+use crate::tui::command::{UiCommand, find_spec};
 use crate::tui::state::cells::RowStatus;
 use crate::tui::state::pane::Pane;
 use crate::tui::testing::TestWorkbench;
@@ -249,4 +250,10 @@ fn q_ends_dicta_without_a_question_during_the_run_on_opening() {
     assert!(app.event_loop.app.live_session.runs.live().next().is_some());
     app.keys("q");
     assert_eq!(app.end(), Some(0));
+    let quit = find_spec(UiCommand::Quit).expect("a command");
+    assert!(
+        quit.help.contains("a run that you started"),
+        "{}",
+        quit.help
+    );
 }
