@@ -1,5 +1,8 @@
 //! The masking of secrets that a user wrote into a file, before dicta shows a line of it.
 
+use std::ops::Range;
+use std::sync::Arc;
+
 use crate::model::is_secret_key;
 
 /// Keys of a mapping whose values would be secrets.
@@ -36,6 +39,22 @@ pub fn mask_secrets(text: &str) -> String {
         }
     }
     out
+}
+
+/// Returns a text with stars in place of these byte ranges, byte for byte, so that places stay valid. Blanks and line
+/// breaks stay, so that line numbers of later problems are right.
+pub fn mask_ranges(text: &str, ranges: impl IntoIterator<Item = Range<usize>>) -> Arc<str> {
+    let mut bytes = text.as_bytes().to_vec();
+    for range in ranges {
+        for byte in bytes.get_mut(range).into_iter().flatten() {
+            if !byte.is_ascii_whitespace() {
+                *byte = b'*';
+            }
+        }
+    }
+    // The parser's spans begin and end between characters. If one does not, the result is empty, because the text may
+    // contain a key.
+    String::from_utf8(bytes).map_or_else(|_| Arc::from(""), Arc::from)
 }
 
 /// Returns true if the values of a key are masked: of every key with a secret, and of every other one that ends in

@@ -13,7 +13,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-pub use mask::{SECRET_KEYS, mask_secrets};
+pub use mask::{SECRET_KEYS, mask_ranges, mask_secrets};
 pub use render::{find_nearest, render, render_plain};
 pub use similar_cell::suggest_cell;
 

@@ -21,7 +21,7 @@ use crate::diag::yaml::{
     self, ConfigKey, DiagnosticCollector, MappingDecoder, YamlDoc, YamlLimits, any_text_schema,
     text_schema,
 };
-use crate::diag::{Diagnostic, has_errors};
+use crate::diag::{Diagnostic, has_errors, mask_secrets, replace_sources};
 
 /// The keys of a rubric file.
 #[rustfmt::skip]
@@ -63,10 +63,16 @@ pub fn load_with_files(
     files: &dyn RubricFiles,
 ) -> (Option<Rubric>, Vec<Diagnostic>) {
     // A file that is not YAML has no rubric and no further problems.
-    let doc = match yaml::read_limited_document(&text, path, YamlLimits::GENERATED) {
+    let mut doc = match yaml::read_limited_document(&text, path, YamlLimits::GENERATED) {
         Ok(doc) => doc,
-        Err(problems) => return (None, problems),
+        // Security: a snippet of another tool's file must not show its keys, and the format is unknown.
+        Err(problems) => {
+            let masked: Arc<str> = mask_secrets(&text).into();
+            return (None, replace_sources(problems, &masked));
+        }
     };
+    let source = formats::mask_tool_secrets(&doc).unwrap_or(text);
+    doc.source = Arc::clone(&source);
     // References are resolved first, so that the readers below see one document.
     let expanded = refs::expand_refs(doc, files);
     let (doc, layers) = (Rc::new(expanded.doc), expanded.layers);
@@ -79,7 +85,7 @@ pub fn load_with_files(
         files,
     };
     // Read everything before deciding, so that all problems are reported at once.
-    let rubric = read_rubric(cx, &doc, text);
+    let rubric = read_rubric(cx, &doc, source);
     let mut problems: Vec<Diagnostic> = problems
         .into_sorted()
         .into_iter()

@@ -49,7 +49,7 @@ pub use edit_target::EditTargetError;
 pub use example::{Example, ExampleInput};
 pub use example_edit::{ExampleEditError, add_example};
 pub use file_schema::json_schema;
-pub use formats::{DetectedFile, RubricFormat, detect_rubric_format};
+pub use formats::{DetectedFile, RubricFormat, detect_rubric_format, find_tool_secrets};
 pub(crate) use ids::check_id;
 pub use load::{load, load_with_files};
 pub use other_tools::explain_foreign_type;
@@ -87,7 +87,7 @@ pub struct Rubric {
     pub allow: Vec<&'static str>,
     /// The file, as the user would name it.
     pub path: PathBuf,
-    /// The text of the file.
+    /// The text of the file. In a file of another tool, stars replace the secrets of its settings.
     pub source: Arc<str>,
     /// The format of the file.
     pub format: RubricFormat,

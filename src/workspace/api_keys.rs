@@ -3,6 +3,7 @@
 //! Responsible for reading keys from environment variables and key files, and for hiding keys in texts that are
 //! shown. Does not send keys.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -11,12 +12,13 @@ use thiserror::Error;
 
 use super::files::{self, TextFileError};
 use super::{CONFIG_FILE, Env, google};
-use crate::diag::SECRET_KEYS;
-use crate::diag::yaml::{self, YamlDoc};
+use crate::diag::yaml::{self, YamlDoc, YamlLimits};
+use crate::diag::{SECRET_KEYS, mask_ranges};
 use crate::event::REDACTED;
 use crate::model::{
     ApiKeySource, JudgeConfig, escape_pointer_step, find_body_secrets, list_header_secrets,
 };
+use crate::rubric::find_tool_secrets;
 
 /// The maximum size of a key file, in bytes. A key is one line, so a larger file is not a key file.
 const MAX_KEY_FILE: u64 = 64 << 10;
@@ -148,8 +150,7 @@ fn clean_key(key: &str, from: &str, judge: &JudgeConfig) -> Result<String, ApiKe
 
 /// Replaces the values of judges' headers and of keys that hold secrets with stars, byte for byte.
 pub(super) fn mask_secrets(doc: &YamlDoc, source: &str) -> Arc<str> {
-    // Stars replace single bytes, so that every span of the document stays valid for the masked text.
-    let mut bytes = source.as_bytes().to_vec();
+    let mut secret: Vec<String> = Vec::new();
     let judges = doc.value.get("judges").and_then(Value::as_object);
     for (name, judge) in judges.into_iter().flatten() {
         let at = format!("/judges/{}", escape_pointer_step(name));
@@ -157,11 +158,12 @@ pub(super) fn mask_secrets(doc: &YamlDoc, source: &str) -> Arc<str> {
         let Some(judge) = judge.as_object() else {
             continue;
         };
-        let mut secret: Vec<String> = judge
-            .keys()
-            .filter(|key| SECRET_KEYS.contains(&key.to_ascii_lowercase().as_str()))
-            .map(|key| format!("{at}/{}", escape_pointer_step(key)))
-            .collect();
+        secret.extend(
+            judge
+                .keys()
+                .filter(|key| SECRET_KEYS.contains(&key.to_ascii_lowercase().as_str()))
+                .map(|key| format!("{at}/{}", escape_pointer_step(key))),
+        );
         if judge
             .get("api_key_env")
             .and_then(Value::as_str)
@@ -171,22 +173,8 @@ pub(super) fn mask_secrets(doc: &YamlDoc, source: &str) -> Arc<str> {
             secret.push(format!("{at}/api_key_env"));
         }
         secret.extend(find_setting_secrets(judge, &at, |_, _| true));
-        for pointer in secret {
-            for byte in bytes
-                .get_mut(doc.span(&pointer).bytes)
-                .into_iter()
-                .flatten()
-            {
-                // Line breaks stay, so that line numbers of later problems are right.
-                if !byte.is_ascii_whitespace() {
-                    *byte = b'*';
-                }
-            }
-        }
     }
-    // The parser's spans begin and end between characters. If one does not, show nothing, because the text may
-    // contain a key.
-    String::from_utf8(bytes).map_or_else(|_| Arc::from(""), Arc::from)
+    mask_ranges(source, secret.iter().map(|pointer| doc.span(pointer).bytes))
 }
 
 /// Returns the JSON pointers of a judge's headers that `is_secret` selects, and of the secrets in its request body.
@@ -231,6 +219,21 @@ pub(super) fn mask_config_for_recording(text: &Arc<str>) -> Arc<str> {
                 .flatten()
                 .map(|pointer| doc.span(&pointer).bytes),
         );
+    }
+    replace_for_recording(text, ranges)
+}
+
+/// Returns the text of another tool's file, such as a config of promptfoo, without the secrets of its settings.
+pub(super) fn mask_tool_file_for_recording(text: &Arc<str>, path: &Path) -> Arc<str> {
+    match yaml::read_limited_document(text, path, YamlLimits::GENERATED) {
+        Ok(doc) => replace_for_recording(text, find_tool_secrets(&doc)),
+        Err(_) => Arc::clone(text),
+    }
+}
+
+fn replace_for_recording(text: &Arc<str>, mut ranges: Vec<Range<usize>>) -> Arc<str> {
+    if ranges.is_empty() {
+        return Arc::clone(text);
     }
     ranges.sort_by_key(|range| std::cmp::Reverse(range.start));
     // Two judges may share an anchor, which has one place.

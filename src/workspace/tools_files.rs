@@ -11,6 +11,7 @@ use super::{CONFIG_FILE, Env, Workspace, api_keys, files, globs, paths, run_fold
 use crate::diag::yaml::{DiagnosticCollector, MAX_BYTES, MappingDecoder, describe_value};
 use crate::diag::{Diagnostic, LoadedFile};
 use crate::net::Resolver;
+use crate::rubric::RubricFormat;
 use crate::tools::toolbox::{self, Toolbox, ToolboxCx};
 
 /// The endings of tools files in a folder.
@@ -229,7 +230,8 @@ pub fn parse_tools_file(
 }
 
 impl Workspace {
-    /// Returns the files as a run records them, without the secrets in tools files and in dicta.yaml.
+    /// Returns the files as a run records them, without the secrets in tools files, in dicta.yaml and in files
+    /// of other tools.
     pub fn masked_files(&self) -> Vec<LoadedFile> {
         let files = self.files.iter();
         let masked = files.map(|file| LoadedFile {
@@ -239,8 +241,8 @@ impl Workspace {
         masked.collect()
     }
 
-    /// Returns the text of a file as the screen shows and a run records it, without the secrets in tools files and in
-    /// dicta.yaml.
+    /// Returns the text of a file as the screen shows and a run records it, without the secrets in tools files, in
+    /// dicta.yaml and in files of other tools.
     pub fn masked_text(&self, path: &Path) -> Option<Arc<str>> {
         let file = self.files.iter().find(|file| file.path == path)?;
         Some(self.mask_file(file))
@@ -252,7 +254,26 @@ impl Workspace {
         }
         // The toolbox has masked texts of its files, because it knows which values are secrets.
         let mut recorded = self.tools.recorded_files.iter();
-        let masked = recorded.find(|known| known.path == file.path);
-        Arc::clone(masked.map_or(&file.text, |known| &known.text))
+        if let Some(known) = recorded.find(|known| known.path == file.path) {
+            return Arc::clone(&known.text);
+        }
+        if self.may_have_settings(file) {
+            return api_keys::mask_tool_file_for_recording(&file.text, &file.path);
+        }
+        Arc::clone(&file.text)
+    }
+
+    /// Returns true if a file may be one of another tool, with settings. Most files are not, and are not parsed again.
+    fn may_have_settings(&self, file: &LoadedFile) -> bool {
+        let mut rubrics = self.rubrics.iter();
+        if let Some(rubric) = rubrics.find(|rubric| rubric.path == file.path) {
+            return rubric.format != RubricFormat::Native;
+        }
+        // A model config, and a file of tests that a config of promptfoo names.
+        let ending = file.path.extension().and_then(|ending| ending.to_str());
+        matches!(ending, Some("yaml" | "yml" | "json"))
+            && ["generator", "provider"]
+                .iter()
+                .any(|key| file.text.contains(key))
     }
 }

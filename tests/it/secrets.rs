@@ -423,3 +423,53 @@ fn password_that_is_a_number_is_not_recorded() {
         assert!(!text.contains(PASSWORD), "{name}");
     }
 }
+
+#[test]
+fn keys_in_files_of_other_tools_are_neither_recorded_nor_shown() {
+    let test_dir = TestDir::new();
+    test_dir.write(
+        "dicta.yaml",
+        "transcripts: [t.jsonl]\nrubrics: [r.yaml]\nruns: runs\njudges: { house: house.yaml }\n",
+    );
+    test_dir.write(
+        "t.jsonl",
+        r#"{"id":"one","messages":[{"role":"user","content":"Hello"},{"role":"assistant","content":"Good day"}]}"#,
+    );
+    test_dir.write(
+        "r.yaml",
+        "providers: [{ id: 'http://h.example/?key=hush-hush-1', config: { apiKey: hush-hush-2 } }]\n\
+         assert:\n\
+         \x20 - { type: contains, value: day, provider: { config: { headers: { X-Tenant: hush-hush-3 } } } }\n",
+    );
+    test_dir.write(
+        "house.yaml",
+        "generator: gcp_vertex_gemini\nvertex_model: m\nbase_prompt: p\napi_key: hush-hush-4\n",
+    );
+    // It has no assertions, so the warning shows its first line.
+    test_dir.write(
+        "none.yaml",
+        "providers: [{ id: a, config: { apiKey: hush-hush-5 } }]\nprompts: [x]\n",
+    );
+    // Its second line is not YAML, so the error shows it.
+    test_dir.write(
+        "broken.yaml",
+        "config: { apiKey: hush-hush-6 }\nassert: [{ type: contains, token: hush-hush-7 ]\n",
+    );
+    let mut shown = String::new();
+    let mut dicta = |args: &[&str], code: i32| {
+        let output = test_dir.dicta(args);
+        shown.push_str(&text(&output.stdout));
+        shown.push_str(&text(&output.stderr));
+        assert_eq!(output.status.code(), Some(code), "{args:?} {shown}");
+    };
+    dicta(&["run"], 0);
+    dicta(&["check", "none.yaml"], 0);
+    dicta(&["check", "broken.yaml"], 2);
+    assert!(shown.contains("providers: [{ id: a, config: { apiKey: *"));
+    let recorded = written_files(&test_dir.path().join("runs"));
+    let has = |word: &str| recorded.iter().any(|(_, text)| text.contains(word));
+    assert!(has("providers:") && has("generator:"), "the files are kept");
+    for (name, text) in recorded.iter().chain([&("the output".to_owned(), shown)]) {
+        assert!(!text.contains("hush-hush"), "{name}: {text}");
+    }
+}

@@ -19,11 +19,14 @@ mod evalset;
 mod openai;
 mod promptfoo;
 mod promptkit;
+mod tool_settings;
 
 use std::fmt;
 use std::rc::Rc;
 
 pub use detect::{DetectedFile, detect_rubric_format};
+pub use tool_settings::find_tool_secrets;
+pub(super) use tool_settings::mask_tool_secrets;
 
 use super::eval::EvalReader;
 use super::{NO_EVALS, Rubric, RubricCx};
