@@ -4,8 +4,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use indexmap::IndexMap;
 use serde_json::Value;
 
+use super::authority_files::list_authority_files;
 use super::config_document::read_config_document;
 use super::{CONFIG_FILE, Env, Workspace, api_keys, files, globs, paths, run_folders, trust};
 use crate::diag::yaml::{DiagnosticCollector, MAX_BYTES, MappingDecoder, describe_value};
@@ -198,10 +200,14 @@ pub fn load_tools(
     let problems = DiagnosticCollector::from_doc(&doc);
     let mut fields = MappingDecoder::new(&doc, "", &problems);
     let read = read_tools_files(&root, env, &mut fields, resolver);
+    // Security: the files that a workspace load checks, except those of rubrics and judges. A call runs the programs.
+    let programs = read.toolbox.programs.iter().flat_map(|one| &one.files);
     let paths: Vec<PathBuf> = read
         .files
         .iter()
         .map(|file| root.join(&file.path))
+        .chain(programs.cloned())
+        .chain(list_authority_files(&read.toolbox, &IndexMap::new()))
         .collect();
     let refused = trust::check_owners(&root, &paths, env);
     if !refused.is_empty() {

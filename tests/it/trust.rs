@@ -90,6 +90,29 @@ fn tools_of_a_workspace_without_trust_are_refused() {
 }
 
 #[test]
+fn program_and_key_file_of_a_tool_need_trust_in_commands_that_load_only_tools() {
+    let test_dir = TestDir::new();
+    test_dir.write("serve.sh", "echo started > started\n");
+    test_dir.write("keys.json", r#"{"keys": []}"#);
+    test_dir.write(
+        "tools.yaml",
+        "sources:\n  s: { kind: mcp, command: sh, args: [serve.sh] }\n\
+         authServices:\n  own: { kind: generic, audience: a, issuer: i, jwks: keys.json, tokenEnv: T }\n",
+    );
+    test_dir.workspace("tools: [tools.yaml]\n", NAMES_A_RELEASE);
+    for file in ["serve.sh", "keys.json"] {
+        let path = test_dir.path().join(file);
+        set_mode(&path, 0o666);
+        for args in [&["tool", "no_such_tool", "{}"][..], &["tools"]] {
+            let why = refusal(&test_dir.dicta(args));
+            assert!(why.contains(file), "{why}");
+            assert!(!test_dir.path().join("started").exists(), "{args:?}");
+        }
+        set_mode(&path, 0o644);
+    }
+}
+
+#[test]
 fn group_that_others_are_in_counts_as_other_users() {
     let test_dir = TestDir::new();
     test_dir.workspace("", NAMES_A_RELEASE);
