@@ -8,7 +8,7 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 
 use aho_corasick::{AhoCorasick, Input, MatchKind};
 
-use spellings::list_spellings;
+use spellings::{list_line_spellings, list_spellings};
 
 /// The text that replaces a secret.
 pub const REDACTED: &str = "[redacted]";
@@ -139,6 +139,7 @@ impl KnownSecrets {
         for secret in secrets {
             self.secrets.push((*secret).to_owned());
             self.spellings.extend(list_spellings(secret));
+            self.spellings.extend(list_line_spellings(secret));
         }
         // The matcher ignores ASCII case, so spellings that differ only in case are one.
         for spelling in &mut self.spellings {
@@ -328,6 +329,18 @@ mod tests {
         out.push_str(&stream.push(&redactor, " sk-abc123"));
         out.push_str(&stream.finish(&redactor));
         assert_eq!(out, "key [redacted]. [redacted]");
+    }
+
+    #[test]
+    fn line_of_a_secret_with_several_lines_is_redacted_alone() {
+        let redactor = Redactor::new([
+            "-----BEGIN KEY-----\nMIIEvQIBADANBgkqhki\nG9w0BAQEFAASCBKcw/\nshort\n-----END KEY-----",
+        ]);
+        assert_eq!(
+            redactor.redact("MIIEvQIBADANBgkqhki / G9w0BAQEFAASCBKcw/ / short"),
+            Some("[redacted] / [redacted] / short".to_owned())
+        );
+        assert_eq!(redactor.redact("-----BEGIN KEY-----"), None);
     }
 
     #[test]

@@ -83,7 +83,9 @@ pub use result::{
 };
 pub use score_bounds::{ScoreBounds, UNCERTAIN_MARGIN, VerdictSummary};
 pub use secret_names::{is_api_key_name, is_secret_key, is_secret_name, split_words};
-pub use secret_values::{MIN_UNNAMED_SECRET_LEN, find_body_secrets, list_header_secrets};
+pub use secret_values::{
+    MIN_UNNAMED_SECRET_LEN, find_body_secrets, list_header_secrets, strip_auth_scheme,
+};
 pub use shell_word::{quote_shell_path, quote_shell_word};
 pub use skipped_input::{describe_skipped_file, describe_skipped_record, is_skip_note};
 pub use source_text::{

@@ -19,7 +19,28 @@ const PUBLIC_HEADERS: &[&str] = &[
 ];
 
 /// The first words of a header value that name a scheme, so that only the rest is secret.
-const AUTH_SCHEMES: &[&str] = &["apikey", "basic", "bearer", "bot", "key", "token"];
+const AUTH_SCHEMES: &[&str] = &[
+    "apikey",
+    "basic",
+    "bearer",
+    "bot",
+    "digest",
+    "key",
+    "negotiate",
+    "token",
+];
+
+/// Returns the part of a header's value after the scheme, such as `Bearer`; the whole value if it names none.
+pub fn strip_auth_scheme(value: &str) -> &str {
+    match value.split_once(' ') {
+        Some((scheme, rest)) if is_auth_scheme(scheme) => rest.trim_start(),
+        _ => value,
+    }
+}
+
+fn is_auth_scheme(word: &str) -> bool {
+    AUTH_SCHEMES.contains(&word.to_ascii_lowercase().as_str())
+}
 
 /// Returns the secret texts in a header: its value, the part after the scheme, and the values of cookies.
 pub fn list_header_secrets(name: &str, value: &str) -> Vec<String> {
@@ -28,7 +49,7 @@ pub fn list_header_secrets(name: &str, value: &str) -> Vec<String> {
     }
     let mut secrets = vec![value];
     if let Some((scheme, rest)) = value.split_once(' ')
-        && (is_secret_name(name) || AUTH_SCHEMES.contains(&scheme.to_ascii_lowercase().as_str()))
+        && (is_secret_name(name) || is_auth_scheme(scheme))
     {
         secrets.push(rest.trim());
     }

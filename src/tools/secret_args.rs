@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::model::MIN_UNNAMED_SECRET_LEN;
+use crate::model::{MIN_UNNAMED_SECRET_LEN, strip_auth_scheme};
 
 /// Returns the range of the secret in an argument: after `--token=`, `API_KEY=` or `Authorization:`, or the password
 /// of a URL.
@@ -27,22 +27,51 @@ pub(super) fn find_argument_secret(
     find_url_password(arg)
 }
 
-/// Returns the secrets in an argument: what [`find_argument_secret`] finds, and its parts between equals signs. A server
-/// may repeat one part of `TOKEN=name=abc`.
+/// Returns the secrets in an argument: what [`find_argument_secret`] finds, its parts, and the secrets of further
+/// assignments in it, such as `password=abc token=def`.
 pub(super) fn list_argument_secrets(
     arg: &str,
     is_secret_name: impl Fn(&str) -> bool,
 ) -> Vec<String> {
-    let Some(range) = find_argument_secret(arg, is_secret_name) else {
+    let Some(range) = find_argument_secret(arg, &is_secret_name) else {
         return Vec::new();
     };
     let whole = &arg[range];
-    let parts = whole.split('=').filter(|part| part.len() < whole.len());
-    let parts = parts.filter(|part| part.len() >= MIN_UNNAMED_SECRET_LEN);
-    std::iter::once(whole)
-        .chain(parts)
-        .map(str::to_owned)
-        .collect()
+    let mut found = vec![whole.to_owned()];
+    found.extend(list_secret_parts(whole));
+    for part in whole.split(ends_assignment).skip(1) {
+        let range = find_argument_secret(part, &is_secret_name);
+        found.extend(range.map(|range| part[range].to_owned()));
+    }
+    found.retain(|secret| !secret.is_empty());
+    found
+}
+
+/// Returns the parts of a secret that a program or a server may repeat alone, without short ones, which are often words.
+///
+/// They are its first value, the password in it, and the parts between equals signs: of `me:abc@tcp(h)`, of
+/// `sid=abc; theme=dark`, of `abc dbname=d` and of `TOKEN=name=abc`.
+pub(super) fn list_secret_parts(secret: &str) -> Vec<String> {
+    let value = strip_auth_scheme(secret.trim()).trim_start_matches(['"', '\'']);
+    let is_end = |c: char| ends_assignment(c) || "\"'}])".contains(c);
+    let first = value.split(is_end).next().unwrap_or(value);
+    // The host of an address may follow the login.
+    let login = first.rsplit_once('@').map_or(first, |(login, _)| login);
+    let password = login.split_once(':').map(|(_user, password)| password);
+    let assigned = secret.split('=').chain(first.split('='));
+    let mut parts: Vec<String> = Vec::new();
+    for part in std::iter::once(first).chain(password).chain(assigned) {
+        let is_part = part.len() >= MIN_UNNAMED_SECRET_LEN && part.len() < secret.len();
+        if is_part && !parts.iter().any(|known| known == part) {
+            parts.push(part.to_owned());
+        }
+    }
+    parts
+}
+
+/// Returns true for a character that separates the assignments of a query, a cookie or a connection string.
+fn ends_assignment(c: char) -> bool {
+    c.is_whitespace() || "&;,".contains(c)
 }
 
 /// Returns the range of the password in a URL, or of its user if it has no password.
@@ -75,6 +104,31 @@ mod tests {
         );
         assert_eq!(list("--token=hush-hush"), "hush-hush");
         assert_eq!(list("A=b"), "");
+    }
+
+    #[test]
+    fn value_of_each_kind_of_setting_is_a_secret_without_the_settings_after_it() {
+        let list = |arg| list_argument_secrets(arg, is_secret_name);
+        for arg in [
+            "host=h user=me password=hush-hush dbname=d",
+            "https://h/mcp?api_key=hush-hush&page=2",
+            "postgresql://h/db?user=me&password=hush-hush&sslmode=require",
+            "Server=tcp:h,1433;User ID=me;Password=hush-hush;Encrypt=true",
+            r#"{"apiKey": "hush-hush", "other": 1}"#,
+            "Cookie: sid=hush-hush; theme=dark",
+            "Authorization: Basic me:hush-hush",
+            "--dsn=me:hush-hush@tcp(h)/db",
+            "password=other-one token=hush-hush",
+        ] {
+            let found = list(arg);
+            assert!(found.contains(&"hush-hush".to_owned()), "{arg}: {found:?}");
+            assert!(!found.iter().any(String::is_empty), "{arg}: {found:?}");
+        }
+        assert_eq!(
+            list("Authorization: Bearer hush-hush"),
+            ["Bearer hush-hush", "hush-hush"],
+            "a scheme alone is not a secret"
+        );
     }
 
     #[test]

@@ -15,6 +15,9 @@ const HTML_QUOTES: [(&str, &str); 5] = [
 /// `quote`, and JavaScript's `encodeURIComponent` and `encodeURI`.
 const URL_SAFE: [&str; 5] = ["", "-._~", "-._~/", "-_.!~*'()", "-_.!~*'();,/?:@&=+$#"];
 
+/// The length in bytes from which a line of a secret counts as one. A shorter line may be an ordinary text.
+const MIN_LINE_LEN: usize = 16;
+
 /// Returns a secret in all spellings of JSON, HTML, URL, hexadecimal and base64 writers.
 pub(super) fn list_spellings(secret: &str) -> Vec<String> {
     let by_char = |spell: &dyn Fn(char) -> String| secret.chars().map(spell).collect::<String>();
@@ -69,6 +72,16 @@ pub(super) fn list_spellings(secret: &str) -> Vec<String> {
     let escaped: Vec<String> = spellings.iter().map(|text| escape_json(text)).collect();
     spellings.extend(escaped);
     spellings
+}
+
+/// Returns the spellings of the lines of a secret that has several lines. Programs print such a secret line by line.
+pub(super) fn list_line_spellings(secret: &str) -> Vec<String> {
+    let lines = secret.lines().map(str::trim);
+    let long = lines.filter(|line| line.len() >= MIN_LINE_LEN && line.len() < secret.len());
+    // The first line of a PEM file is the same in all files.
+    let own = long.filter(|line| !line.starts_with("-----"));
+    own.flat_map(|line| [line.to_owned(), escape_json(line)])
+        .collect()
 }
 
 /// Returns a text as it appears inside a JSON string.

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::model::{MIN_UNNAMED_SECRET_LEN, escape_pointer_step, is_secret_key};
-use crate::tools::secret_args::{find_url_password, list_argument_secrets};
+use crate::tools::secret_args::{find_url_password, list_argument_secrets, list_secret_parts};
 
 /// A value of a file that contains secrets.
 pub(super) struct FoundSecret {
@@ -61,7 +61,11 @@ fn collect_secrets(
             }
         }
         Value::String(text) => {
-            let secrets = find_secrets_in_text(text, key);
+            let mut secrets = find_secrets_in_text(text, key);
+            // A variable of a program may be a connection string or a list of headers.
+            if at.rsplit('/').nth(1) == Some("env") {
+                secrets.extend(find_argument_texts(text));
+            }
             if !secrets.is_empty() {
                 found.push(FoundSecret {
                     pointer: at.clone(),
@@ -91,6 +95,7 @@ fn find_secrets_in_text(text: &str, key: Option<&str>) -> Vec<String> {
         // `Bearer x`: the scheme is not a secret.
         let last_word = text.split_whitespace().next_back();
         secrets.extend(last_word.filter(|word| *word != text).map(str::to_owned));
+        secrets.extend(list_secret_parts(text));
     }
     match key {
         Some("args") => secrets.extend(find_argument_texts(text)),
@@ -167,8 +172,14 @@ pub(super) fn find_env_secrets(pointer: &str, text: &str, value: &str) -> Vec<St
     // A list item belongs to the key of its list.
     let is_name = |key: &&&str| !key.bytes().all(|b| b.is_ascii_digit());
     let last = keys.iter().rev().find(is_name).copied().unwrap_or_default();
+    // The whole value, and the secrets in it if it is a connection string or an address.
+    let list_all = || {
+        let mut all = vec![value.to_owned()];
+        all.extend(find_argument_texts(value));
+        all
+    };
     if has(CONTAINER_KEYS) {
-        return vec![value.to_owned()];
+        return list_all();
     }
     if has(NON_SECRET_KEYS) || PUBLIC_KEYS.contains(&last) {
         return Vec::new();
@@ -176,7 +187,7 @@ pub(super) fn find_env_secrets(pointer: &str, text: &str, value: &str) -> Vec<St
     if matches!(last, "baseUrl" | "url") {
         return find_url_secrets(text, value);
     }
-    vec![value.to_owned()]
+    list_all()
 }
 
 /// Returns the secrets in a part of a URL. The scheme, host and port are public.
@@ -234,6 +245,22 @@ mod tests {
                 "/command k2=|pw-3|t1",
             ]
         );
+    }
+
+    #[test]
+    fn secrets_inside_a_cookie_and_a_connection_string_are_found() {
+        let entry = json!({
+            "headers": {"Cookie": "sid=hush-hush-1; theme=dark"},
+            "env": {"CONNECTION": "host=h password=hush-hush-2 dbname=d"},
+        });
+        let found = find_secrets(&entry);
+        let all: Vec<&String> = found.iter().flat_map(|found| &found.secrets).collect();
+        for n in 1..=2 {
+            assert!(all.contains(&&format!("hush-hush-{n}")), "{n}: {all:?}");
+        }
+        let value = "postgres://me:hush-hush@h/db";
+        let found = find_env_secrets("/sources/s/env/DATABASE_URL", value, value);
+        assert_eq!(found, [value, "hush-hush"]);
     }
 
     #[test]
