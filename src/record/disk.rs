@@ -9,7 +9,7 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-use crate::storage;
+use crate::storage::{self, OTHERS_WRITE, STICKY};
 
 /// An append-only file.
 pub(super) trait LogFile: Send {
@@ -91,18 +91,13 @@ impl LogFile for File {
 
 impl LockGuard for File {}
 
-/// The permission bit that lets every user write to a folder.
-const WORLD_WRITABLE: u32 = 0o0002;
-/// The permission bit that prevents users from renaming the files of others in a folder.
-const STICKY_BIT: u32 = 0o1000;
-
 impl Disk for RealDisk {
     fn ensure_dir(&self, path: &Path) -> io::Result<()> {
         storage::refuse_foreign_links(path)?;
         storage::create_private_folder(path)?;
         // The folder may have existed before with other permissions.
         let mode = std::fs::metadata(path)?.mode();
-        if mode & WORLD_WRITABLE != 0 && mode & STICKY_BIT == 0 {
+        if mode & OTHERS_WRITE != 0 && mode & STICKY == 0 {
             return Err(io::Error::new(
                 io::ErrorKind::PermissionDenied,
                 "anybody may write to this folder, so runs recorded in it could be exchanged; `chmod o-w` it first",

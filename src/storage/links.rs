@@ -6,14 +6,10 @@ use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Component, Path, PathBuf};
 
+use super::permission_bits::{OTHERS_WRITE, ROOT, STICKY};
+
 /// The largest number of links in a chain. Linux has the same limit.
 const MAX_LINKS: usize = 40;
-/// The user id of root.
-const ROOT: u32 = 0;
-/// In a folder with this permission bit, users cannot replace the files of others.
-const STICKY: u32 = 0o1000;
-/// The permission of everyone to write.
-const OTHERS_WRITE: u32 = 0o002;
 
 /// The place to which a path leads.
 #[derive(Debug, PartialEq, Eq)]

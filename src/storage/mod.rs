@@ -11,6 +11,7 @@ mod file_lock;
 mod input_files;
 mod links;
 mod list;
+mod permission_bits;
 mod private;
 mod regular_file;
 
@@ -25,6 +26,7 @@ pub use links::{
     PathLink, find_foreign_link, list_links, may_have_other_names, refuse_foreign_links,
 };
 pub use list::{has_name_form, list_entries};
+pub use permission_bits::{OTHERS_WRITE, ROOT, STICKY};
 pub use private::{
     create_own_folder, create_private_folder, read_private_file, read_signed_file,
     remove_expired_files, remove_expired_folders,

@@ -8,12 +8,10 @@ use std::os::unix::fs::{
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
+use super::permission_bits::{ROOT, STICKY};
+
 /// The permission bits of the group and of others.
 const OTHERS: u32 = 0o077;
-/// In a folder with this permission bit, users cannot replace the files of others.
-const STICKY: u32 = 0o1000;
-/// The user id of root.
-const ROOT: u32 = 0;
 
 /// Creates a folder and its missing parents with mode 0700, whatever the umask. An existing folder keeps its mode.
 pub fn create_private_folder(path: &Path) -> io::Result<()> {

@@ -5,12 +5,10 @@
 
 use std::path::Path;
 
-use crate::storage;
+use crate::storage::{self, ROOT};
 
 /// The size limit of a file of accounts, in bytes.
 const MAX_ACCOUNTS_BYTES: u64 = 64 << 20;
-/// The user id of root.
-const ROOT: u32 = 0;
 
 /// The local accounts, as the text of both files.
 #[derive(Debug, Clone, Default)]

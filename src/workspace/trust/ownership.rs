@@ -8,18 +8,14 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use super::accounts::Accounts;
-use crate::storage::{PathLink, list_links};
+use crate::storage::{OTHERS_WRITE, PathLink, STICKY, list_links};
 
 /// The permission bits of a mode.
 const PERMISSION_BITS: u32 = 0o7777;
 /// The permission of the group to write.
 const GROUP_WRITE: u32 = 0o020;
-/// The permission of everyone to write.
-const OTHERS_WRITE: u32 = 0o002;
 /// The attribute of a file with an access control list, on Linux.
 const ACCESS_LIST: &str = "system.posix_acl_access";
-/// In a folder with this bit, users can't replace the files of others.
-const STICKY: u32 = 0o1000;
 
 /// The owner and permissions of a file or folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
