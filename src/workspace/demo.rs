@@ -45,6 +45,30 @@ pub enum DemoUnpackError {
     },
 }
 
+/// The files of a demo and their digest, which names the demo's folder. The digest is calculated once, because every
+/// command with `--demo` needs it.
+struct DemoFiles<'f> {
+    /// The content by path, sorted.
+    files: Vec<(String, Cow<'f, [u8]>)>,
+    digest: Digest,
+}
+
+impl<'f> DemoFiles<'f> {
+    fn new(files: Vec<(String, Cow<'f, [u8]>)>) -> Self {
+        let parts = files
+            .iter()
+            .flat_map(|(name, bytes)| [name.as_bytes(), &**bytes]);
+        let digest = Digest::hash_parts(parts);
+        Self { files, digest }
+    }
+
+    /// Returns the folder of this version of the demo: the digest in its name gives every version its own.
+    fn folder(&self, data_dir: &Path) -> PathBuf {
+        let short = self.digest.0.get(..8).unwrap_or_default();
+        data_dir.join(format!("{FOLDER_PREFIX}{short}"))
+    }
+}
+
 /// Returns the demo workspace's folder; unpacks it under `data_dir` if it does not exist yet. Two processes may do so
 /// at once.
 pub fn unpack(data_dir: &Path) -> Result<PathBuf, DemoUnpackError> {
@@ -66,11 +90,8 @@ pub fn reset(data_dir: &Path) -> Result<RestoredDemo, DemoUnpackError> {
     reset_files(data_dir, &embedded_files())
 }
 
-fn reset_files(
-    data_dir: &Path,
-    files: &[(String, Cow<'_, [u8]>)],
-) -> Result<RestoredDemo, DemoUnpackError> {
-    let folder = demo_folder(data_dir, files);
+fn reset_files(data_dir: &Path, files: &DemoFiles<'_>) -> Result<RestoredDemo, DemoUnpackError> {
+    let folder = files.folder(data_dir);
     let moved_to = if folder.exists() {
         Some(move_former_demo(data_dir, &folder)?)
     } else {
@@ -147,8 +168,8 @@ fn io_error(path: &Path, source: std::io::Error) -> DemoUnpackError {
     }
 }
 
-/// Returns the demo's files by their path, sorted.
-fn embedded_files() -> Vec<(String, Cow<'static, [u8]>)> {
+/// Returns the files of the demo in this program.
+fn embedded_files() -> DemoFiles<'static> {
     let mut files = Vec::new();
     let mut folders = vec![&EMBEDDED_DEMO];
     while let Some(folder) = folders.pop() {
@@ -165,34 +186,16 @@ fn embedded_files() -> Vec<(String, Cow<'static, [u8]>)> {
     }
     // The digest in the folder's name depends on the order of the files.
     files.sort_by(|a, b| a.0.cmp(&b.0));
-    files
+    DemoFiles::new(files)
 }
 
 /// Returns the folder of this version of the demo, which may not be unpacked yet.
 pub fn folder(data_dir: &Path) -> PathBuf {
-    demo_folder(data_dir, &embedded_files())
+    embedded_files().folder(data_dir)
 }
 
-/// Returns the folder of this version of the demo: the digest in its name gives every version its own.
-fn demo_folder(data_dir: &Path, files: &[(String, Cow<'_, [u8]>)]) -> PathBuf {
-    data_dir.join(format!(
-        "{FOLDER_PREFIX}{}",
-        digest_files(files).0.get(..8).unwrap_or_default()
-    ))
-}
-
-fn digest_files(files: &[(String, Cow<'_, [u8]>)]) -> Digest {
-    let parts = files
-        .iter()
-        .flat_map(|(name, bytes)| [name.as_bytes(), &**bytes]);
-    Digest::hash_parts(parts)
-}
-
-fn unpack_files(
-    data_dir: &Path,
-    files: &[(String, Cow<'_, [u8]>)],
-) -> Result<PathBuf, DemoUnpackError> {
-    let folder = demo_folder(data_dir, files);
+fn unpack_files(data_dir: &Path, files: &DemoFiles<'_>) -> Result<PathBuf, DemoUnpackError> {
+    let folder = files.folder(data_dir);
     let workspace = folder.join("demo");
     if is_complete(&folder, files) {
         return Ok(workspace);
@@ -223,14 +226,14 @@ fn unpack_files(
 }
 
 /// Returns true if all files of the demo were unpacked into the folder.
-fn is_complete(folder: &Path, files: &[(String, Cow<'_, [u8]>)]) -> bool {
+fn is_complete(folder: &Path, files: &DemoFiles<'_>) -> bool {
     storage::read_regular_file(&folder.join(MARKER_FILE), MAX_MARKER_BYTES)
-        .is_ok_and(|marker| marker == digest_files(files).0.as_bytes())
+        .is_ok_and(|marker| marker == files.digest.0.as_bytes())
 }
 
 /// Writes the demo's files that a folder lacks, and then the marker.
-fn fill_folder(folder: &Path, files: &[(String, Cow<'_, [u8]>)]) -> Result<(), DemoUnpackError> {
-    for (name, bytes) in files {
+fn fill_folder(folder: &Path, files: &DemoFiles<'_>) -> Result<(), DemoUnpackError> {
+    for (name, bytes) in &files.files {
         let path = folder.join(name);
         create_folder(path.parent().unwrap_or(folder))?;
         match storage::create_new_file(&path, bytes) {
@@ -241,7 +244,7 @@ fn fill_folder(folder: &Path, files: &[(String, Cow<'_, [u8]>)]) -> Result<(), D
     }
     let marker = folder.join(MARKER_FILE);
     // The marker is the last file; a folder with the digest in it is complete.
-    storage::replace_file(&marker, digest_files(files).0.as_bytes())
+    storage::replace_file(&marker, files.digest.0.as_bytes())
         .map_err(|error| io_error(&marker, error))
 }
 
@@ -258,12 +261,12 @@ pub(super) fn find_demo_runs(root: &Path) -> Option<PathBuf> {
 mod tests {
     use super::*;
 
-    fn files(text: &str) -> Vec<(String, Cow<'_, [u8]>)> {
-        vec![
+    fn files(text: &str) -> DemoFiles<'_> {
+        DemoFiles::new(vec![
             ("demo/dicta.yaml".to_owned(), Cow::Borrowed(text.as_bytes())),
             ("demo/transcripts/a.jsonl".to_owned(), Cow::Borrowed(b"{}")),
             ("runs/r/events.jsonl".to_owned(), Cow::Borrowed(b"{}")),
-        ]
+        ])
     }
 
     #[test]
