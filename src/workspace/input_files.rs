@@ -10,6 +10,7 @@ use super::label_parts::split_file_path;
 use super::label_unsealings::unsealings_file_path;
 use super::labels::DEFAULT_LABELS_FILE;
 use super::proposal_log::proposals_file_path;
+use super::variant_file::list_variant_files;
 use super::{CONFIG_FILE, Env, Workspace, files, globs, google, load, run_folders};
 use crate::diag::yaml;
 use crate::model::ApiKeySource;
@@ -55,6 +56,7 @@ impl Workspace {
                 .chain(self.unkept_files.iter().cloned())
                 .chain(joined)
                 .chain(list_label_files(&self.labels_file_path()))
+                .chain(list_variant_files(&self.root))
                 .collect(),
         }
     }
@@ -98,6 +100,7 @@ pub fn list_input_files(root: &Path, env: &Env, catalog: &dyn EvalTypeCatalog) -
         }
     }
     inputs.others.push(config);
+    inputs.others.extend(list_variant_files(&root));
     // A file of labels is among the texts of dicta.yaml, but the files next to it are not.
     let mut possible_labels = inputs.others.clone();
     possible_labels.push(root.join(DEFAULT_LABELS_FILE));
@@ -112,6 +115,37 @@ pub fn list_input_files(root: &Path, env: &Env, catalog: &dyn EvalTypeCatalog) -
 mod tests {
     use super::*;
     use crate::handlers::EvalTypeRegistry;
+
+    #[test]
+    fn files_of_variants_are_listed_also_if_the_workspace_does_not_load() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let root = dir.path().canonicalize().expect("a path");
+        let write = |name: &str, text: &str| {
+            std::fs::write(root.join(name), text).expect("written");
+        };
+        write(
+            "a.jsonl",
+            r#"{"id":"a","messages":[{"role":"user","content":"x"}]}"#,
+        );
+        write(
+            "r.yaml",
+            "evals: [{ id: e, type: contains, params: { patterns: [x] } }]\n",
+        );
+        write("tone.variants.yaml", "");
+        let data = root.join("data").display().to_string();
+        let env = Env([("DICTA_DATA_DIR".to_owned(), data)].into());
+        let registry = EvalTypeRegistry::builtin();
+        for (config, loads) in [
+            ("transcripts: [a.jsonl]\nrubrics: [r.yaml]\n", true),
+            ("transcripts: [a.jsonl]\nunknown: 1\n", false),
+        ] {
+            write(CONFIG_FILE, config);
+            assert_eq!(load(&root, &env, &registry).is_ok(), loads);
+            let listed = list_input_files(&root, &env, &registry);
+            let file = root.join("tone.variants.yaml");
+            assert!(listed.others.contains(&file), "{loads}: {listed:?}");
+        }
+    }
 
     #[test]
     fn broken_workspace_still_lists_the_files_that_it_names() {

@@ -2,14 +2,15 @@
 //!
 //! Responsible for reading the file and for the text of the rubric that a variant gives. Does not run anything.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::Value;
 use thiserror::Error;
 
+use super::files::{self, TextFileError};
 use super::{Workspace, replace_rubric_text};
-use crate::diag::yaml::{self, YamlDoc, describe_value};
+use crate::diag::yaml::{self, MAX_BYTES, YamlDoc, describe_value};
 use crate::diag::{Diagnostic, Severity, find_nearest};
 use crate::handlers::EvalTypeRegistry;
 use crate::model::{explain_file_error, make_visible};
@@ -31,6 +32,21 @@ const SHOTS_KEYS: &[&str] = &["from", "pass", "fail", "pick", "seed", "max_token
 const FILE_KEYS: &[&str] = &["eval", "variants"];
 /// The largest number of variants in a file. More would choose the luckiest one.
 const MAX_VARIANTS: usize = 50;
+
+/// Returns the files of variants in the folder of a workspace, sorted: `variants.yaml`, `tone.variants.yaml`.
+pub fn list_variant_files(root: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(root).into_iter().flatten().flatten();
+    let mut files: Vec<PathBuf> = entries
+        .map(|entry| entry.path())
+        .filter(|path| {
+            let name = path.file_name().and_then(|name| name.to_str());
+            name.and_then(|name| name.strip_suffix(".yaml").or(name.strip_suffix(".yml")))
+                .is_some_and(|stem| stem == "variants" || stem.ends_with(".variants"))
+        })
+        .collect();
+    files.sort();
+    files
+}
 
 /// The reason why variants cannot be used.
 #[derive(Debug, Error)]
@@ -102,11 +118,14 @@ impl VariantFile {
         workspace: &Workspace,
         registry: &EvalTypeRegistry,
     ) -> Result<Self, VariantError> {
-        let text = std::fs::read_to_string(path).map_err(|error| {
-            let why = explain_file_error(path, &error);
+        let text = files::read_text(path, MAX_BYTES as u64).map_err(|error| {
+            let why = match &error {
+                TextFileError::Io(error) => explain_file_error(path, error),
+                other => format!("{} {other}", path.display()),
+            };
             VariantError::Unusable(make_visible(&why, false).into_owned())
         })?;
-        Self::parse(&text.into(), path, workspace, registry)
+        Self::parse(&text, path, workspace, registry)
     }
 
     fn parse(

@@ -466,3 +466,15 @@ fn import_replaces_no_labels_and_no_rubric_of_a_workspace() {
     let refused = convert(&["-o", "x.jsonl", "--labels", "labels.jsonl"]);
     assert_eq!(refused.status.code(), Some(2), "{}", text(&refused.stderr));
 }
+
+#[test]
+fn pipe_in_place_of_a_file_of_variants_does_not_block() {
+    let test_dir = test_dir();
+    let pipe = test_dir.path().join("variants.yaml");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.expect("mkfifo ran").success());
+    let refused = test_dir.dicta(&["variants", "variants.yaml"]);
+    assert_eq!(refused.status.code(), Some(2));
+    let why = text(&refused.stderr);
+    assert!(why.contains("variants.yaml is a named pipe"), "{why}");
+}

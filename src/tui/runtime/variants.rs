@@ -1,7 +1,7 @@
 //! Lists the variants of the workspace's files with the figures of recorded verdicts, and judges one.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use tokio::runtime::Handle;
@@ -23,7 +23,7 @@ use crate::tui::state::variants::{ListedVariant, VariantListing, VariantsRead, a
 use crate::tui::task_failure::TaskFailure;
 use crate::workspace::Workspace;
 use crate::workspace::rubric_write::RubricFileChange;
-use crate::workspace::variant_file::VariantFile;
+use crate::workspace::variant_file::{VariantFile, list_variant_files};
 
 /// The largest number of files to list.
 const MAX_FILES: usize = 20;
@@ -121,22 +121,6 @@ async fn judge(
     }
 }
 
-/// Returns the files of variants in the folder of a workspace: `variants.yaml`, `tone.variants.yaml`.
-fn list_files(root: &Path) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(root).into_iter().flatten().flatten();
-    let mut files: Vec<PathBuf> = entries
-        .map(|entry| entry.path())
-        .filter(|path| {
-            let name = path.file_name().and_then(|name| name.to_str());
-            name.and_then(|name| name.strip_suffix(".yaml").or(name.strip_suffix(".yml")))
-                .is_some_and(|stem| stem == "variants" || stem.ends_with(".variants"))
-        })
-        .collect();
-    files.sort();
-    files.truncate(MAX_FILES);
-    files
-}
-
 fn list_all(
     deps: &RuntimeDeps,
     workspace: &Arc<Workspace>,
@@ -145,7 +129,10 @@ fn list_all(
     let mut listing = VariantListing::default();
     // All files have the recordings of one workspace.
     let mut reader = VariantReader::default();
-    for path in list_files(&workspace.root) {
+    for path in list_variant_files(&workspace.root)
+        .into_iter()
+        .take(MAX_FILES)
+    {
         let shown = path
             .strip_prefix(&workspace.root)
             .unwrap_or(&path)
