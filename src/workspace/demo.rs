@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::ffi::OsString;
 use std::fs;
 use std::io::ErrorKind;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use include_dir::{Dir, DirEntry, include_dir};
@@ -153,8 +154,10 @@ fn list_names(folder: &Path) -> Result<Vec<OsString>, DemoUnpackError> {
         .map_err(|error| io_error(folder, error))
 }
 
+/// Creates a folder with mode 0700. With the usual mode, dicta would refuse the demo under a umask that lets other users
+/// write.
 fn create_folder(path: &Path) -> Result<(), DemoUnpackError> {
-    fs::create_dir_all(path).map_err(|error| io_error(path, error))
+    storage::create_private_folder(path).map_err(|error| io_error(path, error))
 }
 
 fn rename(from: &Path, to: &Path) -> Result<(), DemoUnpackError> {
@@ -209,6 +212,7 @@ fn unpack_files(data_dir: &Path, files: &DemoFiles<'_>) -> Result<PathBuf, DemoU
     // The folder gets its name last, so that an interrupted unpacking leaves no half demo behind.
     let temp = tempfile::Builder::new()
         .prefix(".demo-")
+        .permissions(fs::Permissions::from_mode(0o700))
         .tempdir_in(data_dir)
         .map_err(|error| io_error(data_dir, error))?;
     fill_folder(temp.path(), files)?;
@@ -236,7 +240,7 @@ fn fill_folder(folder: &Path, files: &DemoFiles<'_>) -> Result<(), DemoUnpackErr
     for (name, bytes) in &files.files {
         let path = folder.join(name);
         create_folder(path.parent().unwrap_or(folder))?;
-        match storage::create_new_file(&path, bytes) {
+        match storage::create_private_file(&path, bytes) {
             // Another process restores the demo too, with the same content.
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
             written => written.map_err(|error| io_error(&path, error))?,
@@ -292,6 +296,25 @@ mod tests {
         assert_ne!(newer, first);
         let left: Vec<_> = fs::read_dir(&data).expect("entries").collect();
         assert_eq!(left.len(), 2, "no temporary folder stays: {left:?}");
+    }
+
+    #[test]
+    fn demo_is_private_whatever_the_umask() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let root = unpack_files(&dir.path().join("data"), &files("v1")).expect("unpacked");
+        let mode = |path: &Path| {
+            let meta = path.metadata().expect("it exists");
+            meta.permissions().mode() & 0o777
+        };
+        for (path, expected) in [
+            ("..", 0o700),
+            ("", 0o700),
+            ("transcripts", 0o700),
+            ("dicta.yaml", 0o600),
+            ("transcripts/a.jsonl", 0o600),
+        ] {
+            assert_eq!(mode(&root.join(path)), expected, "{path}");
+        }
     }
 
     #[test]
