@@ -10,12 +10,13 @@ use super::super::TranscriptError;
 use super::super::detect::FilePreview;
 use super::super::fields::RawFields;
 use super::super::metadata::SourceUsage;
+use super::super::native::json_string;
 use super::super::reader::{RecordCx, TranscriptReader, TranscriptSink};
 use super::super::source::SourceFile;
 use super::record_readers::{Grouping, open_element_groups, parse_lines};
 use super::trace_spans::{SpanKind, Trace, TraceSpan, parse_time};
-use super::transcript_builder::{keep_rating, verdict_of};
-use crate::model::SourceText;
+use super::transcript_builder::{keep_rating, verdict_with_category};
+use crate::model::{SourceText, parse_pass_or_fail};
 
 /// The depth of nested runs.
 const MAX_DEPTH: u8 = 32;
@@ -217,7 +218,14 @@ fn write_root(run: &RawFields<'_>, trace: &mut Trace<'_>) {
             let comment = comment
                 .first()
                 .map(|raw| super::super::native::text_or_json(raw));
-            let verdict = verdict_of("langsmith", key, stat.get("avg"), comment);
+            let category = find_category(&stat);
+            let verdict = verdict_with_category(
+                "langsmith",
+                key,
+                category.as_deref(),
+                stat.get("avg"),
+                comment,
+            );
             if verdict.value.is_some() {
                 trace.verdicts.push(verdict);
             }
@@ -225,10 +233,24 @@ fn write_root(run: &RawFields<'_>, trace: &mut Trace<'_>) {
     }
 }
 
+/// Returns the category of all feedback with one key, or the number of each category.
+fn find_category(stat: &RawFields<'_>) -> Option<Box<RawValue>> {
+    let raw = stat.get("values")?;
+    let counts = RawFields::from_raw(raw)?;
+    let mut names = counts.iter().map(|(name, _)| name);
+    let first = names.next()?;
+    if names.next().is_some() {
+        return Some(raw.to_owned());
+    }
+    serde_json::value::to_raw_value(first).ok()
+}
+
 fn read_feedback(feedback: &RawFields<'_>, trace: &mut Trace<'_>) {
     let key = feedback.text("key").unwrap_or_else(|| "feedback".into());
-    let value = feedback.get("score").or_else(|| feedback.get("value"));
-    let mut verdict = verdict_of("langsmith", &key, value, feedback.text("comment"));
+    // A category has its name in `value`, and its number in `score`.
+    let (score, category) = (feedback.get("score"), feedback.get("value"));
+    let comment = feedback.text("comment");
+    let mut verdict = verdict_with_category("langsmith", &key, category, score, comment);
     let source = feedback.object("feedback_source");
     let kind = source.as_ref().and_then(|source| source.text("type"));
     // Feedback of the app comes from a person; `model` and `api` are programs.
@@ -237,8 +259,12 @@ fn read_feedback(feedback: &RawFields<'_>, trace: &mut Trace<'_>) {
         return;
     }
     let by = source.and_then(|source| source.text("user_name"));
+    // The number of a category is arbitrary, so its name comes first.
+    let name = category.and_then(json_string);
+    let stated = name.and_then(|name| parse_pass_or_fail(&name));
     // People rate with 0 and 1 in LangSmith's annotation queues.
-    verdict.passed = verdict.passed.or(match value.map(RawValue::get) {
+    let rating = score.or(category).map(RawValue::get);
+    verdict.passed = verdict.passed.or(stated).or(match rating {
         Some("1" | "1.0") => Some(true),
         Some("0" | "0.0") => Some(false),
         _ => None,
@@ -257,6 +283,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::super::read_back::{lines_of_each, read};
+    use crate::transcript::TranscriptFile;
 
     #[test]
     fn root_run_has_the_tokens_and_the_cost_of_its_trace() {
@@ -278,6 +305,69 @@ mod tests {
         let metadata = metadata_of(0, json!(0.001));
         assert!(metadata["usage"].is_null(), "{metadata}");
         assert_eq!(metadata["cost_usd"], json!(0.001));
+    }
+
+    #[test]
+    fn feedback_keeps_its_category_next_to_its_score() {
+        let feedback = |key: &str, score: Value, value: Value, kind: &str| json!({"key": key, "score": score, "value": value, "feedback_source": {"type": kind}});
+        let run = |own: Value| {
+            let mut run = json!({
+                "id": "r1", "trace_id": "r1", "run_type": "chain", "name": "agent",
+                "inputs": {"messages": [{"role": "user", "content": "Hi"}]},
+                "outputs": {"messages": [{"role": "assistant", "content": "Hello"}]},
+            });
+            let all = own.as_object().expect("fields").clone();
+            run.as_object_mut().expect("a run").extend(all);
+            format!("{run}\n")
+        };
+        let all = [
+            feedback("tone", json!(0.5), json!("formal"), "model"),
+            feedback("stars", json!(4), json!("great"), "model"),
+            feedback("fix", json!(true), json!({"was": "4"}), "model"),
+            feedback("style", json!(0.25), json!("formal"), "app"),
+            feedback("right", json!(1), json!("no"), "app"),
+        ];
+        let dir = tempfile::tempdir().expect("a folder");
+        let path = dir.path().join("runs.jsonl");
+        std::fs::write(&path, run(json!({"feedback": all}))).expect("written");
+        let mut file = TranscriptFile::open(&path).expect("a known format");
+        let block = file.next_block().expect("a block").expect("transcripts");
+        let (record, bytes) = block.records().next().expect("a transcript");
+        let native: Value = serde_json::from_slice(bytes).expect("JSON");
+        assert_eq!(
+            native["verdicts"],
+            json!([
+                {"judge": "langsmith", "eval": "tone", "score": 0.5, "value": "formal"},
+                {"judge": "langsmith", "eval": "stars", "value": {"label": "great", "score": 4}},
+                {"judge": "langsmith", "eval": "fix", "passed": true, "value": {"was": "4"}},
+                {"judge": "langsmith", "eval": "style", "score": 0.25, "value": "formal"},
+            ])
+        );
+        let labels = record.labels.iter();
+        let labels: Vec<_> = labels
+            .map(|label| (&*label.eval, label.passed, label.score))
+            .collect();
+        assert_eq!(
+            labels,
+            [
+                ("style", None, Some(0.25)),
+                ("right", Some(false), Some(1.0))
+            ]
+        );
+        let stats = json!({
+            "tone": {"n": 1, "avg": 0.5, "values": {"formal": 1}},
+            "topic": {"n": 3, "avg": null, "values": {"food": 2, "art": 1}},
+            "plain": {"n": 1, "avg": 1.0, "values": {}},
+        });
+        let (all, _) = read(run(json!({"feedback_stats": stats})).as_bytes());
+        assert_eq!(
+            all[0].as_ref().expect("a trace")["verdicts"],
+            json!([
+                {"judge": "langsmith", "eval": "tone", "score": 0.5, "value": "formal"},
+                {"judge": "langsmith", "eval": "topic", "value": {"art": 1, "food": 2}},
+                {"judge": "langsmith", "eval": "plain", "score": 1.0, "value": 1.0},
+            ])
+        );
     }
 
     #[test]

@@ -15,11 +15,12 @@ use super::super::TranscriptError;
 use super::super::detect::FilePreview;
 use super::super::fields::RawFields;
 use super::super::metadata::SourceUsage;
+use super::super::native::json_string;
 use super::super::reader::{RecordCx, TranscriptReader, TranscriptSink};
 use super::super::source::SourceFile;
 use super::record_readers::open_elements;
 use super::trace_spans::{SpanKind, Trace, TraceSpan, parse_time};
-use super::transcript_builder::{keep_rating, verdict_of};
+use super::transcript_builder::{keep_rating, verdict_with_category};
 use crate::model::{SourceText, parse_pass_or_fail};
 
 /// Returns true if the first record is a trace, an export of one, or a page of them.
@@ -173,9 +174,10 @@ fn add_score(raw: &RawValue, place: &str, trace: &mut Trace<'_>) {
 }
 
 fn add_value(name: &str, score: &RawFields<'_>, by: Option<SourceText<'_>>, trace: &mut Trace<'_>) {
-    let mut verdict = verdict_of("opik", name, score.get("value"), score.text("reason"));
-    let category = score.text("category_name");
-    let stated = category.and_then(|category| parse_pass_or_fail(&category));
+    let (category, value) = (score.get("category_name"), score.get("value"));
+    let mut verdict = verdict_with_category("opik", name, category, value, score.text("reason"));
+    let stated = category.and_then(json_string);
+    let stated = stated.and_then(|category| parse_pass_or_fail(&category));
     verdict.passed = verdict.passed.or(stated);
     if score.text("source").as_deref() != Some("ui") {
         trace.verdicts.push(verdict);
@@ -188,4 +190,31 @@ fn add_value(name: &str, score: &RawFields<'_>, by: Option<SourceText<'_>>, trac
         &mut trace.labels,
         &mut trace.verdicts,
     );
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::read_back::read;
+
+    #[test]
+    fn score_keeps_its_category_next_to_its_number() {
+        let trace = json!({
+            "id": "t", "project_id": "p", "start_time": "2025-01-01T00:00:00Z",
+            "input": {"question": "Hi"}, "output": {"answer": "Hello"},
+            "feedback_scores": [
+                {"name": "tone", "category_name": "formal", "value": 0.5, "source": "sdk"},
+                {"name": "stars", "category_name": "great", "value": 4, "source": "sdk"},
+            ],
+        });
+        let (all, _) = read(format!("{trace}\n").as_bytes());
+        assert_eq!(
+            all[0].as_ref().expect("a trace")["verdicts"],
+            json!([
+                {"judge": "opik", "eval": "tone", "score": 0.5, "value": "formal"},
+                {"judge": "opik", "eval": "stars", "value": {"label": "great", "score": 4}},
+            ])
+        );
+    }
 }

@@ -284,6 +284,30 @@ pub(super) fn verdict_of(
     }
 }
 
+/// Returns a verdict of a source that states a category and a number. Its value is the category, and also the number if
+/// neither `passed` nor `score` holds it.
+pub(super) fn verdict_with_category(
+    judge: &str,
+    eval: &str,
+    category: Option<&RawValue>,
+    number: Option<&RawValue>,
+    reasoning: Option<SourceText<'_>>,
+) -> SourceVerdict {
+    let Some(category) = category.filter(|name| name.get() != r#""""#) else {
+        return verdict_of(judge, eval, number, reasoning);
+    };
+    let of_number = verdict_of(judge, eval, number, None);
+    let mut verdict = verdict_of(judge, eval, Some(category), reasoning);
+    let is_held = of_number.passed.is_some() || of_number.score.is_some();
+    if let Some(number) = number.filter(|_| !is_held) {
+        let both = format!(r#"{{"label":{category},"score":{number}}}"#);
+        verdict.value = RawJson::parse(&both).ok().or(verdict.value);
+    }
+    verdict.passed = verdict.passed.or(of_number.passed);
+    verdict.score = of_number.score.or(verdict.score);
+    verdict
+}
+
 /// Returns the value of a verdict with a label and a number. A number outside 0 to 1 is not a score, so the value keeps
 /// it next to the label.
 pub(super) fn label_and_number(label: &str, number: Option<f64>) -> Option<RawJson> {
@@ -297,7 +321,8 @@ pub(super) fn label_and_number(label: &str, number: Option<f64>) -> Option<RawJs
 }
 
 /// Keeps a person's rating as a label. A label that states nothing would mean that the person could not decide: such a
-/// rating, as 4 of 5 stars, is a verdict with the value as written.
+/// rating, as 4 of 5 stars, is a verdict with the value as written. A label has no place for a category that is neither
+/// pass nor fail, so such a rating is a label and a verdict.
 pub(super) fn keep_rating(
     rating: SourceVerdict,
     transcript: &str,
@@ -307,10 +332,16 @@ pub(super) fn keep_rating(
 ) {
     let word = rating.value.as_ref();
     let word = word.and_then(|value| serde_json::from_str::<String>(value.get()).ok());
-    let passed = rating.passed.or_else(|| parse_pass_or_fail(&word?));
+    let stated = word.as_deref().and_then(parse_pass_or_fail);
+    let passed = rating.passed.or(stated);
     if passed.is_none() && rating.score.is_none() {
         verdicts.push(rating);
         return;
+    }
+    let is_category =
+        |value: &RawJson| stated.is_none() && value.get().starts_with(['"', '[', '{']);
+    if rating.value.as_ref().is_some_and(is_category) {
+        verdicts.push(rating.clone());
     }
     labels.push(Label {
         transcript: transcript.to_owned(),
