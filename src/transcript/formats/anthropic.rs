@@ -524,19 +524,10 @@ pub(super) fn parse_usage(usage: &RawValue) -> SourceUsage {
         return SourceUsage::default();
     };
     let cached = parse_or_none::<u64>(usage.cache_read_input_tokens);
-    // Both counts are input tokens that `input_tokens` leaves out.
-    let cache_counts = [
-        parse_or_none::<u64>(usage.cache_creation_input_tokens),
-        cached,
-    ];
-    let cached_input: u64 = cache_counts
-        .into_iter()
-        .flatten()
-        .fold(0, u64::saturating_add);
+    let written = parse_or_none::<u64>(usage.cache_creation_input_tokens);
     let details = parse_or_none::<ObjectOnly<AnthropicUsageDetails>>(usage.output_tokens_details);
     SourceUsage {
-        input: parse_or_none::<u64>(usage.input_tokens)
-            .map(|fresh| fresh.saturating_add(cached_input)),
+        input: SourceUsage::input_with_cache(parse_or_none(usage.input_tokens), cached, written),
         output: parse_or_none(usage.output_tokens),
         total: None,
         cached,

@@ -224,10 +224,9 @@ impl ClineTask {
     /// Begins an answer to the last request, unless there is one.
     fn begin_answer(&mut self, entry: &RawFields<'_>) {
         self.failure = None;
-        if std::mem::replace(&mut self.is_answering, true) {
+        if !self.built.begin_answer(&mut self.is_answering) {
             return;
         }
-        self.built.push(MessageRole::Assistant, Vec::new());
         let info = entry.object("modelInfo").unwrap_or_default();
         if !self.built.meta.has("model") {
             self.built.meta.set_raw("model", info.get("modelId"));

@@ -213,15 +213,8 @@ impl KimiSession {
         added.finish();
     }
 
-    /// Begins the answer of a step, unless there is one.
-    fn begin_answer(&mut self) {
-        if !std::mem::replace(&mut self.is_answering, true) {
-            self.built.push(MessageRole::Assistant, Vec::new());
-        }
-    }
-
     fn add_part(&mut self, part: &RawValue) {
-        self.begin_answer();
+        self.built.begin_answer(&mut self.is_answering);
         let mut read = MessageInProgress::new(MessageRole::Assistant, &mut self.built);
         add_one_part(part, &mut read);
         let parts = std::mem::take(&mut read.parts);
@@ -231,7 +224,7 @@ impl KimiSession {
     }
 
     fn add_call(&mut self, id: &str, name: &str, arguments: Option<&RawValue>) {
-        self.begin_answer();
+        self.built.begin_answer(&mut self.is_answering);
         self.built.push_call(id, name, call_arguments(arguments));
     }
 

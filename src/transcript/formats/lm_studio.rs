@@ -146,7 +146,7 @@ impl Chat {
             match part.text("type").as_deref() {
                 Some("text") if is_thought => {
                     let text = part.text("text").unwrap_or_default();
-                    self.begin_answer();
+                    self.built.begin_answer(&mut self.is_answering);
                     if let Some(answer) = self.built.messages.last_mut() {
                         answer.parts.push(reasoning_part(&text));
                     }
@@ -154,7 +154,7 @@ impl Chat {
                 Some("toolCallRequest") => self.add_call(&part),
                 Some("toolCallResult") => self.add_result(&part, states),
                 _ => {
-                    self.begin_answer();
+                    self.built.begin_answer(&mut self.is_answering);
                     let mut read = MessageInProgress::new(MessageRole::Assistant, &mut self.built);
                     read.add_part(raw);
                     let parts = std::mem::take(&mut read.parts);
@@ -180,15 +180,8 @@ impl Chat {
         }
     }
 
-    /// Begins an answer, unless there is one.
-    fn begin_answer(&mut self) {
-        if !std::mem::replace(&mut self.is_answering, true) {
-            self.built.push(MessageRole::Assistant, Vec::new());
-        }
-    }
-
     fn add_call(&mut self, part: &RawFields<'_>) {
-        self.begin_answer();
+        self.built.begin_answer(&mut self.is_answering);
         let inner = part.object("toolCallRequest");
         let call = inner.as_ref().unwrap_or(part);
         let id = call_id(part).or_else(|| Some(call.id_text("id")?.0.into_owned()));

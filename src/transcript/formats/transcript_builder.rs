@@ -91,6 +91,15 @@ impl TranscriptBuilder {
         }
     }
 
+    /// Begins an answer of the assistant, unless there is one (`is_answering`). Returns true if it began one.
+    pub(super) fn begin_answer(&mut self, is_answering: &mut bool) -> bool {
+        let is_new = !std::mem::replace(is_answering, true);
+        if is_new {
+            self.push(MessageRole::Assistant, Vec::new());
+        }
+        is_new
+    }
+
     /// Returns the id of the oldest call of a tool without a result, among the last messages.
     pub(super) fn find_open_call(&self, tool: &str) -> Option<String> {
         let mut answered = HashSet::new();
