@@ -151,6 +151,16 @@ pub(super) fn compact_json(json: &str) -> Cow<'_, str> {
     Cow::Owned(kept)
 }
 
+/// Returns the text of a JSON string, an empty text for null, or other JSON without white space between tokens.
+pub(super) fn text_or_compact_json(raw: &RawValue) -> SourceText<'_> {
+    let written = raw.get();
+    // Only objects and lists contain white space between tokens.
+    if !written.starts_with(['{', '[']) {
+        return text_or_json(raw);
+    }
+    SourceText(compact_json(written))
+}
+
 impl<'de: 'a, 'a> Deserialize<'de> for RawFields<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct RawFieldsVisitor;

@@ -180,6 +180,20 @@ impl ReadCounts {
         }
     }
 
+    /// Returns a sentence on the records that dicta did not understand, with the kinds of content that it names. `whose`
+    /// precedes the number of all records, as `the file's `.
+    pub(crate) fn describe_missed(
+        &self,
+        tally: Option<&ReadTally>,
+        whose: &str,
+        kinds: &[String],
+    ) -> String {
+        let (records, missed) = self.records(tally);
+        let were = if missed == 1 { "was" } else { "were" };
+        let kinds = kinds.join(", ");
+        format!("{missed} of {whose}{records} records {were} not understood: {kinds}")
+    }
+
     /// Returns the number of records of the file, and how many of them dicta did not understand. `tally` is the reader's.
     pub fn records(&self, tally: Option<&ReadTally>) -> (u64, u64) {
         let found = self.transcripts + self.bad_records;

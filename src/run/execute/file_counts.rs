@@ -38,7 +38,6 @@ impl FileCount {
 
     /// Describes what was not read, other than bad records, which have notes of their own.
     fn describe_unread(&self) -> Option<String> {
-        let (records, missed) = self.records();
         let unknown = self.tally.iter().flat_map(|tally| &tally.unknown);
         let kinds: Vec<String> = self
             .counts
@@ -48,13 +47,8 @@ impl FileCount {
             .take(MAX_DESCRIBED_FILES)
             .map(|(kind, count)| format!("{count} {kind}"))
             .collect();
-        (!kinds.is_empty()).then(|| {
-            let were = if missed == 1 { "was" } else { "were" };
-            format!(
-                "{missed} of {records} records {were} not understood: {}",
-                kinds.join(", ")
-            )
-        })
+        let tally = self.tally.as_ref();
+        (!kinds.is_empty()).then(|| self.counts.describe_missed(tally, "", &kinds))
     }
 }
 

@@ -9,7 +9,7 @@ use super::super::fields::RawFields;
 use super::super::reader::{RecordCx, TranscriptReader, TranscriptSink};
 use super::foreign_message::add_messages;
 use super::record_readers::open_records;
-use super::transcript_builder::{TranscriptBuilder, verdict_of};
+use super::transcript_builder::{TranscriptBuilder, is_boolean_or_number, verdict_of};
 use crate::model::MessageRole;
 
 /// The keys of a result that state how good it is.
@@ -50,9 +50,7 @@ fn parse_run(record: &str, _cx: RecordCx<'_>, out: &mut TranscriptSink) -> Resul
     built.meta.set_readable("result", output.get("result"));
     let result = output.object("result").unwrap_or_default();
     for key in SCORE_KEYS {
-        let value = result.get(key).filter(|value| {
-            matches!(value.get(), "true" | "false") || value.get().parse::<f64>().is_ok()
-        });
+        let value = result.get(key).filter(|value| is_boolean_or_number(value));
         if value.is_some() {
             built.push_verdict(verdict_of("agentbench", key, value, None));
         }

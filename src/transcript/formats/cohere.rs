@@ -19,7 +19,7 @@ use std::collections::{HashMap, VecDeque};
 use serde_json::value::RawValue;
 
 use super::super::detect::FilePreview;
-use super::super::fields::{RawFields, compact_json, truncate_to_count};
+use super::super::fields::{RawFields, compact_json, text_or_compact_json, truncate_to_count};
 use super::super::metadata::{MetadataBuilder, SourceUsage};
 use super::super::native::{json_string, parse_message, unknown_part};
 use super::super::reader::{RecordCx, TranscriptReader, TranscriptSink};
@@ -254,7 +254,7 @@ fn parse_request<'a>(
     let documents: Vec<TranscriptPart<'a>> = documents
         .unwrap_or_default()
         .into_iter()
-        .map(|raw| TranscriptPart::Text(document_text(raw)))
+        .map(|raw| TranscriptPart::Text(text_or_compact_json(raw)))
         .collect();
     if !documents.is_empty() {
         chat.messages.push(TranscriptMessage {
@@ -264,11 +264,6 @@ fn parse_request<'a>(
         });
     }
     Ok(chat)
-}
-
-/// Returns the text of a document: a string, or its JSON.
-fn document_text(raw: &RawValue) -> SourceText<'_> {
-    json_string(raw).unwrap_or_else(|| SourceText(compact_json(raw.get())))
 }
 
 fn parse_version_1<'a>(fields: &RawFields<'a>) -> Result<ChatHistory<'a>, String> {

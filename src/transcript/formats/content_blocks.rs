@@ -19,6 +19,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::super::content::{ObjectOnly, RawContent};
+use super::super::fields::text_or_compact_json;
 use super::super::metadata::borrow_json;
 use super::super::native::{json_string, parse_or_none, text_or_json, unknown_part};
 use crate::model::{
@@ -305,16 +306,6 @@ fn split_result_content(raw: &RawValue) -> (SourceText<'_>, Vec<TranscriptPart<'
         }
     }
     (joined_text.unwrap_or_default(), other_parts)
-}
-
-/// Returns the text of a JSON string, an empty text for null, or other JSON without white space between tokens.
-pub(super) fn text_or_compact_json(raw: &RawValue) -> SourceText<'_> {
-    let written = raw.get();
-    // Only objects and lists contain white space between tokens.
-    if !written.starts_with(['{', '[']) {
-        return text_or_json(raw);
-    }
-    SourceText(super::super::fields::compact_json(written))
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use crate::model::{
     JsonText, MessageRole, SourceText, ToolCall, ToolResult, TranscriptMessage, TranscriptPart,
 };
 use crate::transcript::content::ObjectOnly;
-use crate::transcript::fields::compact_json;
+use crate::transcript::fields::{compact_json, text_or_compact_json};
 
 #[derive(Deserialize, Default)]
 struct LenientMessage<'a> {
@@ -499,12 +499,7 @@ pub(in crate::transcript) fn as_json_string(raw: &RawValue) -> Option<Cow<'_, st
 
 /// Returns a string as it is, an empty text for null, or any other value as compact JSON.
 pub(in crate::transcript) fn text_or_json(raw: Option<&RawValue>) -> String {
-    match raw {
-        None => String::new(),
-        Some(raw) if raw.get() == "null" => String::new(),
-        Some(raw) => as_json_string(raw)
-            .map_or_else(|| compact_json(raw.get()).into_owned(), Cow::into_owned),
-    }
+    raw.map_or_else(String::new, |raw| text_or_compact_json(raw).0.into_owned())
 }
 
 /// Returns JSON, or the JSON in a string.

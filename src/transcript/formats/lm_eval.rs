@@ -13,7 +13,7 @@ use super::super::native::{json_string, text_or_json};
 use super::super::reader::{RecordCx, TranscriptReader, TranscriptSink};
 use super::foreign_message::add_messages;
 use super::record_readers::open_records;
-use super::transcript_builder::{TranscriptBuilder, text_part, verdict_of};
+use super::transcript_builder::{TranscriptBuilder, is_boolean_or_number, text_part, verdict_of};
 use crate::model::MessageRole;
 
 /// The keys of a sample that are not metrics.
@@ -198,10 +198,9 @@ fn add_metrics(fields: &RawFields<'_>, built: &mut TranscriptBuilder) {
     let names: Vec<_> = names.iter().filter_map(|raw| json_string(raw)).collect();
     for (key, raw) in fields.iter() {
         let is_named = names.iter().any(|name| &**name == key);
-        let is_number = raw.get().parse::<f64>().is_ok() || matches!(raw.get(), "true" | "false");
         if !KEYS.contains(&key)
             && raw.get() != "null"
-            && (is_named || names.is_empty() && is_number)
+            && (is_named || names.is_empty() && is_boolean_or_number(raw))
         {
             built.push_verdict(verdict_of("lm-eval", key, Some(raw), None));
         }

@@ -13,7 +13,7 @@ use super::super::native::text_or_json;
 use super::super::reader::{RecordCx, TranscriptReader, TranscriptSink};
 use super::foreign_message::add_messages;
 use super::record_readers::open_records;
-use super::transcript_builder::{TranscriptBuilder, verdict_of};
+use super::transcript_builder::{TranscriptBuilder, is_boolean_or_number, verdict_of};
 use crate::model::MessageRole;
 
 /// The names of Ragas' metrics, without the mode in parentheses.
@@ -120,11 +120,7 @@ fn parse_row(record: &str, _cx: RecordCx<'_>, out: &mut TranscriptSink) -> Resul
             continue;
         }
         // A score without a value is null: the metric failed.
-        let is_score = value
-            .get()
-            .starts_with(|c: char| c.is_ascii_digit() || c == '-')
-            || matches!(value.get(), "true" | "false");
-        if is_score && is_metric(column) {
+        if is_boolean_or_number(value) && is_metric(column) {
             built.push_verdict(verdict_of("ragas", column, Some(value), None));
         } else {
             rest.set_readable(column, Some(value));

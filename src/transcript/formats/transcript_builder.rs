@@ -7,8 +7,8 @@ use std::collections::{HashMap, HashSet, VecDeque};
 
 use serde_json::value::RawValue;
 
+use super::super::fields::text_or_compact_json;
 use super::super::metadata::MetadataBuilder;
-use super::super::native::text_or_json;
 use super::super::reader::TranscriptSink;
 use super::lenient_message::parse_role;
 use super::response_items::{MessageBuilder, arguments_text};
@@ -265,6 +265,12 @@ pub(super) fn role_of(word: &str) -> MessageRole<'static> {
     }
 }
 
+/// Returns true if a value is true, false or a finite number, as scores are.
+pub(super) fn is_boolean_or_number(value: &RawValue) -> bool {
+    let value = value.get();
+    matches!(value, "true" | "false") || value.parse::<f64>().is_ok_and(f64::is_finite)
+}
+
 /// Returns a verdict from the value of a score: a Boolean is pass or fail, a number from 0 to 1 is a score, and a word
 /// such as `pass` states both.
 pub(super) fn verdict_of(
@@ -363,15 +369,9 @@ pub(super) fn keep_rating(
     });
 }
 
-/// Returns the text of a value, or its JSON.
+/// Returns the text of a value, or its JSON, as a copy.
 pub(super) fn owned_text(raw: &RawValue) -> String {
-    match super::super::native::json_string(raw) {
-        Some(text) => text.0.into_owned(),
-        None if raw.get().starts_with(['{', '[']) => {
-            super::super::fields::compact_json(raw.get()).into_owned()
-        }
-        None => text_or_json(raw).0.into_owned(),
-    }
+    text_or_compact_json(raw).0.into_owned()
 }
 
 /// Returns a part of an unknown kind, as written on one line, as a copy.

@@ -22,7 +22,7 @@ use super::super::source::SourceFile;
 use super::super::{RecordSpan, TranscriptError};
 use super::record_readers::{Grouping, open_element_groups, parse_lines};
 use super::trace_spans::{SpanKind, Trace, TraceSpan, parse_time};
-use super::transcript_builder::{keep_rating, verdict_of};
+use super::transcript_builder::{is_boolean_or_number, keep_rating, verdict_of};
 use crate::model::SourceText;
 
 /// The operation that runs a model on one example of an evaluation, and scores it.
@@ -325,9 +325,7 @@ fn add_score(scorer: &str, score: &RawValue, trace: &mut Trace<'_>) {
     };
     let reasons = ["reason", "reasoning", "explanation", "rationale"];
     for (key, value) in fields.iter() {
-        let is_value = matches!(value.get(), "true" | "false")
-            || value.get().parse::<f64>().is_ok_and(f64::is_finite);
-        if !is_value {
+        if !is_boolean_or_number(value) {
             continue;
         }
         let reason = reasons.iter().find_map(|key| fields.text(key));

@@ -86,7 +86,7 @@ fn scan_for_skipped(file: &mut TranscriptFile) -> Option<String> {
 
 /// Returns a sentence on the records that dicta did not understand, counted as `dicta check` counts them, or None.
 pub(crate) fn describe_unread(counts: &ReadCounts, tally: Option<&ReadTally>) -> Option<String> {
-    let (records, missed) = counts.records(tally);
+    let (_, missed) = counts.records(tally);
     if missed == 0 {
         return None;
     }
@@ -102,11 +102,7 @@ pub(crate) fn describe_unread(counts: &ReadCounts, tally: Option<&ReadTally>) ->
         kinds.truncate(MAX_KINDS_NAMED);
         kinds.push("others".to_owned());
     }
-    let were = if missed == 1 { "was" } else { "were" };
-    Some(format!(
-        "{missed} of the file's {records} records {were} not understood: {}",
-        kinds.join(", ")
-    ))
+    Some(counts.describe_missed(tally, "the file's ", &kinds))
 }
 
 /// Returns a record as text, and true if the text is shortened.
