@@ -122,8 +122,8 @@ mod tests {
         }
     }
 
-    fn key(text: &str) -> Option<Digest> {
-        Some(Digest::hash_bytes(text.as_bytes()))
+    fn key(text: &str) -> Digest {
+        Digest::hash_bytes(text.as_bytes())
     }
 
     #[test]
@@ -138,8 +138,8 @@ mod tests {
                 // Every second judge sends the same request, and the judges 1 and 3 have no key.
                 match judge {
                     1 | 3 => None,
-                    even if even.is_multiple_of(2) => key("same"),
-                    odd => key(&odd.to_string()),
+                    even if even.is_multiple_of(2) => Some(key("same")),
+                    odd => Some(key(&odd.to_string())),
                 }
             });
             let member = u32::try_from(last - 1).expect("a small panel");
@@ -165,10 +165,8 @@ mod tests {
             (&first, cell(0, Some(2)), ""),
         ] {
             let found = indexes.find(transcript, &cell, &[0, 1], |judge| {
-                key(&format!(
-                    "{text}{}",
-                    if text.is_empty() { judge } else { 0 }
-                ))
+                let number = if text.is_empty() { judge } else { 0 };
+                Some(key(&format!("{text}{number}")))
             });
             assert_eq!(found, u32::from(text == "equal"), "{cell:?}");
         }
@@ -184,7 +182,7 @@ mod tests {
         let transcript = Arc::new(Transcript::default());
         let evals = u32::try_from(MAX_QUESTIONS).expect("few") + 10;
         for eval in (0..evals).chain(0..evals) {
-            let found = indexes.find(&transcript, &cell(eval, None), &[4, 7], |_| key("x"));
+            let found = indexes.find(&transcript, &cell(eval, None), &[4, 7], |_| Some(key("x")));
             assert_eq!(found, 1, "eval {eval}");
         }
         let kept = indexes.questions.lock().expect("no panic holds it").len();

@@ -545,7 +545,7 @@ mod tests {
                 page[key] = json!(rows);
                 page
             };
-            let (expected, tally) = read(&page(&rows).to_string(), open);
+            let (expected, tally) = read(page(&rows).to_string(), open);
             assert!(!expected.is_empty(), "{name}");
             // The first group has records of both pages.
             let (first, second) = rows.split_at(1);
@@ -561,7 +561,7 @@ mod tests {
     fn states_of_all_pages_are_read() {
         let text = std::fs::read_to_string(fixture("foreign/helm_state.json")).expect("a sample");
         let page: Value = serde_json::from_str(&text).expect("JSON");
-        let (expected, _) = read(&page.to_string(), helm::open);
+        let (expected, _) = read(page.to_string(), helm::open);
         for file in files_of(&page, &page) {
             let (all, counts) = read(&file, helm::open);
             assert_eq!(all, [expected.clone(), expected.clone()].concat());
@@ -580,7 +580,7 @@ mod tests {
         for (page, open) in cases {
             let (clean, tally) = read(page, open);
             for rest in ["no JSON", "{\"error\":\"too many requests\"}"] {
-                let (all, counts) = read(&format!("{page}\n{rest}\n"), open);
+                let (all, counts) = read(format!("{page}\n{rest}\n"), open);
                 let is_fault = |one: &&String| one.starts_with("! after its list of records");
                 assert_eq!(all.iter().filter(is_fault).count(), 1, "{rest}");
                 assert_eq!(all.len(), clean.len() + 1, "{rest}");
