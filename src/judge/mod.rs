@@ -89,5 +89,5 @@ pub use prompt_shots::estimate_shot_tokens;
 pub use reply_frame::strip_reply_frame;
 pub use verdict_error::VerdictParseError;
 pub use verdict_format::{ScoreRange, VerdictFormat};
-pub use verdict_parser::{PARSER_VERSION, apply_bounds, parse_verdict_object};
+pub use verdict_parser::{PARSER_VERSION, apply_bounds, parse_verdict_object, update_score_flag};
 pub use verdict_text::parse_verdict_text;

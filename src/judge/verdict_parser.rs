@@ -134,13 +134,14 @@ fn parse_whole_verdict(
     let (passed, score) = (stated.passed, stated.score);
     let reasoning = stated.reasoning.as_deref().unwrap_or_default();
     let contradicted = passed.filter(|_| !not_applicable).and_then(|passed| {
-        // If a bound decides, a low score can be the good one.
-        let of_score = score
-            .filter(|_| !format.needs_score)
-            .and_then(|score| contradiction::find_in_score(passed, score, range));
-        of_score
-            .or_else(|| contradiction::find_in_reasoning(reasoning, passed))
+        // The score comes last, so that its flag hides no other one: see `update_score_flag`.
+        contradiction::find_in_reasoning(reasoning, passed)
             .or_else(|| contradiction::find_in_other_fields(json, passed))
+            .or_else(|| {
+                // If a bound decides, a low score can be the good one.
+                let score = score.filter(|_| !format.needs_score)?;
+                contradiction::find_in_score(passed, score, range)
+            })
     });
     Ok(Verdict {
         passed,
@@ -243,6 +244,32 @@ pub fn apply_bounds(verdict: &Verdict, params: &JudgedParams) -> CellResult {
     }
     result.verdict = Some(Box::new(verdict.clone()));
     result
+}
+
+/// Updates the flag of a recorded verdict for the present bounds. `passed` and a score contradict each other only if no
+/// bound decides from the score.
+///
+/// The cache key excludes the bounds, so the verdict may have been read under other ones.
+pub fn update_score_flag(verdict: &mut Verdict, params: &JudgedParams) {
+    // The score of any other verdict follows from something else, or is the comparison itself.
+    let is_plain = verdict.parts.is_empty()
+        && verdict.calibrated.is_none()
+        && verdict.applicable != Some(false)
+        && params.pair_order.is_none()
+        && params.compared_texts.is_empty();
+    let score = verdict.raw_score.or(verdict.score);
+    let (true, Some(passed), Some(score)) = (is_plain, verdict.passed, score) else {
+        return;
+    };
+    let format = VerdictFormat::from_params(params, false);
+    let Some(flag) = contradiction::find_in_score(passed, score, format.score_range()) else {
+        return;
+    };
+    if !format.needs_score {
+        verdict.contradiction.get_or_insert(flag);
+    } else if verdict.contradiction.as_ref() == Some(&flag) {
+        verdict.contradiction = None;
+    }
 }
 
 /// Renders the explanation: the reasoning, and with parts their summary before it and each part after it.

@@ -124,6 +124,31 @@ fn equal_questions_keep_their_own_verdicts_in_the_next_run() {
 }
 
 #[test]
+fn cached_verdict_is_flagged_for_the_present_bounds() {
+    let server = WireServer::answering(Dialect::Openai, |_| {
+        let verdict = serde_json::json!({
+            "citations": [], "reasoning": "No slur.", "passed": true, "score": 0,
+        });
+        Reply::text(verdict.to_string())
+    });
+    let test_dir = TestDir::new();
+    let is_flagged = |bound: &str| {
+        let params = format!("params: {{ criteria: It has no slur.{bound} }}");
+        eval(&test_dir, &server, &params);
+        let all = rows(&test_dir.dicta(&ONE));
+        let results = of_type(&all, "result");
+        let row = results.first().expect("a result");
+        assert_eq!(row["outcome"], "pass", "{row}");
+        !row["contradiction"].is_null()
+    };
+    assert!(is_flagged(""), "passed with the lowest score");
+    // The best score is now the lowest one, and the judge is not asked again.
+    assert!(!is_flagged(", max_score: 0.3"));
+    assert!(is_flagged(""));
+    assert_eq!(server.requests().len(), 1);
+}
+
+#[test]
 fn jury_asks_only_the_members_it_needs() {
     let script: VerdictScript = |model, criterion| match (criterion, model) {
         ("split", "mb" | "mc") | ("tie" | "unan", "mb") => "fail",

@@ -1,5 +1,5 @@
 use super::*;
-use crate::handlers::VerdictPartsSpec;
+use crate::handlers::{ScoreScale, VerdictPartsSpec};
 
 const PLAIN: VerdictFormat = VerdictFormat {
     allow_na: false,
@@ -324,6 +324,48 @@ fn verdict_keeps_every_stated_field() {
         (expected.citations, expected.reasoning, Some(true))
     );
     assert_eq!(read.parts.len(), 1);
+}
+
+#[test]
+fn recorded_verdict_is_flagged_under_other_bounds_like_a_new_one() {
+    let scale = Some(ScoreScale {
+        low: 1.0,
+        high: 5.0,
+    });
+    for (scale, json) in [
+        (None, r#"{"reasoning":"No slur.","passed":true,"score":0}"#),
+        (
+            None,
+            r#"{"reasoning":"Names it.","passed":false,"score":1}"#,
+        ),
+        (None, r#"{"reasoning":"Names it.","passed":true,"score":1}"#),
+        (None, r#"{"reasoning":"It fails.","passed":true,"score":0}"#),
+        (
+            None,
+            r#"{"reasoning":"Therefore it fails.","passed":true,"score":0}"#,
+        ),
+        (
+            None,
+            r#"{"verdict":"FAIL","reasoning":"","passed":true,"score":0}"#,
+        ),
+        (scale, r#"{"reasoning":"No slur.","passed":true,"score":1}"#),
+        (scale, r#"{"reasoning":"No slur.","passed":true,"score":5}"#),
+    ] {
+        let params = |max_score| JudgedParams {
+            scale,
+            max_score,
+            ..JudgedParams::default()
+        };
+        let read = |max_score| {
+            let format = VerdictFormat::from_params(&params(max_score), false);
+            parse_verdict_object(json, &format).expect("a verdict")
+        };
+        for (before, now) in [(None, Some(0.3)), (Some(0.3), None), (None, None)] {
+            let mut recorded = read(before);
+            update_score_flag(&mut recorded, &params(now));
+            assert_eq!(recorded, read(now), "{json} {before:?} {now:?}");
+        }
+    }
 }
 
 #[test]
