@@ -427,7 +427,7 @@ fn push_result<'a>(
     if result.outcome == Outcome::NotApplicable && is_rules_judge(shown) && cx.app.replay.is_none()
     {
         out.push(styled_line([
-            ("`rules` can't parse the criteria: ", Role::Muted),
+            ("`rules` can't check the criteria: ", Role::Muted),
             ("J", Role::Key),
             (" lists the available judges", Role::Muted),
         ]));
