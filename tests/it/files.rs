@@ -119,7 +119,7 @@ ep1kdNzWVxx5ND0wAYvhTlkC
 ";
 
 #[test]
-fn run_output_replaces_no_certificate_no_program_and_no_second_file_of_labels() {
+fn run_output_replaces_no_certificate_program_log_of_a_database_or_second_file_of_labels() {
     let test_dir = TestDir::new();
     test_dir.workspace(
         "labels: [labels.jsonl, sheet.csv]\nallow_scripts: true\ntools: [tools.yaml]\njudges:\n  m: { provider: openai, model: m, api_key_env: null, base_url: \"http://127.0.0.1:1/v1\", tools: [{ fetch_url: { ca_file: fetch.pem } }] }\n",
@@ -131,12 +131,20 @@ fn run_output_replaces_no_certificate_no_program_and_no_second_file_of_labels() 
     test_dir.write("api.pem", AUTHORITY);
     test_dir.write(
         "tools.yaml",
-        "sources:\n  api: { kind: http, baseUrl: \"https://api.example.com\", caFile: api.pem }\n",
+        "sources:\n  api: { kind: http, baseUrl: \"https://api.example.com\", caFile: api.pem }\n  shop: { kind: sqlite, database: shop.db }\n",
     );
+    test_dir.write("shop.db", "");
+    test_dir.write("shop.db-wal", "changes that are not in the file yet");
     // A program that is no text is not kept in the recording.
     let program = test_dir.path().join("check.bin");
     fs::write(&program, b"\x7fELF\xff\xfe").expect("written");
-    for input in ["sheet.csv", "fetch.pem", "api.pem", "check.bin"] {
+    for input in [
+        "sheet.csv",
+        "fetch.pem",
+        "api.pem",
+        "check.bin",
+        "shop.db-wal",
+    ] {
         let before = fs::read(test_dir.path().join(input)).expect("read");
         let refused = test_dir.dicta(&["run", "-q", "-o", &format!("json={input}")]);
         let why = text(&refused.stderr);

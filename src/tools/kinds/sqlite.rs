@@ -83,7 +83,11 @@ impl ToolSource for SqliteSource {
     }
 
     fn input_files(&self) -> Vec<PathBuf> {
-        self.path.iter().cloned().collect()
+        let side_files = self
+            .path
+            .iter()
+            .flat_map(|path| data_version::list_side_files(path));
+        self.path.iter().cloned().chain(side_files).collect()
     }
 
     fn read_tool(

@@ -10,16 +10,32 @@ use std::ffi::OsString;
 use std::fs::Metadata;
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::model::Digest;
+
+/// The end of the name of the write-ahead log.
+const WRITE_AHEAD_LOG: &str = "-wal";
+/// The ends of the names of the files that SQLite keeps next to a database.
+const SIDE_FILES: &[&str] = &[WRITE_AHEAD_LOG, "-shm", "-journal"];
+
+/// Returns the files that SQLite keeps next to a database. They may not exist, and a change of one damages the database.
+pub(super) fn list_side_files(path: &Path) -> impl Iterator<Item = PathBuf> {
+    let ends = SIDE_FILES.iter();
+    ends.map(move |end| name_side_file(path, end))
+}
+
+fn name_side_file(path: &Path, end: &str) -> PathBuf {
+    let mut name = OsString::from(path);
+    name.push(end);
+    name.into()
+}
 
 /// Returns the version of the file at `path`: its inode, size and times of change, and those of its write-ahead log.
 /// Returns `None` if the file cannot be examined.
 pub(super) fn read_data_version(path: &Path) -> Option<Digest> {
     // SQLite writes recent changes to the log and copies them into the file later.
-    let mut log = OsString::from(path);
-    log.push("-wal");
+    let log = name_side_file(path, WRITE_AHEAD_LOG);
     let file = describe_file(&std::fs::metadata(path).ok()?);
     let log = match std::fs::metadata(&log) {
         // SQLite creates an empty log when it opens a file to read it.
