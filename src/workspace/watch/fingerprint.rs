@@ -126,6 +126,9 @@ impl WatchScope {
             self.matchers.push(matcher);
             // The first folder is the base of the glob; the others are below it.
             self.glob_folders.extend(folders.into_iter().next());
+        } else {
+            // A missing file matches no glob, and dicta must still notice that it returns.
+            self.add_file(&paths::absolute(&root.join(written)));
         }
     }
 

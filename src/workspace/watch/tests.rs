@@ -358,6 +358,25 @@ async fn files_named_by_a_rubric_are_watched() {
 }
 
 #[tokio::test]
+async fn missing_rubric_of_a_plain_path_loads_when_it_returns() {
+    let dir = WatchTest::files();
+    let config = CONFIG_TEXT.replace("'rubrics/*.yaml'", "rubrics/beam.yaml");
+    write(&runs_root(&dir), "dicta.yaml", &config);
+    let good = loaded(&runs_root(&dir));
+    let mut watch_test = WatchTest::over(dir, Some(good));
+    fs::remove_file(watch_test.path("rubrics/beam.yaml")).expect("it is there");
+    watch_test.waits().await;
+    watch_test.clock.advance(Millis(200));
+    let why = watch_test.fails().await;
+    assert!(
+        why[0].contains("`rubrics/beam.yaml` does not exist"),
+        "{why:?}"
+    );
+    write(&watch_test.path(""), "rubrics/beam.yaml", &rubric(1));
+    watch_test.applies(&rubric(1)).await;
+}
+
+#[tokio::test]
 async fn joined_file_of_a_mapping_is_watched() {
     let dir = WatchTest::files();
     let root = runs_root(&dir);
