@@ -352,8 +352,8 @@ fn recorded_verdict_is_flagged_under_other_bounds_like_a_new_one() {
         (scale, r#"{"reasoning":"No slur.","passed":true,"score":5}"#),
     ] {
         let params = |max_score| JudgedParams {
-            scale,
             max_score,
+            scale,
             ..JudgedParams::default()
         };
         let read = |max_score| {
