@@ -11,10 +11,10 @@ use crate::event::CellKey;
 use crate::handlers::{
     CancelFlag, Check, CompiledEval, Finding, JudgeBackend, JudgeRequest, JudgedParams,
 };
-use crate::judge::{JudgeEngine, ReplayedEvidence};
+use crate::judge::{JudgeEngine, ReplayedEvidence, apply_bounds, update_score_flag};
 use crate::model::{
     Ballot, CellName, CellResult, CellVote, Decision, Digest, Millis, PanelRule, RunId, TokenUsage,
-    Transcript, VoteParams,
+    Transcript, Verdict, VoteParams,
 };
 use crate::run::CachePolicy;
 use crate::run::inputs::carried::{CarriedCell, CarriedTranscript};
@@ -362,6 +362,28 @@ fn cell_votes(cells: &[DecisionCell]) -> Vec<CellVote> {
         },
     };
     cells.iter().map(to_vote).collect()
+}
+
+/// Returns a recorded result as the present decision settings decide, flag and explain its verdict.
+///
+/// The result is `unparsed` if the verdict lacks a value that the settings need.
+pub(in crate::run) fn decide_again(
+    recorded: &CellResult,
+    verdict: &Verdict,
+    params: &JudgedParams,
+) -> CellResult {
+    let mut verdict = verdict.clone();
+    update_score_flag(&mut verdict, params);
+    let again = apply_bounds(&verdict, params);
+    CellResult {
+        outcome: again.outcome,
+        score: again.score,
+        // Without the eval's `message`, which only a failed verdict has and which may have changed.
+        explanation: again.explanation,
+        error: again.error,
+        verdict: again.verdict,
+        ..recorded.clone()
+    }
 }
 
 /// Returns another run's result as this run records it: with the id of that run, and without cost.

@@ -1,19 +1,19 @@
 //! The `replay` judge, which repeats what a recorded run's judge did for the cell of the same name.
 //!
 //! Responsible for finding and emitting the recorded facts. Does not send or decide anything. It emits the facts
-//! unchanged, copies large texts into this run, and returns the recorded result, marked with its run. A cell that the
-//! recorded run does not contain is a `judge_error`.
+//! unchanged, copies large texts into this run, and returns the recorded result, marked with its run. The present bounds
+//! decide its verdict. A cell that the recorded run does not contain is a `judge_error`.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::live_cell_names::LiveCellNames;
-use super::pool::mark_as_cached;
+use super::pool::{decide_again, mark_as_cached};
 use crate::clock::BoxFuture;
 use crate::event::{
     BlobSource, CallCx, EvalSpec, EventKind, EventTag, RunHeader, StoredText, ToolFact, TurnFact,
 };
-use crate::handlers::{JudgeBackend, JudgeRequest};
+use crate::handlers::{JudgeBackend, JudgeRequest, JudgedParams};
 use crate::model::{CellIx, CellName, CellResult, Outcome, RunId};
 use crate::record::{PlannedCell, RecordError, RecordedPlan, RecordedRun};
 
@@ -136,7 +136,7 @@ impl RecordedTraces {
         })
     }
 
-    async fn replay_cell(&self, name: &CellName, cx: &CallCx) -> CellResult {
+    async fn replay_cell(&self, name: &CellName, params: &JudgedParams, cx: &CallCx) -> CellResult {
         let (facts, result) = match self.find(name) {
             Ok(found) => found,
             Err(why) => return CellResult::from_error(Outcome::JudgeError, why),
@@ -155,7 +155,13 @@ impl RecordedTraces {
             // The cell has another number in this run.
             cx.out.send(renumber(fact.clone(), cx.cell)).await;
         }
-        mark_as_cached(&self.run, result.clone())
+        // The recorded run may have had other bounds. They decide no error, and not what a person decided.
+        let decided = result.outcome.is_verdict() || result.outcome == Outcome::NotApplicable;
+        let result = match result.verdict.as_deref() {
+            Some(verdict) if decided && !result.by_human => decide_again(result, verdict, params),
+            _ => result.clone(),
+        };
+        mark_as_cached(&self.run, result)
     }
 }
 
@@ -215,7 +221,7 @@ impl JudgeBackend for ReplayJudge {
     fn judge<'a>(&'a self, request: &'a JudgeRequest, cx: &'a CallCx) -> BoxFuture<'a, CellResult> {
         Box::pin(async move {
             match self.names.get(request.cell) {
-                Some(name) => self.replay.replay_cell(&name, cx).await,
+                Some(name) => self.replay.replay_cell(&name, &request.params, cx).await,
                 None => CellResult::from_error(Outcome::JudgeError, "this cell has no name"),
             }
         })

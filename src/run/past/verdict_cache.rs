@@ -21,10 +21,10 @@
 use std::sync::Arc;
 
 use crate::handlers::JudgedParams;
-use crate::judge::{EvidenceKey, EvidenceLookup, EvidenceStore, apply_bounds, update_score_flag};
+use crate::judge::{EvidenceKey, EvidenceLookup, EvidenceStore};
 use crate::model::{CellIx, CellName, CellResult, Digest};
 use crate::record::{CacheEntry, CacheIndex, EvidenceUsed};
-use crate::run::judges::pool::{VerdictCache, mark_as_cached};
+use crate::run::judges::pool::{VerdictCache, decide_again, mark_as_cached};
 use crate::run::judges::tool_sets::ToolDigests;
 
 /// The verdict cache over the runs of a store.
@@ -48,20 +48,13 @@ impl VerdictCache for RecordedVerdictCache {
         {
             return None;
         }
-        let mut verdict = entry.result.verdict.as_deref()?.clone();
-        // The cache key excludes decision settings, so decide and flag again under the current ones.
-        update_score_flag(&mut verdict, params);
-        let again = apply_bounds(&verdict, params);
-        if again.outcome.is_error() {
+        let verdict = entry.result.verdict.as_deref()?;
+        // The cache key excludes decision settings, so decide again under the current ones.
+        let result = decide_again(&entry.result, verdict, params);
+        if result.outcome.is_error() {
             // The recorded verdict lacks a value that the current settings need, so the judge must be called again.
             return None;
         }
-        let result = CellResult {
-            outcome: again.outcome,
-            score: again.score,
-            verdict: again.verdict,
-            ..entry.result.clone()
-        };
         Some(mark_as_cached(&entry.run, result))
     }
 }

@@ -45,6 +45,66 @@ async fn changed_min_score_rescores_cached_verdicts_without_a_call() {
 }
 
 #[tokio::test]
+async fn replayed_verdict_is_decided_by_the_present_bounds() {
+    let home = TestFolder::new(&["hello"]);
+    let (recorded, ..) = home
+        .run(deciding_from(&home, 0.4), RunOptions::default())
+        .await;
+    for (min_score, outcome) in [(0.4, Outcome::Pass), (0.9, Outcome::Fail)] {
+        let mut replaying = deciding_from(&home, min_score);
+        let config = JudgeConfig {
+            run: Some(recorded.0.clone()),
+            ..JudgeConfig::new("one", ProviderKind::Replay)
+        };
+        replaying.judges.insert("one".to_owned(), config);
+        let (_, _, totals) = home.run(replaying, RunOptions::default()).await;
+        assert_eq!(outcomes(&totals), [(outcome, 1)], "{min_score}");
+    }
+}
+
+#[tokio::test]
+async fn cached_explanation_has_only_the_present_message() {
+    let home = TestFolder::new(&["hello"]);
+    let with_message = |message: &str, min_score: f64| {
+        let mut changed = home.workspace();
+        let rubric = format!(
+            "
+id: r
+evals:
+  - id: half
+    type: llm_judge
+    message: {message}
+    params: {{ criteria: 'The answer mentions \"hello\". It mentions \"zebra\".', min_score: {min_score} }}
+"
+        );
+        changed.rubrics = workspace(home.dir.path(), &[&rubric]).rubrics;
+        changed
+    };
+    for (message, min_score, begins) in [
+        ("Old reason", 0.9, Some("Old reason: ")),
+        ("New reason", 0.9, Some("New reason: ")),
+        ("New reason", 0.4, None),
+    ] {
+        let (_, kinds, _) = home
+            .run(with_message(message, min_score), RunOptions::default())
+            .await;
+        let result = kinds.iter().find_map(|kind| match kind {
+            EventKind::CellsSettled(cells) => cells.first().map(|cell| cell.result.clone()),
+            EventKind::CellFinished { result, .. } => Some(result.clone()),
+            _ => None,
+        });
+        let explanation = &result.expect("a result").explanation;
+        let rest = begins.map_or(Some(&**explanation), |begins| {
+            explanation.strip_prefix(begins)
+        });
+        let rest = rest.unwrap_or_else(|| panic!("{explanation}"));
+        for message in ["Old reason", "New reason"] {
+            assert!(!rest.contains(message), "{explanation}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn skip_uncached_plans_only_cells_with_cached_verdicts() {
     let home = TestFolder::new(&["hello", "zebra"]);
     let first = RunOptions {
