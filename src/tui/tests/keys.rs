@@ -137,6 +137,28 @@ fn go_to_live(app: &mut TestWorkbench) {
 }
 
 #[test]
+fn raw_key_that_changes_no_visible_pane_shows_a_notice() {
+    let mut app = judged(80, 24);
+    go_to(&mut app, "beam-upgrade/beamline/names-a-version");
+    app.keys("6 x");
+    assert_eq!(
+        last_notice(&app),
+        "only a judge trace has raw data: select a judged cell"
+    );
+    let shows_raw = |app: &TestWorkbench| app.event_loop.app.session().trace_panes.shows_raw;
+    assert!(!shows_raw(&app));
+    go_to(&mut app, "beam-release/beamline/newest");
+    app.keys("6 x");
+    assert!(shows_raw(&app));
+    let notice = "2, 3 and 4 show raw data now: the exact bytes of the judge trace";
+    assert_eq!(last_notice(&app), notice);
+    // The prompt shows the change itself.
+    app.keys("2 x");
+    assert!(!shows_raw(&app));
+    assert_eq!(last_notice(&app), notice);
+}
+
+#[test]
 fn bracket_keys_select_problems_in_both_directions() {
     let mut app = judged(80, 24);
     let mut seen = Vec::new();

@@ -2,8 +2,11 @@
 
 use crate::tui::effect::Effect;
 use crate::tui::state::App;
+use crate::tui::state::filled_panes::{ShownKind, shown_kind};
 use crate::tui::state::judge_trace::{StepSelection, StripStep, find_shown_call, list_steps};
+use crate::tui::state::pane::{Pane, PaneArea};
 use crate::tui::state::shown_cell::resolve_shown_cell;
+use crate::tui::update::notices::push_info;
 use crate::tui::widget::flow::BlockPosition;
 
 /// Shows the previous or next judge or repeat of the decision.
@@ -85,15 +88,33 @@ fn select_slot(app: &mut App, slot: Option<u16>) {
     }
 }
 
-/// Shows raw texts or readable texts: of the request, the arguments, a page.
+/// Shows raw texts or readable texts: of the request, the arguments, a page. Shows a notice if no visible pane changes.
 pub(crate) fn toggle_raw(app: &mut App) -> Vec<Effect> {
+    if shown_kind(app) != ShownKind::Judged {
+        return push_info(app, "only a judge trace has raw data: select a judged cell");
+    }
     let trace = &mut app.session_mut().trace_panes;
     trace.shows_raw = !trace.shows_raw;
     // The positions in one text have no meaning in the other.
     trace.prompt.scroll_to_start();
     trace.call.scroll_to_start();
     trace.fetched.scroll_to_start();
-    Vec::new()
+    let is_raw = trace.shows_raw;
+    let has_raw_data = |shown: &PaneArea| {
+        matches!(
+            shown.pane,
+            Pane::Prompt | Pane::FunctionCall | Pane::FetchedContent | Pane::Details
+        )
+    };
+    if app.layout().panes.iter().any(has_raw_data) {
+        return Vec::new();
+    }
+    let text = if is_raw {
+        "2, 3 and 4 show raw data now: the exact bytes of the judge trace"
+    } else {
+        "2, 3 and 4 show readable texts again"
+    };
+    push_info(app, text)
 }
 
 /// Moves by messages. Back from the middle of a message goes to its beginning.
