@@ -134,7 +134,9 @@ impl Clock for FakeClock {
     }
 
     fn wall_time(&self) -> WallTime {
-        let at = jiff::Timestamp::UNIX_EPOCH + self.now().to_duration();
+        // The replay of a damaged log can advance the clock beyond the last time that has a name.
+        let at = jiff::Timestamp::UNIX_EPOCH.checked_add(self.now().to_duration());
+        let at = at.unwrap_or(jiff::Timestamp::MAX);
         WallTime(at.strftime("%Y-%m-%dT%H:%M:%S%.3f+00:00").to_string())
     }
 
@@ -194,5 +196,14 @@ mod tests {
         second.await;
         assert_eq!(clock.next_wake(), None);
         assert_eq!(clock.now(), Millis(20));
+    }
+
+    #[test]
+    fn wall_time_after_the_year_9999_is_the_last_one() {
+        let clock = FakeClock::new();
+        for ms in [253_402_207_201_000, u64::MAX] {
+            clock.advance(Millis(ms));
+            assert_eq!(clock.wall_time().0, "9999-12-30T22:00:00.999+00:00");
+        }
     }
 }

@@ -181,14 +181,18 @@ async fn record(out: &mut dyn Write, order: CastOrder) -> io::Result<usize> {
     Ok(frames)
 }
 
+/// Returns the speed at which a run is not longer than [`MAX_LENGTH`].
+fn choose_speed(length: Millis) -> PlaybackSpeed {
+    PlaybackSpeed::new(length.0.div_ceil(MAX_LENGTH.0).max(1) as f64)
+}
+
 /// Opens the replay.
 fn start(order: CastOrder, screen: CastScreen, clock: &FakeClock) -> EventLoop<CastScreen> {
     let (width, height) = order.size;
-    let faster = order.length.0.div_ceil(MAX_LENGTH.0).max(1);
     let mut app = App::new(OpenedItem::Recording, Size { width, height }, order.theme);
     app.ui.trace_open = order.cell.is_some();
     app.replay_start = ReplayStart {
-        speed: PlaybackSpeed::new(u32::try_from(faster).unwrap_or(u32::MAX).into()),
+        speed: choose_speed(order.length),
         position: match order.cell {
             Some(cell) => ReplayPosition::Cell(cell),
             None => ReplayPosition::Beginning,
@@ -245,4 +249,18 @@ fn is_over(app: &App) -> bool {
         shown.is_some_and(|shown| shown.has_ended())
     });
     replay.player.is_finished() || followed == Some(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn run_of_any_length_is_a_short_recording() {
+        for length in [0, 1, 600_000, 600_001, u64::MAX] {
+            let factor = choose_speed(Millis(length)).factor();
+            let seconds = Millis(length).to_duration().as_secs_f64() / factor;
+            assert!(factor >= 1.0 && seconds <= 600.001, "{length}: {factor}");
+        }
+    }
 }

@@ -38,7 +38,9 @@ impl ReplayMarks {
         let mut parts = vec![None; usize::try_from(PARTS).unwrap_or(0)];
         let mut add = |at: Millis, mark: ReplayMark| {
             let at = at.since(first).0.min(length);
-            let part = usize::try_from(at * (PARTS - 1) / length).unwrap_or(0);
+            // A damaged log can state any time, so the product may not fit 64 bits.
+            let part = u128::from(at) * u128::from(PARTS - 1) / u128::from(length);
+            let part = usize::try_from(part).unwrap_or(0);
             if let Some(known) = parts.get_mut(part) {
                 *known = (*known).max(Some(mark));
             }
@@ -152,6 +154,13 @@ mod tests {
         assert!(columns[1] == Some(ReplayMark::Call) || columns[2] == Some(ReplayMark::Failure));
         assert_eq!(columns[3], Some(ReplayMark::Verdict));
         assert_eq!(marks.in_column(0, 1), Some(ReplayMark::Failure));
+    }
+
+    #[test]
+    fn times_of_any_size_have_marks() {
+        let log = vec![note(0), event(u64::MAX, ended(Outcome::Fail))];
+        let marks = ReplayMarks::from_log(&log.into());
+        assert_eq!(marks.in_column(1, 2), Some(ReplayMark::Failure));
     }
 
     #[test]

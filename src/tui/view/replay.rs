@@ -159,11 +159,11 @@ fn build_bar(
     room: usize,
     glyphs: &Glyphs,
 ) -> Vec<ReplayBarItem> {
-    let room_wide = u64::try_from(room).unwrap_or(u64::MAX);
+    let room_wide = u128::try_from(room).unwrap_or(u128::MAX);
     let full = match length.0 {
         // A recording without a duration is at its end.
         0 => room_wide,
-        length => at.0.min(length).saturating_mul(room_wide) / length,
+        length => u128::from(at.0.min(length)).saturating_mul(room_wide) / u128::from(length),
     };
     let full = usize::try_from(full).unwrap_or(room).min(room);
     let mut out: Vec<ReplayBarItem> = Vec::new();
