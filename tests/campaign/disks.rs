@@ -7,7 +7,8 @@ use std::process::Output;
 
 use crate::model_server::ModelServer;
 use crate::sandbox::{
-    Injection, Sandbox, find_strace_problem, grouped, has_panicked, outcomes, result_lines, text,
+    Injection, Sandbox, find_strace_problem, grouped, has_panicked, list_file_calls, outcomes,
+    result_lines, text,
 };
 use crate::saves::{SAVES, SaveBench};
 use crate::terminals::conclude;
@@ -16,22 +17,16 @@ use crate::{Campaign, Measured, Scale};
 const RUN: &[&str] = &["run", "-q", "-j", "1", "--format", "jsonl"];
 /// The errors of a full, broken, read-only or foreign disk, and of a file at its size limit.
 const ERRORS: &[&str] = &["ENOSPC", "EIO", "EROFS", "EACCES", "EFBIG"];
-/// The calls that fail.
-const CALLS: &[&str] = &[
+/// The calls of a save that fail.
+const SAVE_CALLS: &[&str] = &[
     "write",
     "fsync",
-    "fdatasync",
-    "syncfs",
     "mkdir",
     "rename",
     "renameat",
     "renameat2",
-    "linkat",
-    "unlink",
-    "unlinkat",
     "fchmod",
     "flock",
-    "openat",
 ];
 
 /// Lets each call fail, and checks that nothing is lost, claimed or left half.
@@ -41,17 +36,13 @@ pub(crate) fn measure_disks(campaign: &Campaign) -> Measured {
     }
     let server = ModelServer::start();
     let mut disks = Disks::new(campaign, &server);
-    disks.fail_at_every_call();
-    let calls = disks.faults;
-    disks.limit_file_sizes();
-    let limits = disks.faults - calls;
-    disks.fill_a_small_disk();
-    let small = disks.faults - calls - limits;
-    disks.open_read_only();
-    disks.fail_saves();
-    let saves = disks.faults - calls - limits - small;
+    let calls = disks.count_faults("failed call", Disks::fail_at_every_call);
+    let limits = disks.count_faults("size limit", Disks::limit_file_sizes);
+    let small = disks.count_faults("full disk", Disks::fill_a_small_disk);
+    let read_only = disks.count_faults("read-only disk", Disks::open_read_only);
+    let saves = disks.count_faults("failed save", Disks::fail_saves);
     let figure = format!(
-        "{} faults ({calls} at calls of a run, {limits} size limits, {small} full disks, {saves} at saves). {} ended with 74 or 2{}",
+        "{} faults ({calls} at calls of a run, {limits} size limits, {small} small disks, {read_only} read-only disks, {saves} at calls of saves). {} ended with 74 or 2{}",
         grouped(disks.faults),
         grouped(disks.refused),
         disks.notes
@@ -102,6 +93,16 @@ impl<'c> Disks<'c> {
         }
     }
 
+    /// Injects faults, and returns their number. If none of them ends the program, they hit nothing.
+    fn count_faults(&mut self, kind: &str, inject: fn(&mut Self)) -> usize {
+        let (faults, refused) = (self.faults, self.refused);
+        inject(self);
+        if self.faults > faults && self.refused == refused {
+            self.failures.push(format!("no {kind} ends the program"));
+        }
+        self.faults - faults
+    }
+
     fn reset(&self) {
         self.sandbox.remove("runs");
         self.sandbox.copy_folder("earlier", "runs");
@@ -109,45 +110,24 @@ impl<'c> Disks<'c> {
 
     /// Injects each error at each call of a run that names a file.
     fn fail_at_every_call(&mut self) {
-        let (calls, most) = match self.campaign.scale {
-            Scale::Full => (CALLS, 120),
-            Scale::Short => (&["write", "fdatasync"][..], 2),
+        let (calls, most): (Vec<&'static str>, usize) = match self.campaign.scale {
+            Scale::Full => (list_file_calls().collect(), 120),
+            Scale::Short => (vec!["write", "fdatasync"], 2),
         };
         for call in calls {
             for at in 1..=most {
                 let error = ERRORS[at % ERRORS.len()];
                 self.reset();
-                let log = self.sandbox.path().join("strace.log");
-                let mut words = Injection {
+                let injection = Injection {
                     call,
-                    at: at.to_string(),
+                    at,
                     effect: format!("error={error}"),
-                    paths: Vec::new(),
-                }
-                .words();
-                let target = words.iter().position(|word| word == "/dev/null");
-                words[target.expect("the log")] = log.display().to_string();
-                words.insert(1, "-y".to_owned());
-                // A failed wake-up of a thread says nothing about a disk, and can block the program.
-                let mut prefix = vec!["timeout", "-s", "KILL", "20"];
-                prefix.extend(words.iter().map(String::as_str));
-                let output = self
-                    .sandbox
-                    .command_through(&prefix, RUN)
-                    .output()
-                    .expect("strace runs");
-                let log = text(&fs::read(&log).unwrap_or_default());
-                let injected: Vec<&str> = log
-                    .lines()
-                    .filter(|line| line.contains("(INJECTED)"))
-                    .collect();
-                let Some(line) = injected.first() else {
+                };
+                let (output, failed) = self.sandbox.inject_error(&injection, RUN);
+                let Some(line) = failed.first() else {
                     break;
                 };
-                // strace counts the calls of each thread, so the same number can also meet a wake-up of a thread, a
-                // library or the message. Such a run says nothing about a disk alone.
-                let sandbox = format!("{}/", self.sandbox.path().display());
-                if injected.iter().all(|line| line.contains(&sandbox)) {
+                if self.sandbox.all_name_own_files(&failed) {
                     self.judge(&output, &format!("{error} at {call} {at}: {line}"), line);
                 }
             }
@@ -255,28 +235,34 @@ impl<'c> Disks<'c> {
         let saves = &SAVES[..self.campaign.count(1, SAVES.len())];
         let calls: &[&'static str] = match self.campaign.scale {
             Scale::Short => &["fsync"],
-            Scale::Full => &[
-                "fsync", "renameat", "linkat", "mkdir", "fchmod", "flock", "unlink",
-            ],
+            Scale::Full => SAVE_CALLS,
         };
         for save in saves {
             let bench = SaveBench::new(self.campaign, save);
+            let before = self.faults;
             for call in calls {
                 for at in 1..=self.campaign.count(1, 12) {
                     let injection = Injection {
                         call,
-                        at: at.to_string(),
+                        at,
                         effect: format!("error={}", ERRORS[at % ERRORS.len()]),
-                        paths: Vec::new(),
                     };
-                    let (output, checked) = bench.try_once(save, &injection);
+                    bench.restore(save);
+                    let (output, failed) = bench.sandbox.inject_error(&injection, save.args);
+                    if failed.is_empty() {
+                        break;
+                    }
+                    // The other calls are always about files, and may name them without their folder.
+                    if *call == "write" && !bench.sandbox.all_name_own_files(&failed) {
+                        continue;
+                    }
                     self.faults += 1;
-                    self.refused += usize::from(matches!(output.status.code(), Some(74 | 2)));
-                    let is_silent = matches!(output.status.code(), Some(74 | 2))
-                        && output.stderr.trim_ascii().is_empty();
-                    let checked = if is_silent {
+                    let is_refused = matches!(output.status.code(), Some(74 | 2));
+                    self.refused += usize::from(is_refused);
+                    let checked = if is_refused && output.stderr.trim_ascii().is_empty() {
                         Err("no message".to_owned())
                     } else {
+                        let checked = bench.check(save, &output);
                         checked.and_then(|()| bench.check_again(save))
                     };
                     if let Err(problem) = checked {
@@ -286,6 +272,10 @@ impl<'c> Disks<'c> {
                         ));
                     }
                 }
+            }
+            if self.faults == before {
+                self.failures
+                    .push(format!("no call of {} fails", save.name));
             }
         }
     }

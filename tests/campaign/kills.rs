@@ -25,6 +25,12 @@ pub(crate) fn measure_kills(campaign: &Campaign) -> Measured {
     }
     let server = ModelServer::start();
     let mut kills = Kills::new(campaign, &server);
+    let unlisted = kills.sandbox.find_unlisted_calls(RUN);
+    if !unlisted.is_empty() {
+        kills
+            .failures
+            .push(format!("a run also makes {unlisted:?}"));
+    }
     let mut count = [0; 4];
     kills.at_every_call(Kills::kill_alone);
     count[0] = kills.killed;

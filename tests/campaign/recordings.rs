@@ -8,25 +8,14 @@ use serde_json::{Value, json};
 
 use crate::model_server::ModelServer;
 use crate::sandbox::{
-    Injection, Sandbox, find_strace_problem, grouped, is_killed, outcomes, result_lines, text,
+    Injection, Sandbox, find_strace_problem, grouped, is_killed, list_file_calls, outcomes,
+    result_lines, text,
 };
 use crate::terminals::conclude;
 use crate::{Campaign, Measured, Scale};
 
 /// The largest line of a log, in bytes.
 const MAX_RECORD: usize = 16 << 20;
-/// The calls at which a run is killed.
-const CALLS: &[&str] = &[
-    "write",
-    "fsync",
-    "fdatasync",
-    "openat",
-    "rename",
-    "renameat",
-    "renameat2",
-    "linkat",
-    "mkdir",
-];
 const RUN: &[&str] = &["run", "-q", "-j", "1", "--no-cache", "--format", "jsonl"];
 /// The runs of `sample-runs`, with the minor version of format 1 that recorded them.
 const SAMPLES: [(&str, u64); 4] = [("page", 2), ("busy", 0), ("vote", 0), ("orders", 2)];
@@ -69,7 +58,7 @@ pub(crate) fn measure_contents(campaign: &Campaign) -> Measured {
     }
     write_large_transcripts(&sandbox, 3, 100_000);
     let (mut kills, mut named) = (0, 0);
-    for call in &CALLS[..campaign.count(2, CALLS.len())] {
+    for call in list_file_calls().take(campaign.count(2, usize::MAX)) {
         for at in 1..=campaign.count(3, 2000) {
             sandbox.remove("runs");
             let output = sandbox.inject(&Injection::kill(call, at), RUN);

@@ -1,6 +1,6 @@
 //! A workspace in a temporary folder, the program in it, and the program under `strace`. Doesn't measure.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
@@ -13,6 +13,9 @@ use crate::Campaign;
 
 /// A folder in memory, if the system has one: hundreds of runs would otherwise wait for the disk at every sync.
 const MEMORY: &str = "/dev/shm";
+
+/// The longest time of a run with a failed call. The failed call may be one that wakes a thread, which blocks the program.
+const MAX_BLOCKED_SECONDS: &str = "60";
 
 /// The folder of a workspace, with its own data directory and no keys in the environment.
 pub(crate) struct Sandbox {
@@ -132,6 +135,65 @@ impl Sandbox {
             .output()
             .expect("strace runs")
     }
+
+    /// Runs the program with a failing call, and returns its output and strace's lines of the calls that failed.
+    pub(crate) fn inject_error(
+        &self,
+        injection: &Injection,
+        args: &[&str],
+    ) -> (Output, Vec<String>) {
+        let log = self.strace_log();
+        let words = injection.words_with_log(&log);
+        let mut prefix = vec!["timeout", "-s", "KILL", MAX_BLOCKED_SECONDS];
+        prefix.extend(words.iter().map(String::as_str));
+        let output = self.command_through(&prefix, args).output();
+        let lines = text(&fs::read(&log).unwrap_or_default());
+        let failed = lines.lines().filter(|line| line.contains("(INJECTED)"));
+        let failed = failed.map(str::to_owned).collect();
+        (output.expect("strace runs"), failed)
+    }
+
+    /// True if all these failed calls name a file of the folder.
+    ///
+    /// strace counts the calls of each thread. So the same number can also meet the wake-up of a thread, a library or
+    /// the message. Such a run shows nothing about a disk alone.
+    pub(crate) fn all_name_own_files(&self, failed: &[String]) -> bool {
+        let folder = format!("{}/", self.path().display());
+        failed.iter().all(|line| line.contains(&folder))
+    }
+
+    /// Runs the program, and returns the calls that change a disk and are not in [`DISK_CALLS`].
+    pub(crate) fn find_unlisted_calls(&self, args: &[&str]) -> BTreeSet<String> {
+        let log = self.strace_log();
+        // strace ignores a name with a question mark that this processor doesn't have.
+        let names: Vec<String> = CHANGING_CALLS
+            .iter()
+            .map(|call| format!("?{call}"))
+            .collect();
+        let trace = format!("trace={}", names.join(","));
+        let prefix = ["strace", "-y", "-f", "-qq", "-o", &log, "-e", &trace, "--"];
+        self.command_through(&prefix, args)
+            .output()
+            .expect("strace runs");
+        let lines = text(&fs::read(&log).unwrap_or_default());
+        // A line is the thread, the call, and its arguments with the path or the kind of a descriptor.
+        let on_files = lines
+            .lines()
+            .filter(|line| !OTHER_DESCRIPTORS.iter().any(|kind| line.contains(kind)));
+        let calls: BTreeSet<String> = on_files
+            .filter_map(|line| line.split_whitespace().nth(1)?.split_once('('))
+            .map(|(call, _)| call.to_owned())
+            .collect();
+        assert!(calls.contains("write"), "strace lists the calls: {calls:?}");
+        let is_unlisted = |call: &String| !DISK_CALLS.contains(&call.as_str());
+        calls.into_iter().filter(is_unlisted).collect()
+    }
+
+    /// The path of strace's log, without an earlier log.
+    fn strace_log(&self) -> String {
+        self.remove("strace.log");
+        self.path().join("strace.log").display().to_string()
+    }
 }
 
 fn copy_files(from: &Path, to: &Path) {
@@ -150,48 +212,45 @@ fn copy_files(from: &Path, to: &Path) {
 pub(crate) struct Injection {
     pub(crate) call: &'static str,
     /// From 1. strace counts the calls of each thread.
-    pub(crate) at: String,
+    pub(crate) at: usize,
     /// `signal=KILL` or `error=EIO`.
     pub(crate) effect: String,
-    /// Only calls on these files.
-    pub(crate) paths: Vec<PathBuf>,
 }
 
 impl Injection {
     pub(crate) fn kill(call: &'static str, at: usize) -> Self {
         Self {
             call,
-            at: at.to_string(),
+            at,
             effect: "signal=KILL".to_owned(),
-            paths: Vec::new(),
         }
     }
 
     /// The words of a command line before the program.
     pub(crate) fn words(&self) -> Vec<String> {
-        let Self {
-            call, at, effect, ..
-        } = self;
-        let mut words: Vec<String> = ["strace", "-f", "-qq", "-o", "/dev/null"]
-            .map(str::to_owned)
-            .to_vec();
-        words.extend(["-e".to_owned(), format!("trace={call}")]);
-        words.extend(["-e".to_owned(), format!("inject={call}:{effect}:when={at}")]);
-        for path in &self.paths {
-            words.extend(["-P".to_owned(), path.display().to_string()]);
-        }
-        words.push("--".to_owned());
-        words
+        self.words_with_log("/dev/null")
+    }
+
+    fn words_with_log(&self, log: &str) -> Vec<String> {
+        let Self { call, at, effect } = self;
+        let trace = format!("trace={call}");
+        let inject = format!("inject={call}:{effect}:when={at}");
+        let words = [
+            "strace", "-y", "-f", "-qq", "-o", log, "-e", &trace, "-e", &inject, "--",
+        ];
+        words.map(str::to_owned).to_vec()
     }
 }
 
 /// Calls that change a disk, as far as dicta makes them. A kill at a call happens before the call has an effect.
+/// [`Sandbox::find_unlisted_calls`] finds a call that is missing here.
 pub(crate) const DISK_CALLS: &[&str] = &[
     "write",
     "fsync",
     "fdatasync",
     "syncfs",
     "mkdir",
+    "mkdirat",
     "rename",
     "renameat",
     "renameat2",
@@ -204,6 +263,64 @@ pub(crate) const DISK_CALLS: &[&str] = &[
     "fchown",
     "flock",
 ];
+
+/// The calls of Linux that change a disk or lock a file.
+const CHANGING_CALLS: &[&str] = &[
+    "write",
+    "pwrite64",
+    "writev",
+    "pwritev",
+    "pwritev2",
+    "sendfile",
+    "copy_file_range",
+    "splice",
+    "fallocate",
+    "truncate",
+    "ftruncate",
+    "fsync",
+    "fdatasync",
+    "syncfs",
+    "sync",
+    "sync_file_range",
+    "msync",
+    "creat",
+    "mkdir",
+    "mkdirat",
+    "rmdir",
+    "mknod",
+    "mknodat",
+    "rename",
+    "renameat",
+    "renameat2",
+    "link",
+    "linkat",
+    "symlink",
+    "symlinkat",
+    "unlink",
+    "unlinkat",
+    "chmod",
+    "fchmod",
+    "fchmodat",
+    "chown",
+    "lchown",
+    "fchown",
+    "fchownat",
+    "utime",
+    "utimes",
+    "futimesat",
+    "utimensat",
+    "setxattr",
+    "fsetxattr",
+    "flock",
+];
+
+/// The kinds of descriptors that are not files, as strace prints them.
+const OTHER_DESCRIPTORS: &[&str] = &["<pipe:", "<socket:", "<TCP", "<UNIX", "<anon_inode:"];
+
+/// [`DISK_CALLS`], and the call that opens a file.
+pub(crate) fn list_file_calls() -> impl Iterator<Item = &'static str> {
+    DISK_CALLS.iter().copied().chain(["openat"])
+}
 
 /// The reason why this machine can't inject effects into calls, if there is one.
 pub(crate) fn find_strace_problem() -> Option<String> {
@@ -227,8 +344,8 @@ pub(crate) fn is_killed(output: &Output) -> bool {
 
 /// True if the program panicked.
 ///
-/// strace counts the calls of each thread, so an error at the first write of a run also meets the first write of the
-/// thread that ends the runtime. That write wakes a thread, and its failure says nothing about a disk.
+/// strace counts the calls of each thread. So an error at the first write of a run also meets the first write of the
+/// thread that ends the runtime. That write wakes a thread, and its failure shows nothing about a disk.
 pub(crate) fn has_panicked(output: &Output) -> bool {
     let stderr = text(&output.stderr);
     let mut lines = stderr.lines();

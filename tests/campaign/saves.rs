@@ -24,7 +24,7 @@ pub(crate) struct Save {
     is_whole: fn(&Tree, &Saved) -> Result<(), String>,
 }
 
-/// The written files by their path, hidden temporary files excluded.
+/// The written files by their path, hidden temporary files excluded. Also the mode of a report and the target of a link.
 type Tree = BTreeMap<String, Vec<u8>>;
 
 /// The files before a command and after a complete one.
@@ -202,7 +202,7 @@ fn check_each(
         let is_secret = name == ".data/secret" && bytes.len() == 32;
         if !is_secret && saved.old.get(name) != Some(bytes) && !is_whole(name, bytes) {
             return Err(format!(
-                "{name} has {} bytes of another content",
+                "{name} is neither old nor new: {} bytes",
                 bytes.len()
             ));
         }
@@ -217,6 +217,18 @@ fn read_tree(sandbox: &Sandbox) -> Tree {
         if let Some(bytes) = sandbox.read(name) {
             tree.insert(name.to_owned(), bytes);
         }
+    }
+    if let Ok(meta) = fs::metadata(sandbox.path().join("out.jsonl")) {
+        let mode = format!("{:o}", meta.permissions().mode());
+        tree.insert("the mode of out.jsonl".to_owned(), mode.into_bytes());
+    }
+    let link = sandbox.path().join("link.xml");
+    if link.exists() {
+        let target = fs::read_link(&link).map_or_else(
+            |_| "a file".to_owned(),
+            |target| target.display().to_string(),
+        );
+        tree.insert("the target of link.xml".to_owned(), target.into_bytes());
     }
     for folder in [".data", "fresh"] {
         add_files(sandbox.path(), &sandbox.path().join(folder), &mut tree);
@@ -274,22 +286,21 @@ impl SaveBench {
         }
     }
 
-    /// Restores the files before the save, runs it with an injection, and checks what it left.
-    pub(crate) fn try_once(
-        &self,
-        save: &Save,
-        injection: &Injection,
-    ) -> (Output, Result<(), String>) {
+    /// Restores the files before the save.
+    pub(crate) fn restore(&self, save: &Save) {
         for name in ["runs", "fresh"] {
             self.sandbox.remove(name);
         }
         (save.setup)(&self.sandbox);
-        let output = self.sandbox.inject(injection, save.args);
-        let mut checked = (save.is_whole)(&read_tree(&self.sandbox), &self.saved);
-        if checked.is_ok() && has_panicked(&output) {
-            checked = Err(format!("it panicked: {}", text(&output.stderr)));
+    }
+
+    /// Checks the files after an interrupted save.
+    pub(crate) fn check(&self, save: &Save, output: &Output) -> Result<(), String> {
+        (save.is_whole)(&read_tree(&self.sandbox), &self.saved)?;
+        if has_panicked(output) {
+            return Err(format!("it panicked: {}", text(&output.stderr)));
         }
-        (output, checked)
+        Ok(())
     }
 
     /// An error unless the save now works. A starter workspace is the exception: dicta overwrites no file of it.
@@ -305,6 +316,9 @@ impl SaveBench {
     }
 }
 
+/// More calls of one kind than a thread of a save makes: a demo syncs about 200 files and folders.
+const MAX_CALLS: usize = 2000;
+
 /// Kills each save at each call that changes the disk.
 pub(crate) fn measure_saves(campaign: &Campaign) -> Measured {
     if let Some(problem) = find_strace_problem() {
@@ -315,17 +329,28 @@ pub(crate) fn measure_saves(campaign: &Campaign) -> Measured {
     let saves = &SAVES[..campaign.count(1, SAVES.len())];
     for save in saves {
         let bench = SaveBench::new(campaign, save);
+        bench.restore(save);
+        let unlisted = bench.sandbox.find_unlisted_calls(save.args);
+        if !unlisted.is_empty() {
+            failures.push(format!("{} also makes {unlisted:?}", save.name));
+        }
+        let before = killed;
         for call in DISK_CALLS {
-            for at in 1..=campaign.count(1, 100) {
-                let (output, checked) = bench.try_once(save, &Injection::kill(call, at));
+            for at in 1..=campaign.count(1, MAX_CALLS) {
+                bench.restore(save);
+                let output = bench.sandbox.inject(&Injection::kill(call, at), save.args);
                 if !is_killed(&output) {
                     break;
                 }
                 killed += 1;
+                let checked = bench.check(save, &output);
                 if let Err(problem) = checked.and_then(|()| bench.check_again(save)) {
                     failures.push(format!("{} killed at {call} {at}: {problem}", save.name));
                 }
             }
+        }
+        if killed == before {
+            failures.push(format!("no call of {} is killed", save.name));
         }
     }
     let labels = kill_labelling(campaign, &mut failures);
