@@ -74,8 +74,10 @@ const TOOLS: &[FormatDescription] = &[
         known_by: "`mapping` of messages",
         transcript: "a conversation: the branch that was open",
         id: "the conversation's",
-        version: "export of 2025",
-        origin: SampleOrigin::Described("descriptions of the export"),
+        version: "export of 2024 and 2025",
+        origin: SampleOrigin::Real(
+            "six conversations in sanand0/openai-conversations; others from descriptions of the export",
+        ),
     },
     FormatDescription {
         name: "a Grok export",

@@ -3,7 +3,8 @@
 //! Responsible for the branch that the user last saw, which ends at `current_node`. Messages of other branches are
 //! counted. Programs that rewrite exports may drop the links between messages: then the order of the file is the
 //! conversation. A message to a tool is a call, and the tool's message its result; the export has no ids for them, so
-//! they pair by order. Does not read `message_feedback.json` and `user.json`.
+//! they pair by order. Custom instructions and memories are system messages, because the program adds them. Does not
+//! read `message_feedback.json` and `user.json`.
 
 use std::collections::HashMap;
 
@@ -18,6 +19,11 @@ use super::transcript_builder::{
     TranscriptBuilder, owned_unknown_part, reasoning_part, role_of, text_part,
 };
 use crate::model::{MessageRole, SourceText, TranscriptPart};
+
+/// The keys of custom instructions and of memories, which ChatGPT adds for the model.
+const CONTEXT_KEYS: [&str; 3] = ["user_profile", "user_instructions", "model_set_context"];
+/// The name under which exports of 2024 have the thoughts of o1, as if a tool had written them.
+const THOUGHT_TOOL: &str = "a8km123";
 
 /// Returns true if the first record is a conversation of ChatGPT.
 pub(super) fn is_export(preview: &FilePreview<'_>) -> bool {
@@ -142,10 +148,10 @@ fn has_content(message: &RawFields<'_>) -> bool {
         return false;
     };
     let texts = ["text", "result", "content", "thoughts"];
+    let mut keys = texts.iter().chain(&CONTEXT_KEYS);
     let parts = content.list("parts").unwrap_or_default();
-    texts
-        .iter()
-        .any(|key| content.get(key).is_some_and(|raw| raw.get() != "\"\""))
+    let is_filled = |raw: &RawValue| !matches!(raw.get(), "\"\"" | "null");
+    keys.any(|key| content.get(key).is_some_and(is_filled))
         || parts.iter().any(|part| part.get() != "\"\"")
 }
 
@@ -160,9 +166,20 @@ fn add_message(message: &RawFields<'_>, built: &mut TranscriptBuilder) {
     let content = message.object("content").unwrap_or_default();
     let kind = content.text("content_type").unwrap_or_default();
     let recipient = message.text("recipient").unwrap_or_default();
-    let parts = content_parts(&kind, &content);
+    let mut parts = content_parts(&kind, &content);
+    let is_thought =
+        role == MessageRole::Tool && author.text("name").as_deref() == Some(THOUGHT_TOOL);
+    let role = if is_context(&kind) {
+        MessageRole::System
+    } else if is_thought {
+        parts = vec![reasoning_part(&join_texts(&parts))];
+        MessageRole::Assistant
+    } else {
+        role
+    };
     let metadata = message.object("metadata").unwrap_or_default();
-    let is_call = role == MessageRole::Assistant && !matches!(&*recipient, "" | "all");
+    let is_call =
+        !is_thought && role == MessageRole::Assistant && !matches!(&*recipient, "" | "all");
     if is_call {
         built.push_call("", &recipient, join_texts(&parts));
     } else if role == MessageRole::Tool {
@@ -187,6 +204,9 @@ fn add_message(message: &RawFields<'_>, built: &mut TranscriptBuilder) {
             return;
         }
         merge_reasoning(built);
+    } else {
+        // The metadata below belongs to no message.
+        return;
     }
     if let Some(last) = built.messages.last_mut() {
         last.meta.set_raw("timestamp", message.get("create_time"));
@@ -241,6 +261,11 @@ fn merge_reasoning(built: &mut TranscriptBuilder) {
     }
 }
 
+/// Returns true for custom instructions and memories.
+fn is_context(kind: &str) -> bool {
+    matches!(kind, "user_editable_context" | "model_editable_context")
+}
+
 fn content_parts(kind: &str, content: &RawFields<'_>) -> Vec<TranscriptPart<'static>> {
     match kind {
         "thoughts" => {
@@ -255,9 +280,8 @@ fn content_parts(kind: &str, content: &RawFields<'_>) -> Vec<TranscriptPart<'sta
             let text = content.text("content").unwrap_or_default();
             vec![reasoning_part(&text)]
         }
-        "user_editable_context" => {
-            let keys = ["user_profile", "user_instructions"];
-            let texts = keys.iter().filter_map(|key| content.text(key));
+        kind if is_context(kind) => {
+            let texts = CONTEXT_KEYS.iter().filter_map(|key| content.text(key));
             texts
                 .filter(|text| !text.is_empty())
                 .map(|text| text_part(&text))
@@ -366,6 +390,51 @@ mod tests {
             (lines.as_slice(), unread),
             (&wanted.map(String::from)[..], 1)
         );
+    }
+
+    #[test]
+    fn custom_instructions_and_memories_are_system_messages() {
+        let context = |role: &str, content: &Value| {
+            let metadata = json!({"is_visually_hidden_from_conversation": true});
+            json!({"message": {"author": {"role": role}, "content": content, "metadata": metadata}})
+        };
+        let none = json!({});
+        let mapping = json!({
+            "n1": context("user", &json!({"content_type": "user_editable_context", "user_profile": "", "user_instructions": "Write short answers."})),
+            "n2": context("assistant", &json!({"content_type": "model_editable_context", "model_set_context": "The user grows roses."})),
+            "n3": context("assistant", &json!({"content_type": "model_editable_context", "model_set_context": ""})),
+            "n4": node("user", "Hi", &none),
+            "n5": node("assistant", "Hello", &none),
+        });
+        let wanted = [
+            "system Write short answers.",
+            "system The user grows roses.",
+            "user Hi",
+            "assistant Hello",
+        ];
+        assert_eq!(
+            read_mapping(&mapping),
+            (wanted.map(String::from).to_vec(), 0)
+        );
+    }
+
+    #[test]
+    fn thoughts_of_o1_are_reasoning_of_the_answer() {
+        let thoughts = json!({"author": {"role": "tool", "name": "a8km123"}, "recipient": "all", "content": {"content_type": "text", "parts": ["The sum is small."]}});
+        let none = json!({});
+        let mapping = json!({
+            "n1": node("user", "What is 2+2?", &none),
+            "n2": {"message": thoughts},
+            "n3": node("assistant", "It is 4.", &none),
+        });
+        let export = json!([{"id": "c1", "mapping": mapping}]);
+        let (all, _) = read(export.to_string().as_bytes());
+        let messages = &all[0].as_ref().expect("a conversation")["messages"];
+        assert_eq!(messages.as_array().expect("a list").len(), 2);
+        let answer = messages[1].to_string();
+        assert!(answer.contains("The sum is small."), "{answer}");
+        assert!(answer.contains("It is 4."), "{answer}");
+        assert_eq!(messages[1]["role"], "assistant");
     }
 
     #[test]
