@@ -1,6 +1,8 @@
-//! The tool calls of a reply: their numbers, and the form in which a later request has them.
+//! The tool calls of a reply: their numbers, the form in which a later request has them, and the verdict of several.
 
-use crate::model::{CallIx, ModelReply, RawJson, ReplyCall, is_json_object};
+use crate::model::{
+    ArgumentChange, CallIx, ModelReply, RawJson, ReplyCall, Verdict, is_json_object,
+};
 
 /// Replaces arguments that aren't valid JSON, because servers respond 5xx to a history with broken arguments.
 pub(super) fn make_sendable(call: &mut ReplyCall, canonical: Option<RawJson>) {
@@ -13,6 +15,24 @@ pub(super) fn make_sendable(call: &mut ReplyCall, canonical: Option<RawJson>) {
 pub(super) fn is_truncated_json(raw: &str) -> bool {
     !raw.trim().is_empty()
         && serde_json::from_str::<serde::de::IgnoredAny>(raw).is_err_and(|error| error.is_eof())
+}
+
+/// Keeps the first verdict of a reply, with the repairs of its arguments. A later one is equal to it, but can contradict
+/// itself, which flags the first.
+pub(super) fn keep_first_verdict(
+    stated: &mut Option<Verdict>,
+    verdict: Verdict,
+    repaired: Vec<ArgumentChange>,
+) {
+    match stated {
+        Some(first) => first.contradiction = first.contradiction.take().or(verdict.contradiction),
+        None => {
+            *stated = Some(Verdict {
+                repaired,
+                ..verdict
+            });
+        }
+    }
 }
 
 /// Iterates over a reply's calls with their numbers.

@@ -13,7 +13,7 @@ use super::cell_setup::CellSetup;
 use super::deadline::CellDeadline;
 use super::evidence::EvidenceStore;
 use super::gate::{GateAction, GateEdit, GateStop};
-use super::reply_calls::{index_calls, is_truncated_json, make_sendable};
+use super::reply_calls::{index_calls, is_truncated_json, keep_first_verdict, make_sendable};
 use super::tool_calls::{
     FinishedToolCall, ToolCallRunner, VERDICT_RECEIVED, emit_received, emit_rejected,
     emit_repaired, emit_submitted_verdict,
@@ -434,11 +434,7 @@ impl JudgeTrace<'_> {
                         emit_submitted_verdict(cx, ix, ready.values).await;
                     }
                     responses.push(ToolResponse::ok(VERDICT_RECEIVED));
-                    // The first verdict counts; later ones are equal to it.
-                    stated.get_or_insert(Verdict {
-                        repaired: prepared.changes,
-                        ..verdict
-                    });
+                    keep_first_verdict(&mut stated, verdict, prepared.changes);
                 }
                 Err((outcome, why)) => {
                     // The first fault explains the cell; later ones often follow from it.

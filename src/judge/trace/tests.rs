@@ -419,6 +419,29 @@ async fn refusal_in_the_reasoning_is_a_judge_error_and_not_a_fail() {
 }
 
 #[tokio::test]
+async fn second_call_with_the_same_verdict_and_the_opposite_reason_flags_it() {
+    for (second, is_flagged) in [
+        (PASSED, false),
+        (
+            r#"{"citations":[],"reasoning":"Therefore it fails.","passed":true,"score":1}"#,
+            true,
+        ),
+        (
+            r#"{"citations":[],"reasoning":"ok","passed":true,"score":1,"verdict":"FAIL"}"#,
+            true,
+        ),
+    ] {
+        let fixture = JudgeFixture::new(&[FakeTool::new("fetch_url", FakeToolBehavior::Echo)]);
+        let reply = calls(&[("submit_verdict", PASSED), ("submit_verdict", second)]);
+        let (result, _) = fixture.judge(&Script::new(vec![reply])).await;
+        assert_eq!(result.outcome, Outcome::Pass, "{second}");
+        let verdict = result.verdict.expect("a verdict");
+        assert_eq!(verdict.reasoning, "ok", "the first call counts");
+        assert_eq!(verdict.contradiction.is_some(), is_flagged, "{second}");
+    }
+}
+
+#[tokio::test]
 async fn text_that_contradicts_the_submitted_verdict_flags_it() {
     let judge = async |words: &str| {
         let fixture = JudgeFixture::new(&[FakeTool::new("fetch_url", FakeToolBehavior::Echo)]);
