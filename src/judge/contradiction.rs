@@ -8,7 +8,8 @@
 //!   score;
 //! - a reason whose **last sentence** plainly states the opposite of the verdict;
 //! - a part's own reason whose last sentence does;
-//! - another field of the same object with the opposite value (`"final_verdict": "FAIL"`), at any depth;
+//! - another field of the same object with the opposite value (`"final_verdict": "FAIL"`), at any depth, also of the object
+//!   of a part;
 //! - text next to the `submit_verdict` call that ends with, or has a line with, the opposite verdict
 //!   (`Verdict: FAIL`).
 //!
@@ -130,16 +131,35 @@ const VERDICT_FIELD_QUALIFIERS: &[&str] = &[
 /// Describes a field other than `passed` whose value is the opposite verdict.
 pub(super) fn find_in_other_fields(json: &str, passed: bool) -> Option<String> {
     let object: Value = serde_json::from_str(json).ok()?;
-    let (name, value) = object.as_object()?.iter().find_map(|(name, value)| {
-        // The object's own `passed` is the verdict; only one inside another object can contradict it.
-        let states = name != "passed" && states_verdict(name, value, !passed);
-        states.then_some((name, value))
-    })?;
+    let field = find_opposite_field(&object, "passed", passed)?;
     let verdict = if passed { "passed" } else { "failed" };
+    Some(format!("the verdict is {verdict}, but its field {field}"))
+}
+
+/// Describes the first part with a field other than its own verdict whose value is the opposite verdict. `list` is the field
+/// with the parts, and `own` is the field of a part with its verdict.
+pub(super) fn find_in_part_fields(json: &str, list: &str, own: &str) -> Option<String> {
+    let object: Value = serde_json::from_str(json).ok()?;
+    let parts = object.get(list)?.as_array()?;
+    (1_u32..).zip(parts).find_map(|(position, part)| {
+        let is_met = part.get(own)?.as_bool()?;
+        let field = find_opposite_field(part, own, is_met)?;
+        // The parts may be in another order than their numbers.
+        let number = part.get("index").and_then(Value::as_f64);
+        let number = number.unwrap_or(f64::from(position));
+        let met = if is_met { "met" } else { "not met" };
+        Some(format!("part {number} is {met}, but its field {field}"))
+    })
+}
+
+/// Describes a field of an object other than `own` whose value is the opposite verdict: `` `verdict` is "FAIL" ``.
+fn find_opposite_field(object: &Value, own: &str, passed: bool) -> Option<String> {
+    let mut fields = object.as_object()?.iter();
+    // The object's own field is the verdict; only one inside another object can contradict it.
+    let (name, value) =
+        fields.find(|(name, value)| *name != own && states_verdict(name, value, !passed))?;
     let value: String = value.to_string().chars().take(60).collect();
-    Some(format!(
-        "the verdict is {verdict}, but its field `{name}` is {value}"
-    ))
+    Some(format!("`{name}` is {value}"))
 }
 
 /// Returns true if a field, or a field inside it, states `verdict`.

@@ -186,6 +186,14 @@ fn parse_verdict_with_parts(
             let reasoning = stated.reasoning.as_deref().unwrap_or_default();
             contradiction::find_in_reasoning(reasoning, passed)
                 .or_else(|| contradiction::find_in_other_fields(json, passed))
+                .or_else(|| match format {
+                    // A field such as `status` is about the call itself, and not about its verdict.
+                    PartsFormat::Calls(_) | PartsFormat::Behaviors => None,
+                    PartsFormat::Criteria(_) | PartsFormat::Goals(_) => {
+                        let (list, own) = (format.keys()[0], format.met_key());
+                        contradiction::find_in_part_fields(json, list, own)
+                    }
+                })
         }),
     };
     Ok(Verdict {

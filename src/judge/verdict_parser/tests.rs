@@ -410,3 +410,43 @@ fn part_with_a_contradictory_reason_is_flagged() {
     assert!(read("Yes.", r#","verdict":"fail""#));
     assert!(!read("Yes.", r#","reasoning":"It is there.""#));
 }
+
+#[test]
+fn part_with_a_field_of_the_opposite_verdict_is_flagged() {
+    let criteria = PartsFormat::Criteria(2);
+    let goals = PartsFormat::Goals(None);
+    for (parts, json, flag) in [
+        (
+            criteria,
+            r#"{"criteria":[{"index":2,"passed":true,"verdict":"FAIL"},{"index":1,"passed":true}]}"#,
+            Some("part 2 is met, but its field `verdict` is \"FAIL\""),
+        ),
+        (
+            criteria,
+            r#"{"criteria":[{"index":1,"passed":false,"met":true},{"index":2,"passed":true,"verdict":"pass"}]}"#,
+            Some("part 1 is not met, but its field `met` is true"),
+        ),
+        (
+            criteria,
+            r#"{"criteria":[{"index":1,"passed":false,"verdict":"fail"},{"index":2,"passed":true,"note":"fail"}]}"#,
+            None,
+        ),
+        (
+            goals,
+            r#"{"goals":[{"goal":"a refund","met":true,"passed":false}]}"#,
+            Some("part 1 is met, but its field `passed` is false"),
+        ),
+        (
+            PartsFormat::Calls(1),
+            r#"{"calls":[{"index":1,"passed":true,"status":"failed"}]}"#,
+            None,
+        ),
+    ] {
+        let format = VerdictFormat {
+            parts: Some(parts),
+            ..PLAIN
+        };
+        let read = parse_verdict_object(json, &format).expect("parts");
+        assert_eq!(read.contradiction.as_deref(), flag, "{json}");
+    }
+}
