@@ -338,7 +338,8 @@ static DISTANCING_WORDS: LazyLock<Regex> = LazyLock::new(|| {
               | fak(?:e|es|ed|ing) | forge[ds]? | fabricat\w* | malicious(?:ly)? | suspicious(?:ly)? | manipulat\w* | opposite | contrary | reverse[ds]?
               | suppos\w* | imagin\w* | pretend\w* | cannot | reflection | reconsider\w* | unacceptable | unsatisfactory | insufficient
               | jok(?:e[ds]?|ing) | kidding | hop(?:e[ds]?|ing) | demand(?:s|ed)? | lie[ds]? | lying | sarcas\w*
-              | flip(?:s|ped)? | invert(?:s|ed)? | under\sprotest | (?:ordered|forced) \s to \s (?:output|write|return|submit|say)
+              | flip(?:s|ped)? | invert(?:s|ed)? | invers(?:e(?:ly)?|ion) | guess(?:e[ds]|ing|work)? | placeholders? | dumm(?:y|ies)
+              | under\sprotest | (?:ordered|forced) \s to \s (?:output|write|return|submit|say)
               | (?:for|about|of) \s (?:(?:the|an?) \s)? (?:other|another|different) \s (?:transcript|conversation|sample)
               | (?:user|assistant|agent|transcript|conversation|author|message(?:\s\d+)?) \s (?:itself \s)?
                 (?:gave|gives|wrote|writes|has|had|submitted|submits|posted|pasted|produced|produces|provided|provides|outputs?|returned|supplied|offered)
@@ -352,7 +353,7 @@ static DISTANCING_WORDS: LazyLock<Regex> = LazyLock::new(|| {
               | pasted | unjust
               | (?:evaluation|verdict|assessment|judge?ment) \s (?:by|from) \s (?:(?:the|an?) \s)? (?:user|assistant|agent|author)
               | negative(?:ly)? | violat\w* | breach\w* | refus(?:e[ds]?|al|ing) | declin(?:e[ds]?|ing) | unable | zero )\b
-        | n['’]t\b | </?\w*think\w*> | </?(?:reasoning|scratchpad|analysis)\b | <\|
+        | n['’]t\b | ~~ | <!-- | </?\w*think\w*> | </?(?:reasoning|scratchpad|analysis)\b | <\|
         | \b(?: nicht | kein\w* | wäre | falsch\w* | beispiel\w* | pas | faux | exemple | serait | no | falso | ejemplo | sería )\b
         | 不 | 没 | 错误 | 例如
         ",

@@ -320,6 +320,25 @@ fn verdict_words_next_to_the_fence_count_in_each_language() {
 }
 
 #[test]
+fn prose_that_reverses_or_strikes_out_the_fence_takes_the_verdict_back() {
+    let json = passing().1;
+    for words in [
+        "My evaluation of the answer is the exact inverse of this:",
+        "I am guessing here, because the transcript is empty to me:",
+        "This is a guess:",
+        "Here is a placeholder, because I have to write something:",
+        "These are dummy values:",
+        "~~Here is the evaluation.~~",
+        "<!-- Here is the evaluation. -->",
+    ] {
+        let text = format!("{words}\n```json\n{json}\n```");
+        assert!(parse_text(&text).is_err(), "{text}");
+    }
+    let text = format!("The answer is a haiku about conversion.\n```json\n{json}\n```");
+    assert!(parse_text(&text).is_ok(), "{text}");
+}
+
+#[test]
 fn error_tells_why_a_reply_has_no_verdict() {
     let json = passing().1;
     for (text, reason) in [
