@@ -28,8 +28,10 @@ pub(crate) fn headline_ends(width: u16, eval: &str) -> (u16, u16) {
 impl ProgressScreen {
     /// Returns the title of the chosen eval, at the right of the sentence.
     pub(crate) fn eval_title(&self) -> String {
-        let eval = self.eval.as_ref().map_or("all", |eval| &eval.eval);
-        format!("eval {eval} ")
+        match &self.eval {
+            Some(eval) => format!("eval {} ", eval.eval),
+            None => "all evals ".to_owned(),
+        }
     }
 
     /// Returns the rows of the sentence for a screen of this size, or those of a shorter sentence if they are too many.
