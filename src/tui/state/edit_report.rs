@@ -329,6 +329,12 @@ fn describe_verdicts(report: &EditReport, glyphs: &Glyphs) -> String {
     let judging = !report.running_runs.is_empty();
     match report.flips.as_slice() {
         [] if report.paused => "auto is off, nothing judged again (A turns it on)".to_owned(),
+        // A run of other cells in this session does not change what the edit moved.
+        [] if report.first_verdicts.is_empty()
+            && report.not_judged.as_deref() == Some(NOTHING_MOVED) =>
+        {
+            NOTHING_MOVED.to_owned()
+        }
         [] if judging => format!("no verdict moved yet ({} judged)", report.judged),
         // First verdicts can't flip, so the report does not claim that nothing moved.
         [] if report.judged > 0 && report.first_verdicts.len() as u64 == report.judged => {
@@ -624,6 +630,24 @@ mod tests {
             summarize(&report),
             "the last edit, new.yaml: 2 cells judged for the first time: ✓ 1 ✗ 1"
         );
+    }
+
+    #[test]
+    fn run_of_another_cell_keeps_the_sentence_of_a_restored_edit() {
+        let mut report = EditReport {
+            is_edit: true,
+            is_restored: true,
+            files: vec![file("rubrics/orders.yaml")],
+            not_judged: Some(NOTHING_MOVED.to_owned()),
+            ..EditReport::default()
+        };
+        let sentence = "the last edit, orders.yaml: no verdict moved";
+        assert_eq!(summarize(&report), sentence);
+        report.running_runs.push(RunTicket(1));
+        assert_eq!(summarize(&report), sentence);
+        report.running_runs.clear();
+        report.add_decided(RowId(1), Outcome::Pass, false);
+        assert_eq!(summarize(&report), sentence);
     }
 
     #[test]
