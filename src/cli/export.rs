@@ -14,7 +14,7 @@ use super::error::CommandError;
 use super::export_run::export_run;
 use super::format::split_named_format;
 use super::history::name_entry;
-use super::output_file::{OutputFiles, collect_input_files, warn_of_keys};
+use super::output_file::{OutputFiles, add_files_around, collect_input_files, warn_of_keys};
 use super::state_args::{ExportArgs, ExportFormat, RunFormat};
 use super::states::{LoadedState, StateCatalog, StateSource};
 use crate::diag::suggest_cell;
@@ -124,6 +124,11 @@ fn write_state(
     if let StateSource::File(path) = &shown.source {
         inputs.insert(path);
     }
+    // A page must not replace the bundle that it shows.
+    if let Some(path) = catalog.bundle_path() {
+        inputs.insert(path);
+    }
+    add_files_around(&mut inputs, output, catalog.workspace.as_deref(), &cx.env);
     let mut file = OutputFiles::new(&cx.env).open("-o", output, &inputs)?;
     let mut finder = KeyFinder::new(&mut file);
     let source = catalog.recordings([shown, shown]);

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use indexmap::IndexMap;
 
 use super::error::CommandError;
-use super::output_file::{OutputFiles, collect_input_files, warn_of_keys};
+use super::output_file::{OutputFiles, add_files_around, collect_input_files, warn_of_keys};
 use super::show::select_cells;
 use super::state_args::{ExportArgs, RunFormat};
 use super::states::StateCatalog;
@@ -69,6 +69,8 @@ pub(super) fn export_run(
         });
     // A bundle must not replace the one that is read.
     inputs.insert(Path::new(&args.state));
+    let loaded = catalog.workspace.as_deref();
+    add_files_around(&mut inputs, &args.output, loaded, &cx.env);
     let mut file = OutputFiles::new(&cx.env).open("-o", &args.output, &inputs)?;
     let mut finder = KeyFinder::new(&mut file);
     let out = &mut finder;

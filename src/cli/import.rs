@@ -15,19 +15,16 @@ use super::CommandCx;
 use super::args::ImportArgs;
 use super::error::{CommandError, EXIT_USAGE};
 use super::format::{Format, format_document};
-use super::output_file::OutputFiles;
+use super::output_file::{OutputFiles, list_files_of_workspaces};
 use super::streams::Streams;
 use super::transcript_file::{find_workspace_roots, open_file};
 use super::transcript_report::CappedWarnings;
 use crate::diag::Diagnostic;
-use crate::handlers::EvalTypeRegistry;
 use crate::model::{ExitReason, Label, SourceText, escape_invisible_json, make_visible, pluralize};
-use crate::record::list_store_files;
-use crate::review::{ReviewFiles, ReviewPlace};
+use crate::review::ReviewPlace;
 use crate::run::TranscriptIds;
 use crate::storage::{AtomicFile, InputFiles};
 use crate::transcript::{FieldMapping, ReadCounts, TranscriptBlock, TranscriptFile, UnreadContent};
-use crate::workspace;
 
 /// Converts every transcript of the input files.
 pub(super) fn import(args: &ImportArgs, cx: &CommandCx) -> Result<u8, CommandError> {
@@ -328,21 +325,12 @@ impl ImportInputs {
         let mut of_labels = of_output.clone();
         let mut transcripts = InputFiles::default();
         let outputs = [to, args.labels.as_deref()].into_iter().flatten();
-        let mut roots: Vec<PathBuf> = outputs.flat_map(find_workspace_roots).collect();
-        roots.sort();
-        roots.dedup();
-        for root in roots {
-            let registry = EvalTypeRegistry::builtin();
-            let mut found = workspace::list_input_files(&root, &cx.env, &registry);
-            found.others.extend(ReviewFiles::new(&root).list());
-            if let Some(folders) = workspace::find_run_folders(&root, &cx.env) {
-                found.others.extend(list_store_files(&folders.dir));
-            }
-            transcripts.extend(found.transcripts.iter().cloned());
-            of_labels.extend(found.transcripts);
-            of_labels.extend(found.others.iter().filter(|path| path.exists()).cloned());
-            of_output.extend(found.others);
-        }
+        let roots: Vec<PathBuf> = outputs.flat_map(find_workspace_roots).collect();
+        let found = list_files_of_workspaces(roots, &cx.env);
+        transcripts.extend(found.transcripts.iter().cloned());
+        of_labels.extend(found.transcripts);
+        of_labels.extend(found.others.iter().filter(|path| path.exists()).cloned());
+        of_output.extend(found.others);
         Self {
             of_output,
             of_labels,

@@ -6,10 +6,12 @@ use std::path::{Path, PathBuf};
 
 use super::error::CommandError;
 use super::own_files::list_data_files;
+use super::transcript_file::find_workspace_roots;
+use crate::handlers::EvalTypeRegistry;
 use crate::record::list_store_files;
 use crate::review::ReviewFiles;
 use crate::storage::{AtomicFile, InputFiles};
-use crate::workspace::{Env, Workspace};
+use crate::workspace::{self, Env, Workspace, WorkspaceInputs};
 
 /// The log in a run's folder.
 const EVENTS_FILE: &str = "events.jsonl";
@@ -94,6 +96,42 @@ pub(super) fn collect_input_files(workspace: &Workspace, env: &Env) -> InputFile
     let all = files.transcripts.into_iter().chain(files.others);
     let recordings = list_store_files(&workspace.runs);
     all.chain(review).chain(recordings).collect()
+}
+
+/// Adds the files that an output may not replace in the workspaces around it, except in the loaded one. Such a workspace may
+/// not load, or the command may belong to another one.
+pub(super) fn add_files_around(
+    inputs: &mut InputFiles,
+    output: &Path,
+    loaded: Option<&Workspace>,
+    env: &Env,
+) {
+    let is_loaded = |root: &PathBuf| {
+        let root = root.canonicalize();
+        loaded.is_some_and(|loaded| root.is_ok_and(|root| root == loaded.root))
+    };
+    let mut roots = find_workspace_roots(output);
+    roots.retain(|root| !is_loaded(root));
+    let found = list_files_of_workspaces(roots, env);
+    inputs.extend(found.transcripts.into_iter().chain(found.others));
+}
+
+/// Returns the files that the workspaces with these folders read, and those of their reviews and runs.
+pub(super) fn list_files_of_workspaces(mut roots: Vec<PathBuf>, env: &Env) -> WorkspaceInputs {
+    roots.sort();
+    roots.dedup();
+    let registry = EvalTypeRegistry::builtin();
+    let mut all = WorkspaceInputs::default();
+    for root in roots {
+        let found = workspace::list_input_files(&root, env, &registry);
+        all.transcripts.extend(found.transcripts);
+        all.others.extend(found.others);
+        all.others.extend(ReviewFiles::new(&root).list());
+        if let Some(folders) = workspace::find_run_folders(&root, env) {
+            all.others.extend(list_store_files(&folders.dir));
+        }
+    }
+    all
 }
 
 /// Returns the warning about keys of other services in an exported file, if it has some.

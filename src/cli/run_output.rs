@@ -14,7 +14,7 @@ use super::args::RunArgs;
 use super::error::CommandError;
 use super::format::{Format, RESULT_FORMATS, split_named_format};
 use super::github_place::collect_eval_places;
-use super::output_file::OutputFiles;
+use super::output_file::{OutputFiles, add_files_around};
 use super::streams::{ScreenWriter, Streams};
 use crate::event::{EventKind, RunEvent};
 use crate::model::{Millis, Outcome, is_skip_note, pluralize};
@@ -91,8 +91,10 @@ impl RunPrinter {
         for option in &args.output {
             let (format, path) = parse_output(option)?;
             needs_decisions |= format.needs_decisions();
+            let mut inputs = inputs.clone();
+            add_files_around(&mut inputs, &path, Some(workspace), &cx.env);
             outputs.push(ResultOutput::create(
-                format, &path, &mut files, inputs, &places,
+                format, &path, &mut files, &inputs, &places,
             )?);
         }
         let narrator = args.stream.then(|| {

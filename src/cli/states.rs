@@ -172,6 +172,11 @@ impl StateCatalog {
         self.bundle.as_ref().map(|(_, bundle)| &bundle.run)
     }
 
+    /// Returns the file of the bundle, if a name means one.
+    pub(super) fn bundle_path(&self) -> Option<&Path> {
+        self.bundle.as_ref().map(|(name, _)| Path::new(name))
+    }
+
     /// Returns an error if the files of the workspace do not load, for output that would be wrong without its labels.
     pub(super) fn require_labels(&self) -> Result<(), CommandError> {
         match self.load_problems.as_slice() {

@@ -5,6 +5,8 @@ use std::io::Read as _;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;
 
+use serde_json::Value;
+
 use crate::cli::{NAMES_A_RELEASE, TestDir, text};
 
 const LABELS: &str = "{\"transcript\":\"one\",\"eval\":\"names\",\"passed\":true}\n";
@@ -485,4 +487,45 @@ fn pipe_in_place_of_a_file_of_variants_does_not_block() {
     assert_eq!(refused.status.code(), Some(2));
     let why = text(&refused.stderr);
     assert!(why.contains("variants.yaml is a named pipe"), "{why}");
+}
+
+#[test]
+fn no_output_replaces_a_file_of_another_workspace_of_a_broken_one_or_the_shown_bundle() {
+    let (test_dir, other) = (test_dir(), TestDir::new());
+    assert_eq!(test_dir.dicta(&["run", "-q"]).status.code(), Some(1));
+    other.workspace("", NAMES_A_RELEASE);
+    other.write("labels.jsonl", "");
+    let bundled = test_dir.dicta(&["export", "@", "-o", "run.dicta"]);
+    assert_eq!(bundled.status.code(), Some(0), "{}", text(&bundled.stderr));
+    let refuse = |test_dir: &TestDir, args: &[&str], file: &Path| {
+        let before = fs::read(file).expect("read");
+        let refused = test_dir.dicta(args);
+        let why = text(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(2), "{args:?}: {why}");
+        assert!(why.contains("which dicta reads"), "{args:?}: {why}");
+        assert_eq!(fs::read(file).expect("read"), before, "{args:?}");
+    };
+    let bundle = test_dir.path().join("run.dicta");
+    let (name, labels) = (
+        bundle.to_str().expect("Unicode"),
+        other.path().join("labels.jsonl"),
+    );
+    let written = format!("csv={}", labels.display());
+    for args in [
+        &["run", "-q", "-o", &written][..],
+        &["export", "@", "-o", &written],
+        &["export", name, "-o", &written],
+    ] {
+        refuse(&test_dir, args, &labels);
+    }
+    let page = format!("html={name}");
+    refuse(&test_dir, &["export", name, "-o", &page], &bundle);
+    // The rubric is broken, so the labels are known only from dicta.yaml and from their usual name.
+    let runs = text(&test_dir.dicta(&["runs", "--format", "jsonl"]).stdout);
+    let run: Value = serde_json::from_str(runs.lines().next().expect("a run")).expect("JSON");
+    let run = run["letters"].as_str().expect("its name");
+    test_dir.write("r.yaml", "evals: {");
+    let labels = test_dir.path().join("labels.jsonl");
+    let args = ["export", run, "-o", "bundle=labels.jsonl"];
+    refuse(&test_dir, &args, &labels);
 }
