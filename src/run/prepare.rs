@@ -245,6 +245,7 @@ impl RunDraft {
             }
             (Some(resumed), None) => {
                 let (was, options) = resumed.restore_workspace(&workspace, registry, options)?;
+                resumed.check_scripts(&was, &workspace)?;
                 (Arc::new(was), options)
             }
             (None, None) => (workspace, options),

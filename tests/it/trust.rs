@@ -423,3 +423,45 @@ fn relative_home_does_not_make_the_workspace_trust_itself() {
     assert_eq!(printed.status.code(), Some(2), "{why}");
     assert!(why.contains("set DICTA_DATA_DIR"), "{why}");
 }
+
+#[test]
+fn resumed_run_starts_no_program_of_another_workspace_or_installation() {
+    let (old, today) = (TestDir::new(), TestDir::new());
+    let started = old.path().join("started");
+    let program = format!("#!/bin/sh\necho x >> {}\nexit 3\n", started.display());
+    for test_dir in [&old, &today] {
+        set_mode(&test_dir.write("fail.sh", &program), 0o755);
+        test_dir.workspace(
+            "allow_scripts: true\n",
+            "  - { id: s, type: script, params: { command: [./fail.sh] } }\n",
+        );
+    }
+    assert_eq!(old.dicta(&["run", "-q"]).status.code(), Some(3));
+    let count = || {
+        let lines = std::fs::read_to_string(&started).expect("the program ran");
+        lines.lines().count()
+    };
+    let before = count();
+    let runs = std::fs::read_dir(old.path().join("runs")).expect("runs");
+    let folders = runs.map(|entry| entry.expect("an entry").path());
+    let run = folders.filter(|path| path.join("events.jsonl").is_file());
+    let run = run.last().expect("a run");
+    let run = run.to_str().expect("Unicode");
+    // The run of another installation, which could have any rubric.
+    let refused = today.dicta(&["run", "-q", "--resume", run]);
+    let why = text(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(2), "{why}");
+    assert!(why.contains("recorded elsewhere"), "{why}");
+    // A run of this installation, whose folder was not checked.
+    let mut command = today.command(&["run", "-q", "--resume", run]);
+    command.env("DICTA_DATA_DIR", old.path().join(".data"));
+    let refused = command.output().expect("the program runs");
+    let why = text(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(2), "{why}");
+    assert!(why.contains("programs of another workspace"), "{why}");
+    assert_eq!(count(), before);
+    // Its own workspace resumes it.
+    let resumed = old.dicta(&["run", "-q", "--resume", run]);
+    assert_eq!(resumed.status.code(), Some(3), "{}", text(&resumed.stderr));
+    assert_eq!(count(), 2 * before);
+}

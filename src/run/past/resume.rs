@@ -17,7 +17,7 @@ use crate::handlers::EvalTypeRegistry;
 use crate::judge::EvidenceMissPolicy;
 use crate::model::{CellIx, CellResult, Digest, Outcome, RunId, TranscriptRef};
 use crate::record::{PlannedRange, RecordError, RecordedPlan, RecordedRun, RunStore};
-use crate::rubric::{self, Rubric, RubricFiles as _, SnapshotFiles};
+use crate::rubric::{self, Eval, Rubric, RubricFiles as _, SnapshotFiles};
 use crate::run::inputs::carried::{CarriedCell, CarriedTranscript};
 use crate::run::inputs::feed::{
     FileReport, PlannedRecord, RecordChunk, RecordPlace, ResumePoint, SourceRecord, TranscriptFeed,
@@ -30,7 +30,7 @@ use crate::run::record_key::find_record_key;
 use crate::run::{CachePolicy, DecisionFilter, RunError, RunOptions, RunUsageError, SampleSpec};
 use crate::tools::{self, ToolSet};
 use crate::transcript::{self, RecordSpan, TranscriptError, TranscriptFile};
-use crate::workspace::{CONFIG_FILE, Env, JudgeNames, Workspace};
+use crate::workspace::{CONFIG_FILE, Env, JudgeNames, SCRIPT_TYPE, Workspace};
 
 /// The events that [`ResumedRun`] reads; the reader skips the others without parsing them.
 const CARRIED_EVENT_TAGS: &[EventTag] = &[
@@ -224,6 +224,36 @@ impl ResumedRun {
             ..options
         };
         Ok((was, options))
+    }
+
+    /// Checks that the programs of restored script evals are those that the user allowed with today's `allow_scripts`.
+    ///
+    /// Security: the old run's rubrics and folder name the programs. dicta checked the owners of today's files only.
+    pub(in crate::run) fn check_scripts(
+        &self,
+        restored: &Workspace,
+        today: &Workspace,
+    ) -> Result<(), RunError> {
+        let mut evals = restored.rubrics.iter().flat_map(|rubric| &rubric.evals);
+        let runs_program =
+            |eval: &Eval| eval.enabled && eval.eval_type == SCRIPT_TYPE && today.allow_scripts;
+        if !evals.any(runs_program) {
+            return Ok(());
+        }
+        if let Some(mark) = self.foreign_mark {
+            let why = format!(
+                "its rubrics run programs, and it is marked `{mark}`; judge the transcripts with a new run"
+            );
+            return Err(self.unusable_error(&why));
+        }
+        if self.header.workspace != today.root {
+            let why = format!(
+                "its rubrics run programs of another workspace; resume it in {}",
+                self.header.workspace.display()
+            );
+            return Err(self.unusable_error(&why));
+        }
+        Ok(())
     }
 
     /// Returns the judges' names in the old dicta.yaml.
