@@ -32,6 +32,9 @@ const MAX_RATIO: u64 = 1000;
 /// See [`MAX_RATIO`].
 const MIN_LIMIT: u64 = 256 * 1024 * 1024;
 
+/// The number of milliseconds in a day.
+const MILLIS_OF_DAY: i64 = 86_400_000;
+
 /// The rows of a file.
 #[derive(Debug, Clone)]
 struct KeptRows {
@@ -125,16 +128,27 @@ fn field_to_json(field: &Field) -> Value {
             });
             Value::Object(entries.collect())
         }
+        // The library panics at a time without a year in its calendar. Databases write one for infinity.
+        Field::Date(days) if !has_calendar_year(i64::from(*days) * MILLIS_OF_DAY) => (*days).into(),
+        Field::TimestampMillis(millis) if !has_calendar_year(*millis) => (*millis).into(),
+        Field::TimestampMicros(micros) if !has_calendar_year(*micros / 1000) => (*micros).into(),
         other => other.to_json_value(),
     }
+}
+
+/// Returns true if a time in milliseconds since 1970 is in the years -9999 to 9999.
+fn has_calendar_year(millis: i64) -> bool {
+    jiff::Timestamp::from_millisecond(millis).is_ok()
 }
 
 #[cfg(test)]
 mod tests {
     use std::path::{Path, PathBuf};
 
-    use serde_json::Value;
+    use parquet::record::Field;
+    use serde_json::{Value, json};
 
+    use super::field_to_json;
     use crate::transcript::{TranscriptError, TranscriptFile};
 
     fn fixture(name: &str) -> PathBuf {
@@ -185,6 +199,26 @@ mod tests {
             }
         }
         Ok((file.format(), records))
+    }
+
+    #[test]
+    fn time_without_a_year_is_its_number() {
+        for (field, value) in [
+            (
+                Field::TimestampMillis(0),
+                json!("1970-01-01 00:00:00.000 +00:00"),
+            ),
+            (Field::TimestampMillis(i64::MAX), json!(i64::MAX)),
+            (Field::TimestampMicros(i64::MIN), json!(i64::MIN)),
+            (
+                Field::TimestampMicros(1_000_000),
+                json!("1970-01-01 00:00:01.000000 +00:00"),
+            ),
+            (Field::Date(i32::MAX), json!(i32::MAX)),
+            (Field::Date(1), json!("1970-01-02")),
+        ] {
+            assert_eq!(field_to_json(&field), value, "{field:?}");
+        }
     }
 
     #[test]
