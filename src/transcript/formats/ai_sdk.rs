@@ -1,21 +1,25 @@
 //! Messages of the Vercel AI SDK: model messages (`tool-call`, `tool-result` parts) and UI messages (`parts`).
 //!
 //! Responsible for records with `messages` in these shapes, and for bare lists of them. A call in a UI message has its
-//! result with it, which becomes a message of its own. Does not read spans of the SDK: that is `otlp`.
+//! result with it, which becomes a message of its own. Does not read spans of the SDK: that is `otlp`; and results with
+//! steps: that is `ai_sdk_result.rs`.
 
 use serde_json::Value;
 
 use super::super::detect::FilePreview;
 use super::super::fields::RawFields;
 use super::super::reader::{RecordCx, TranscriptReader, TranscriptSink};
+use super::ai_sdk_result::{holds_result, is_result, parse_result};
 use super::message_record::{parse_message_list, parse_message_record};
 use super::record_readers::{open_lists, open_records};
 
-/// Returns true if the first record holds messages of the SDK.
+/// Returns true if the first record holds messages of the SDK, or a result of it.
 pub(super) fn is_messages(preview: &FilePreview<'_>) -> bool {
     let record = preview.first_outline();
     let in_record = record["messages"].as_array();
-    in_record.is_some_and(|all| all.iter().any(is_message)) || is_bare_list(preview)
+    in_record.is_some_and(|all| all.iter().any(is_message))
+        || is_result(record)
+        || is_bare_list(preview)
 }
 
 fn is_bare_list(preview: &FilePreview<'_>) -> bool {
@@ -50,7 +54,8 @@ fn is_message(message: &Value) -> bool {
 }
 
 pub(super) fn open(preview: &FilePreview<'_>) -> Box<dyn TranscriptReader> {
-    if preview.first_outline()["messages"].is_array() {
+    let record = preview.first_outline();
+    if record["messages"].is_array() || is_result(record) {
         open_records(preview, parse_record)
     } else {
         open_lists(preview, parse_record)
@@ -62,5 +67,8 @@ fn parse_record(record: &str, _: RecordCx<'_>, out: &mut TranscriptSink) -> Resu
         return parse_message_list("ai-sdk", record, out);
     }
     let fields = RawFields::parse(record)?;
+    if holds_result(&fields) {
+        return parse_result(&fields, out);
+    }
     parse_message_record("ai-sdk", record, &fields, out)
 }

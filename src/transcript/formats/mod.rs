@@ -8,6 +8,7 @@ mod adk;
 mod adot;
 mod agent_bench;
 mod ai_sdk;
+mod ai_sdk_result;
 mod aider;
 mod alpaca;
 mod anthropic;

@@ -312,7 +312,7 @@ pub(super) const EVALS: &[FormatDescription] = &[
     },
     FormatDescription {
         name: "Vercel AI SDK messages",
-        known_by: "parts `tool-…` with `toolCallId`; `parts` of UI messages",
+        known_by: "parts `tool-…` with `toolCallId`; `parts` of UI messages; the `steps` of a result",
         transcript: "a record, or the list",
         id: "`id`",
         version: "AI SDK 4 to 6",
