@@ -200,12 +200,7 @@ pub(crate) fn measure_resizes(campaign: &Campaign) -> Measured {
         rows.len() == 40 && rows[0].starts_with(" dicta ") && rows[39].contains("? help")
     };
     let mut problems = Vec::new();
-    let mut see = |terminal: &Terminal, what: &str, wanted: &dyn Fn(&str) -> bool| {
-        if terminal.until(wanted) >= Duration::from_mins(1) {
-            problems.push(format!("{what} never comes: {}", terminal.contents()));
-        }
-    };
-    see(&terminal, "the first frame", &|screen| {
+    wait_for(&terminal, "the first frame", &mut problems, |screen| {
         screen.contains(FIRST)
     });
     let mut random = fastrand::Rng::with_seed(7);
@@ -216,11 +211,14 @@ pub(crate) fn measure_resizes(campaign: &Campaign) -> Measured {
         }
     }
     terminal.resize(29, 7);
-    see(&terminal, "the notice below 30×8", &|screen| {
-        screen.replace('\n', " ").contains("needs 30×8")
-    });
+    wait_for(
+        &terminal,
+        "the notice below 30×8",
+        &mut problems,
+        |screen| screen.replace('\n', " ").contains("needs 30×8"),
+    );
     terminal.resize(120, 40);
-    see(&terminal, "the last frame", &is_whole);
+    wait_for(&terminal, "the last frame", &mut problems, is_whole);
     if !terminal.is_alive() {
         problems.push("the workbench ended".to_owned());
     }
@@ -233,7 +231,7 @@ pub(crate) fn measure_resizes(campaign: &Campaign) -> Measured {
 /// Signals, a closed terminal, and a stop (U6).
 pub(crate) fn measure_signals(campaign: &Campaign) -> Measured {
     let mut problems = Vec::new();
-    let mut slowest = Duration::ZERO;
+    let (mut slowest_signal, mut slowest_close) = (Duration::ZERO, Duration::ZERO);
     let signals = [
         (Signal::TERM, 143),
         (Signal::HUP, 129),
@@ -246,7 +244,7 @@ pub(crate) fn measure_signals(campaign: &Campaign) -> Measured {
         pty.until_shown(FIRST).until_shown(" live");
         kill_process(pty.id(), *signal).expect("sent");
         let ended = pty.ended();
-        slowest = slowest.max(ended.after);
+        slowest_signal = slowest_signal.max(ended.after);
         let name = format!("signal {}", signal.as_raw());
         if ended.code != *code {
             problems.push(format!("{name}: exit code {}", ended.code));
@@ -265,13 +263,21 @@ pub(crate) fn measure_signals(campaign: &Campaign) -> Measured {
         pty.until_shown(FIRST);
         pty.hang_up();
         let ended = pty.ended();
-        slowest = slowest.max(ended.after);
+        slowest_close = slowest_close.max(ended.after);
         if ended.code != 129 {
             problems.push(format!("a closed terminal: exit code {}", ended.code));
         }
     }
+    let mut figure = format!(
+        "{} signals, the slowest end took {} ms; {} closed terminals, the slowest end took {} ms",
+        campaign.count(1, 4),
+        slowest_signal.as_millis(),
+        campaign.count(1, 2),
+        slowest_close.as_millis()
+    );
     // A loaded machine delays the shell, so only the whole campaign stops the workbench.
     if campaign.scale == Scale::Full {
+        figure.push_str("; a stop");
         // A stop returns the terminal to the shell, and `fg` draws again. Without a shell, nothing could continue it.
         let mut pty = Pty::with(&["open", "--demo"], |command| {
             let words = ["bash", "-c", "set -m; \"$@\"; fg > /dev/null", "bash"];
@@ -299,15 +305,14 @@ pub(crate) fn measure_signals(campaign: &Campaign) -> Measured {
             problems.push("it doesn't work after a stop".to_owned());
         }
     }
-    let figure = format!(
-        "{} signals, {} closed terminals and a stop; the slowest end took {} ms",
-        campaign.count(1, 4),
-        campaign.count(1, 2),
-        slowest.as_millis()
-    );
     // Only the whole campaign looks at the time: the short form runs next to other tests.
-    if campaign.scale == Scale::Full && slowest > Duration::from_secs(2) {
-        problems.push("an end took longer than 2 s".to_owned());
+    if campaign.scale == Scale::Full {
+        if slowest_signal > Duration::from_secs(1) {
+            problems.push("an end by a signal took longer than 1 s".to_owned());
+        }
+        if slowest_close > Duration::from_secs(2) {
+            problems.push("the end of a closed terminal took longer than 2 s".to_owned());
+        }
     }
     conclude(&figure, &problems)
 }
@@ -317,6 +322,9 @@ pub(crate) fn measure_pipes(campaign: &Campaign) -> Measured {
     let sandbox = Sandbox::new(campaign);
     sandbox.workspace(3, "judge: rules\n");
     sandbox.dicta(&["run", "-q"]);
+    // Only an edit adds a state that can be compared.
+    let rubric = text(&sandbox.read("r.yaml").expect("a rubric"));
+    sandbox.write("r.yaml", &rubric.replace("id: names", "id: digits"));
     sandbox.dicta(&["run", "-q"]);
     let commands: &[&[&str]] = &[
         &["run", "-q", "--format", "jsonl"],
@@ -347,6 +355,11 @@ pub(crate) fn measure_pipes(campaign: &Campaign) -> Measured {
     for args in &commands[..campaign.count(2, commands.len())] {
         let name = args.join(" ");
         let normal = sandbox.dicta(args);
+        // The workbench needs a terminal, and the other commands print something.
+        let is_workbench = matches!(args, [] | ["open"]);
+        if normal.stdout.is_empty() != is_workbench {
+            problems.push(format!("`dicta {name}`: {}", text(&normal.stderr)));
+        }
         let mut judge = |what: &str, output: &Output, code: Option<i32>| {
             cases += 1;
             if has_panicked(output) || output.stdout.contains(&0x1b) {
@@ -397,6 +410,20 @@ fn closed_pipe() -> Stdio {
     let (reader, writer) = std::io::pipe().expect("a pipe");
     drop(reader);
     Stdio::from(writer)
+}
+
+/// Waits until the screen is as wanted, and returns the time. A screen that is not so after a minute is a problem.
+pub(crate) fn wait_for(
+    terminal: &Terminal,
+    name: &str,
+    problems: &mut Vec<String>,
+    wanted: impl Fn(&str) -> bool,
+) -> Duration {
+    let took = terminal.until(wanted);
+    if took >= Duration::from_mins(1) {
+        problems.push(format!("{name} does not appear: {}", terminal.contents()));
+    }
+    took
 }
 
 /// The figure with the number of problems and the first ones.
