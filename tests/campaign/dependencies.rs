@@ -48,6 +48,19 @@ const FIXED: &[(&str, [u64; 3])] = &[
     ("time", [0, 3, 47]),
 ];
 
+/// Reads the lock file as one text for each package.
+fn read_lock(campaign: &Campaign) -> Vec<String> {
+    let lock = std::fs::read_to_string(campaign.repository.join("Cargo.lock"));
+    let lock = lock.expect("Cargo.lock is in the repository");
+    let packages: Vec<String> = lock
+        .split("[[package]]")
+        .skip(1)
+        .map(str::to_owned)
+        .collect();
+    assert!(packages.len() > 100, "{} locked packages", packages.len());
+    packages
+}
+
 /// Reads the packages from cargo, without the network.
 fn read_packages(campaign: &Campaign) -> Result<Vec<Value>, String> {
     let output = Command::new(env!("CARGO"))
@@ -82,8 +95,7 @@ pub(crate) fn measure_sources(campaign: &Campaign) -> Measured {
             problems.push(format!("{name} comes from {source:?}"));
         }
     }
-    let lock = std::fs::read_to_string(campaign.repository.join("Cargo.lock")).unwrap_or_default();
-    for block in lock.split("[[package]]").skip(1) {
+    for block in &read_lock(campaign) {
         if !block.contains("checksum = ") && !block.contains("name = \"dicta\"") {
             problems.push(format!(
                 "no checksum: {}",
@@ -140,9 +152,8 @@ fn is_allowed(expression: &str) -> bool {
 
 /// Crates to avoid, and the lowest versions (K7).
 pub(crate) fn measure_bans(campaign: &Campaign) -> Measured {
-    let lock = std::fs::read_to_string(campaign.repository.join("Cargo.lock")).unwrap_or_default();
     let (mut avoided, mut problems) = (Vec::new(), Vec::new());
-    for block in lock.split("[[package]]").skip(1) {
+    for block in &read_lock(campaign) {
         let field = |name: &str| {
             let start = block.find(&format!("{name} = \""))? + name.len() + 4;
             block[start..].split('"').next()

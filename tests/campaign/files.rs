@@ -1,4 +1,4 @@
-//! Secrets and modes of written files, unusual files among the transcripts, and damaged logs (D3, D7, K2, K3, U10).
+//! Secrets and modes of written files, unusual files among the transcripts, and damaged logs (D3, K2, K3, U10).
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -12,7 +12,7 @@ use crate::{Campaign, Measured};
 
 const RUN: &[&str] = &["run", "-q", "-j", "2", "--format", "jsonl"];
 /// The planted key. The model server receives it in a header; each reply repeats it.
-const KEY: &str = "house-secret-4711-nine-times";
+const KEY: &str = "planted-secret-4711-nine-times";
 
 /// No write to a file contains a key that the server repeats (K2).
 pub(crate) fn measure_writes(campaign: &Campaign) -> Measured {
@@ -21,10 +21,12 @@ pub(crate) fn measure_writes(campaign: &Campaign) -> Measured {
     }
     let server = ModelServer::start_repeating(KEY);
     let sandbox = Sandbox::new(campaign);
-    let config = server.config().replace(" }", ", api_key_env: HOUSE_KEY }");
+    let config = server
+        .config()
+        .replace(" }", ", api_key_env: PLANTED_KEY }");
     sandbox.workspace(campaign.count(2, 20), &config);
     let mut trust = sandbox.command(&["trust", "."]);
-    trust.env("HOUSE_KEY", KEY).output().expect("it runs");
+    trust.env("PLANTED_KEY", KEY).output().expect("it runs");
     let log = sandbox.path().join("strace.log");
     let log_name = log.display().to_string();
     let prefix = [
@@ -52,7 +54,10 @@ pub(crate) fn measure_writes(campaign: &Campaign) -> Measured {
             "out.xml",
         ],
     );
-    let output = command.env("HOUSE_KEY", KEY).output().expect("strace runs");
+    let output = command
+        .env("PLANTED_KEY", KEY)
+        .output()
+        .expect("strace runs");
     let log = text(&fs::read(&log).unwrap_or_default());
     let folder = format!("<{}", sandbox.path().display());
     let (mut writes, mut sent, mut leaks) = (0, 0, Vec::new());
@@ -68,9 +73,10 @@ pub(crate) fn measure_writes(campaign: &Campaign) -> Measured {
             }
         }
     }
-    if sent == 0 || !text(&output.stdout).contains("[redacted]") && !redacted(&sandbox) {
+    let is_repeated = text(&output.stdout).contains("[redacted]") || has_redacted_text(&sandbox);
+    if sent == 0 || writes == 0 || !is_repeated {
         return Measured::Missed(format!(
-            "the key reached no server, or the server's reply nothing: {}",
+            "{writes} writes, {sent} requests with the key, a reply with the key: {is_repeated}: {}",
             text(&output.stderr)
         ));
     }
@@ -81,7 +87,7 @@ pub(crate) fn measure_writes(campaign: &Campaign) -> Measured {
 }
 
 /// True if a recording contains a redacted text, so the server did repeat the key.
-fn redacted(sandbox: &Sandbox) -> bool {
+fn has_redacted_text(sandbox: &Sandbox) -> bool {
     all_files(&sandbox.path().join("runs"))
         .iter()
         .any(|path| text(&fs::read(path).unwrap_or_default()).contains("[redacted]"))
