@@ -2,6 +2,7 @@
 //!
 //! Not an interface for users: it may change at any time. Everything else that those tests read is public already.
 
+use std::ops::Range;
 use std::path::Path;
 
 use crate::model::ProviderKind;
@@ -36,4 +37,11 @@ pub fn read_reply(
 /// Renders a fetched page as the text that a judge reads; `None` for a binary body.
 pub fn render_page(bytes: &[u8], content_type: Option<&str>, max: usize) -> Option<String> {
     tools::render_page_text(bytes, content_type, max)
+}
+
+/// Returns the ranges that a browser does not show in the text of an HTML page. `shown` is the result of
+/// [`render_page`].
+pub fn find_hidden_ranges(bytes: &[u8], shown: &str) -> Vec<Range<usize>> {
+    let found = tools::find_hidden_ranges(bytes, Some("text/html"), None, shown, &mut || true);
+    found.unwrap_or_default()
 }

@@ -457,15 +457,13 @@ pub(crate) fn measure_hidden_text(campaign: &Campaign) -> Measured {
         if counted > 0 {
             problems.push(format!("{name}: {counted} hidden characters"));
         }
-        // The same text as a page: a note about hidden text would be above it.
+        // The same text as a page, alone and after an element that a browser does not show.
         let escaped = content.replace('&', "&amp;").replace('<', "&lt;");
-        let page = format!("<html><body><main><pre>{escaped}</pre></main></body></html>");
-        let shown = untrusted::render_page(page.as_bytes(), Some("text/html"), 50_000);
-        // The documentation of dicta uses some of these words itself.
-        let is_added = |text: &str, note: &str| text.contains(note) && !content.contains(note);
-        let notes = ["hidden on the page", "hides"];
-        if shown.is_none_or(|text| notes.iter().any(|note| is_added(&text, note))) {
-            problems.push(format!("{name} as a page"));
+        let clean = format!("<html><body><main><pre>{escaped}</pre></main></body></html>");
+        let hidden = clean.replacen("<pre>", "<p hidden>planted words</p><pre>", 1);
+        let found = [clean, hidden].map(|page| list_hidden_texts(&page));
+        if !found[0].is_empty() || found[1] != ["planted words"] {
+            problems.push(format!("{name} as a page: {found:?}"));
         }
     }
     let mut random = fastrand::Rng::with_seed(6);
@@ -487,7 +485,7 @@ pub(crate) fn measure_hidden_text(campaign: &Campaign) -> Measured {
         }
     }
     let figure = format!(
-        "{plants} planted characters counted, none in {} clean files",
+        "{plants} planted characters and {0} planted elements found, none in {0} clean files",
         files.len()
     );
     if files.len() < campaign.count(40, 200) {
@@ -506,6 +504,14 @@ pub(crate) fn measure_hidden_text(campaign: &Campaign) -> Measured {
             ],
         )],
     )
+}
+
+/// The texts of a page that a browser does not show.
+fn list_hidden_texts(page: &str) -> Vec<String> {
+    let shown = untrusted::render_page(page.as_bytes(), Some("text/html"), 50_000);
+    let shown = shown.expect("a page has a text");
+    let ranges = untrusted::find_hidden_ranges(page.as_bytes(), &shown).into_iter();
+    ranges.map(|range| shown[range].to_owned()).collect()
 }
 
 /// The documentation and sources of the repository, with their content, in the order of their names.
