@@ -150,7 +150,7 @@ pub fn guess_mapping(path: &Path, written: &str) -> Result<MappingGuess, Transcr
         columns.extend(layout.columns.iter().map(|name| quote_jmespath_key(name)));
         (what, rows.into_iter().map(to_record).collect())
     };
-    let mut guess = MappingGuessBuilder::guess_group(&records)
+    let mut guess = MappingGuessBuilder::guess_group(&records, !is_json)
         .unwrap_or_else(|| MappingGuessBuilder::from_records(&records, !is_json));
     if !guess.complete {
         guess.guess_texts(&records);

@@ -3,6 +3,8 @@
 //! Responsible for the keys `records`, `group`, `answers`, `better`, `split` and the proposal of `join`. Each guess needs
 //! matching values, not only names.
 
+use std::collections::HashMap;
+
 use serde_json::Value;
 
 use super::entry::quote_yaml;
@@ -169,9 +171,36 @@ pub(super) fn format_path(path: &[String]) -> String {
     steps.join(".")
 }
 
+/// Returns a field of the records of a group as a field of the group: its value, or the list of its values if they
+/// differ within a group. `by` is the field with the group.
+fn field_of_group(field: &GuessField, by: &GuessField) -> GuessField {
+    let mut first: HashMap<String, &Value> = HashMap::new();
+    // A field that some records lack has fewer values, so they cannot be assigned to groups.
+    let has_all = field.values.len() == by.values.len();
+    let mut pairs = by.values.iter().zip(&field.values);
+    let is_constant = has_all
+        && pairs.all(|(group, value)| *first.entry(group.to_string()).or_insert(value) == value);
+    if is_constant {
+        return GuessField {
+            path: format!("records[0].{}", field.path),
+            name: field.name.clone(),
+            values: field.values.clone(),
+        };
+    }
+    GuessField {
+        path: format!("records[].{}", field.path),
+        // An empty name marks a key with invisible characters.
+        name: match field.name.as_str() {
+            "" => String::new(),
+            name => format!("{name}_by_message"),
+        },
+        values: vec![Value::Array(field.values.clone())],
+    }
+}
+
 impl MappingGuessBuilder {
     /// Guesses a file with one message per record, which share an id.
-    pub(super) fn guess_group(records: &[Value]) -> Option<Self> {
+    pub(super) fn guess_group(records: &[Value], is_table: bool) -> Option<Self> {
         const IDS: [&str; 15] = [
             "conversation_id",
             "session_id",
@@ -189,9 +218,12 @@ impl MappingGuessBuilder {
             "dialog",
             "chat",
         ];
-        const ORDERS: [&str; 10] = [
+        const ORDERS: [&str; 14] = [
             "turn",
             "turn_id",
+            "turn_number",
+            "turn_index",
+            "message_number",
             "index",
             "step",
             "seq",
@@ -199,6 +231,7 @@ impl MappingGuessBuilder {
             "timestamp",
             "created_at",
             "time",
+            "ts",
             "date",
         ];
         const ROLES: [&str; 13] = [
@@ -281,6 +314,13 @@ impl MappingGuessBuilder {
             &expression,
             "by what they hold: roles and texts",
         );
+        let mut used = vec![role.path.as_str(), content.path.as_str(), by.path.as_str()];
+        used.extend(order.map(|order| order.path.as_str()));
+        let others = fields
+            .iter()
+            .filter(|field| !used.contains(&field.path.as_str()));
+        let others = others.map(|field| field_of_group(field, by)).collect();
+        guess.guess_metadata(others, is_table);
         guess.complete = true;
         Some(guess)
     }

@@ -135,6 +135,22 @@ fn values_decide_if_no_name_is_known() {
 }
 
 #[test]
+fn group_keeps_the_other_fields_of_its_messages() {
+    let rows = "session_id,turn_number,role,content,version,milestone,score\n\
+        s1,1,user,When?,v2,start,3\ns1,2,assistant,On Monday.,v2,end,3\ns2,1,user,Where?,v1,start,4\n";
+    let (yaml, complete) = guessed(rows);
+    assert!(complete, "{yaml}");
+    for line in [
+        "group: {by: session_id, order: turn_number} ",
+        "version: 'records[0].version'",
+        "milestone_by_message: 'records[].milestone'",
+        "score: 'to_number(records[0].score)' ",
+    ] {
+        assert!(yaml.contains(line), "{line}\n{yaml}");
+    }
+}
+
+#[test]
 fn large_object_is_guessed_from_its_beginning() {
     // Larger than the preview, and its list has none of the usual names.
     let rows = r#"{"question":"q","reply":"a"},"#.repeat(60_000);
