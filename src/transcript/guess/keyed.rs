@@ -1,16 +1,18 @@
-//! Objects that have one conversation for each key, which no field mapping describes.
+//! Objects that have one conversation, or one record of it, for each key, which no field mapping describes.
 //!
 //! Responsible for the reason, with a command that converts such a file. Does not guess a mapping.
 
 use std::path::Path;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::fields::{detect_message_keys, normalize_name};
 use super::records::ANSWER_NAMES;
-use super::{CONVERSATION_NAMES, INPUT_NAMES, OUTPUT_NAMES, SYSTEM_NAMES};
+use super::{CONVERSATION_NAMES, INPUT_NAMES, MappingGuessBuilder, OUTPUT_NAMES, SYSTEM_NAMES};
 use crate::model::{make_visible, quote_shell_path};
 
+/// The number of values whose keys are compared.
+const MAX_COMPARED_VALUES: usize = 20;
 /// The number of keys that the reason names.
 const MAX_NAMED_KEYS: usize = 2;
 /// The number of characters of a key that the reason shows.
@@ -48,6 +50,8 @@ pub(super) fn explain_keyed_conversations(object: &Value, path: &Path) -> Option
         ("a list of messages", record)
     } else if values().all(has_conversation) {
         ("a conversation", "{id: .key} + .value")
+    } else if has_entries(conversations) {
+        ("an entry", "{id: .key} + .value")
     } else {
         return None;
     };
@@ -96,6 +100,22 @@ fn has_conversation(value: &Value) -> bool {
     names.any(|name| has_messages(&value[*name]))
 }
 
+/// Returns true if the values are objects with the same keys, in which the guess finds a conversation or an answer.
+fn has_entries(object: &Map<String, Value>) -> bool {
+    let mut entries: Vec<Value> = object.values().take(MAX_COMPARED_VALUES).cloned().collect();
+    // The last value of a large object may be cut off.
+    entries.truncate(entries.len().saturating_sub(1).max(2));
+    let Some(keys) = entries.first().and_then(Value::as_object) else {
+        return false;
+    };
+    let is_alike = |entry: &Value| {
+        let shared = keys.keys().filter(|key| !entry[key.as_str()].is_null());
+        let shared = shared.count();
+        shared >= 2 && 2 * shared >= keys.len()
+    };
+    entries.iter().all(is_alike) && MappingGuessBuilder::from_records(&entries, false).complete
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -131,6 +151,28 @@ mod tests {
             why.expect("a reason")
                 .contains("c.jsonl > conversations.jsonl")
         );
+    }
+
+    #[test]
+    fn object_of_answers_is_explained_with_a_command() {
+        let first = json!({"query": "When?", "answer": "On Monday.", "steps": 2});
+        let second = json!({"query": "Where?", "answer": "Here.", "steps": 1});
+        let object = json!({"41987": first, "41988": second});
+        let why = explain_keyed_conversations(&object, Path::new("answers.json"));
+        let why = why.expect("a reason");
+        assert!(
+            why.contains("an entry for each key (`41987`, `41988`)"),
+            "{why}"
+        );
+        assert!(why.contains("to_entries[] | {id: .key} + .value"), "{why}");
+        for object in [
+            json!({"41987": first, "count": {"all": 1}}),
+            json!({"41987": first, "41988": "On Monday."}),
+            json!({"today": {"open": true, "seats": 2}, "monday": {"open": true, "seats": 3}}),
+        ] {
+            let why = explain_keyed_conversations(&object, Path::new("c.json"));
+            assert_eq!(why, None, "{object}");
+        }
     }
 
     #[test]
