@@ -1,10 +1,10 @@
 //! MT-Bench's answers (`model_answer/MODEL.jsonl` of FastChat), with its questions and judgments.
 //!
 //! Responsible for one answer per record, and for the files that MT-Bench keeps near it: `question.jsonl` in the folder
-//! or the one above, and `model_judgment/*_single.jsonl`. A judgment is a verdict of its judge, such as `gpt-4`, named
-//! `turn 1`; its score from 1 to 10 is the value. Without the questions, the answers are read alone. Also reads the
-//! answers of Arena-Hard and reference answers, which have the same shape, and the older answers of FastChat, which have
-//! one `text`. Judgments themselves are not transcripts.
+//! or the one above, and `model_judgment/*_single.jsonl`, or a folder `*_single` with a file per model. A judgment is a
+//! verdict of its judge, such as `gpt-4`, named `turn 1`; its score from 1 to 10 is the value. Without the questions, the
+//! answers are read alone. Also reads the answers of Arena-Hard and reference answers, which have the same shape, and
+//! the older answers of FastChat, which have one `text`. Judgments themselves are not transcripts.
 
 use std::collections::HashMap;
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -53,9 +53,12 @@ pub(super) fn open(
     preview: &FilePreview<'_>,
 ) -> Result<Box<dyn TranscriptReader>, TranscriptError> {
     if is_judgments(preview) {
-        return Err(source.unknown_error(
-            "these are MT-Bench's judgments; open the answers in `model_answer`, which then have them as verdicts",
-        ));
+        let why = if preview.first_matches(|s| s.has("g1_judgment")) {
+            "these are MT-Bench's comparisons of two answers, which dicta does not read; open the answers in `model_answer`"
+        } else {
+            "these are MT-Bench's judgments; open the answers in `model_answer`, which then have them as verdicts"
+        };
+        return Err(source.unknown_error(why));
     }
     let parser = AnswerParser {
         questions: read_questions(source.path()),
@@ -177,8 +180,9 @@ fn for_each_line(path: &Path, mut each: impl FnMut(&RawFields<'_>)) {
 fn read_questions(answers: &Path) -> HashMap<String, Vec<String>> {
     let mut questions = HashMap::new();
     let folders = answers.ancestors().skip(1).take(2);
+    let names = ["question.jsonl", "questions.jsonl"];
     let path = folders
-        .map(|folder| folder.join("question.jsonl"))
+        .flat_map(|folder| names.map(|name| folder.join(name)))
         .find(|path| path.is_file());
     if let Some(path) = path {
         for_each_line(&path, |fields| {
@@ -210,13 +214,16 @@ fn judgment_paths(answers: &Path) -> Vec<PathBuf> {
         let Ok(entries) = std::fs::read_dir(folder.join("model_judgment")) else {
             continue;
         };
-        let found = entries.filter_map(|entry| Some(entry.ok()?.path()));
-        paths.extend(found.filter(|path| {
-            let name = path
-                .file_name()
-                .map(|name| name.to_string_lossy().into_owned());
-            name.is_some_and(|name| name.ends_with("_single.jsonl"))
-        }));
+        for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            let name = name.into_owned();
+            if name.ends_with("_single.jsonl") {
+                paths.push(path);
+            } else if name.ends_with("_single") {
+                // A folder per judge has a file per model, with the name of the answers.
+                paths.extend(answers.file_name().map(|file| path.join(file)));
+            }
+        }
     }
     // The order of a folder is arbitrary, and verdicts with one name get numbers in this order.
     paths.sort();
@@ -293,6 +300,35 @@ mod tests {
         assert_eq!(one["id"], "saved:81");
         assert_eq!(one["metadata"]["model"], "saved");
         assert!(tally.missing.is_empty(), "{tally:?}");
+    }
+
+    #[test]
+    fn judge_may_have_a_folder_with_a_file_per_model() {
+        let bench = tempfile::tempdir().expect("a folder");
+        for folder in ["answers", "model_judgment/gpt-4o_single"] {
+            std::fs::create_dir_all(bench.path().join(folder)).expect("made");
+        }
+        let question = r#"{"question_id":"3","category":"tax","turns":["Why?"]}"#;
+        std::fs::write(bench.path().join("questions.jsonl"), question).expect("written");
+        let answers = bench.path().join("answers/model-2.1.jsonl");
+        let answer = r#"{"question_id":"3","answer_id":"a1","model_id":"model-2.1","choices":[{"index":0,"turns":["So."]}]}"#;
+        std::fs::write(&answers, format!("{answer}\n")).expect("written");
+        let judgments = bench.path().join("model_judgment/gpt-4o_single");
+        for (model, score) in [("model-2.1", 9), ("model-3", 2)] {
+            let judgment = format!(
+                r#"{{"question_id":"3","model":"{model}","judge":["gpt-4o","single-v1"],"judgment":"Fine.","score":{score},"turn":1}}"#
+            );
+            let file = judgments.join(format!("{model}.jsonl"));
+            std::fs::write(file, format!("{judgment}\n")).expect("written");
+        }
+        let mut file = TranscriptFile::open(&answers).expect("answers");
+        let block = file.next_block().expect("a block").expect("a record");
+        let (record, bytes) = block.records().next().expect("a record");
+        let transcript = record.parse(bytes, "").expect("a transcript");
+        assert_eq!(transcript.verdicts.len(), 1);
+        assert_eq!(transcript.verdicts[0].judge, "gpt-4o");
+        let transcript = serde_json::from_slice(bytes).expect("JSON");
+        assert_eq!(message_lines(&transcript), ["user Why?", "assistant So."]);
     }
 
     #[test]

@@ -183,7 +183,7 @@ pub(super) const EVALS: &[FormatDescription] = &[
         id: "`answer_id`",
         version: "FastChat 0.2.36",
         origin: SampleOrigin::Real(
-            "questions and reference answers in lm-sys/FastChat; answers and judgments in Stability-AI/FastChat",
+            "questions and reference answers in lm-sys/FastChat; answers and judgments in Stability-AI/FastChat and pfnet-research/pfmt-bench-fin-ja",
         ),
     },
     FormatDescription {
