@@ -148,7 +148,7 @@ pub(super) fn find_candidates(head: &[u8]) -> Result<FormatCandidates<'_>, Detec
                     known.map_or_else(|| seen.sniff.describe(seen.bytes, is_whole), str::to_owned);
                 return Err(DetectError::Unmapped(why));
             }
-            // An empty array is a valid native file without transcripts.
+            // A list that breaks off before its first element.
             None => found.push(&formats::NATIVE_FORMAT),
         }
     }
@@ -173,6 +173,14 @@ pub(super) fn name_binary_format(head: &[u8]) -> Option<&'static str> {
         .iter()
         .find(|format| head.starts_with(format.magic))
         .map(|format| format.name)
+}
+
+/// Returns true if `text` is a list without an element.
+pub(super) fn is_empty_list(text: &[u8]) -> bool {
+    let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
+    let inner = text.trim_ascii().strip_prefix(b"[");
+    let inner = inner.and_then(|rest| rest.strip_suffix(b"]"));
+    inner.is_some_and(|inner| inner.trim_ascii().is_empty())
 }
 
 /// Returns the preview that the reader of `format` receives for a file that begins with `head`.

@@ -60,6 +60,10 @@ impl TranscriptFile {
             DetectError::Unknown(why) => source.unknown_error(why),
             DetectError::Unmapped(why) => source.unmapped_error(why),
         };
+        // A run reports an empty file, and this one has no transcripts either.
+        if source.size() <= BLOCK_SIZE as u64 && detect::is_empty_list(&head) {
+            return Err(source.unknown_error("its list is empty"));
+        }
         // A mapping is explicit, so it takes precedence over detection.
         if let Some(map) = map {
             let (format, reader) = mapped::open(&source, &head, map).map_err(refused)?;

@@ -199,7 +199,7 @@ impl FormatTrial {
             .any(|seen| seen.sniff.is_cut());
         match fault {
             Some(why) if self.read == 0 && !(is_whole_file && is_torn) => Err(why),
-            // An empty list is a native file without transcripts.
+            // A list that breaks off before its first element has no record.
             _ => Ok(self),
         }
     }
