@@ -146,6 +146,9 @@ fn parse_result(record: &str, _: RecordCx<'_>, out: &mut TranscriptSink) -> Resu
         );
     }
     let test = fields.object("test_result").unwrap_or_default();
+    let patch = fields.get("git_patch").or_else(|| test.get("git_patch"));
+    let patch = patch.filter(|raw| raw.get() != "\"\"");
+    built.meta.set_readable("git_patch", patch);
     let report = fields
         .object("report")
         .or_else(|| test.object("report"))
@@ -447,6 +450,23 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::super::read_back::read;
+
+    #[test]
+    fn patch_of_a_result_is_metadata() {
+        let history = json!([{"action": "message", "source": "user", "args": {"content": "Fix it."}}, {"action": "message", "source": "agent", "args": {"content": "Done."}}]);
+        let patch = "diff --git a/x b/x\n";
+        for fields in [
+            json!({"test_result": {"git_patch": patch}}),
+            json!({"git_patch": patch, "test_result": {}}),
+        ] {
+            let mut result = json!({"instance_id": "i-1", "history": history});
+            let all = result.as_object_mut().expect("an object");
+            all.extend(fields.as_object().expect("fields").clone());
+            let (all, _) = read(format!("{result}\n").as_bytes());
+            let session = all[0].as_ref().expect("a transcript");
+            assert_eq!(session["metadata"]["git_patch"], patch);
+        }
+    }
 
     #[test]
     fn exit_code_of_a_command_of_the_sdk_states_an_error() {
