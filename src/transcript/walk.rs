@@ -496,7 +496,7 @@ mod tests {
     fn value_after_the_array_is_not_a_record_from_any_record() {
         for (text, expected) in [
             ("1,2]\n", vec!["1", "2"]),
-            ("1,2", vec!["1", "2", ""]),
+            ("[1],[2]", vec!["[1]", "[2]", ""]),
             ("]{\"k\":1},[ {\"k\":1}", vec!["", ""]),
             ("1][2]\n{\"k\":3}", vec!["1", "", ""]),
         ] {
