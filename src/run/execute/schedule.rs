@@ -31,6 +31,7 @@ use crate::model::{
 };
 use crate::run::CachePolicy;
 use crate::run::judges::circuit_breaker::{CircuitBreaker, MAX_EQUAL_ERRORS};
+use crate::run::judges::live_cell_names::LiveCell;
 use crate::run::judges::pool::{DecisionCell, JudgeSlot, PlannedCellState};
 use crate::run::plan::judged_decision::{JudgeRepeat, JudgedDecision};
 
@@ -318,7 +319,9 @@ impl JudgeScheduler {
                     .plan
                     .cell_name(&open.reference.id, decision, judge_repeat);
             // Insert the name before the judge starts: replay and source judges look it up.
-            self.core.judge_pool.cell_names.insert(cell, name);
+            let transcript = open.reference.digest.clone();
+            let live = LiveCell { name, transcript };
+            self.core.judge_pool.cell_names.insert(cell, live);
             self.core
                 .emitter
                 // Send the start event from here and not from the task, so that starts are in plan order.

@@ -2,19 +2,20 @@
 //!
 //! Responsible for finding and emitting the recorded facts. Does not send or decide anything. It emits the facts
 //! unchanged, copies large texts into this run, and returns the recorded result, marked with its run. The present bounds
-//! decide its verdict. A cell that the recorded run does not contain is a `judge_error`.
+//! decide its verdict. A cell that the recorded run does not contain is a `judge_error`, and so is a cell whose transcript
+//! has another text now.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::live_cell_names::LiveCellNames;
+use super::live_cell_names::{LiveCell, LiveCellNames};
 use super::pool::{decide_again, mark_as_cached};
 use crate::clock::BoxFuture;
 use crate::event::{
     BlobSource, CallCx, EvalSpec, EventKind, EventTag, RunHeader, StoredText, ToolFact, TurnFact,
 };
 use crate::handlers::{JudgeBackend, JudgeRequest, JudgedParams};
-use crate::model::{CellIx, CellName, CellResult, Outcome, RunId};
+use crate::model::{CellIx, CellName, CellResult, Digest, Outcome, RunId};
 use crate::record::{PlannedCell, RecordError, RecordedPlan, RecordedRun};
 
 /// The events that [`RecordedTraces`] reads; the reader skips the others without parsing them.
@@ -53,6 +54,8 @@ struct RecordedJudgeTrace {
 
 #[derive(Default)]
 struct RecordedTrace {
+    /// The digest of the transcript that the judge read.
+    transcript: Option<Digest>,
     facts: Vec<EventKind>,
     result: Option<CellResult>,
 }
@@ -70,10 +73,13 @@ impl RecordedTraces {
                 continue;
             };
             // Checks have no trace to repeat.
-            let Some((name, judge)) = plan.cell(cell).and_then(judged_cell_name) else {
+            let planned = plan.cell(cell);
+            let transcript = planned.map(|planned| planned.transcript.digest.clone());
+            let Some((name, judge)) = planned.and_then(judged_cell_name) else {
                 continue;
             };
             let trace = trace_entry(&mut traces, name, judge);
+            trace.transcript = transcript;
             match event.kind {
                 EventKind::CellFinished { result, .. } => {
                     trace.result = Some(Arc::unwrap_or_clone(result));
@@ -95,7 +101,8 @@ impl RecordedTraces {
     }
 
     /// Returns the recorded facts and result of a cell. The error is a sentence.
-    fn find(&self, name: &CellName) -> Result<(&[EventKind], &CellResult), String> {
+    fn find(&self, live: &LiveCell) -> Result<(&[EventKind], &CellResult), String> {
+        let name = &live.name;
         let decision = strip_judge(name.clone());
         let ended = |by: &RecordedJudgeTrace| by.trace.result.is_some().then(|| by.judge.clone());
         // Step: find the recorded judges of this cell. A trace without a result ended early.
@@ -121,12 +128,19 @@ impl RecordedTraces {
                 .position(|by| Some(&by.judge) == name.judge.as_ref()),
         };
         let found = at.and_then(|at| all.get(at)).map(|by| &by.trace);
+        let run = self.run.letters();
         if let Some(trace) = found
             && let Some(result) = &trace.result
         {
+            if trace.transcript.as_ref() != Some(&live.transcript) {
+                return Err(format!(
+                    "run {run} judged another text of the transcript {}, so its verdict is not about this one; name \
+                     another judge",
+                    decision.transcript
+                ));
+            }
             return Ok((&trace.facts, result));
         }
-        let run = self.run.letters();
         Err(match judges.len() {
             0 | 1 => format!("run {run} holds no trace of {decision}"),
             _ => format!(
@@ -136,8 +150,8 @@ impl RecordedTraces {
         })
     }
 
-    async fn replay_cell(&self, name: &CellName, params: &JudgedParams, cx: &CallCx) -> CellResult {
-        let (facts, result) = match self.find(name) {
+    async fn replay_cell(&self, live: &LiveCell, params: &JudgedParams, cx: &CallCx) -> CellResult {
+        let (facts, result) = match self.find(live) {
             Ok(found) => found,
             Err(why) => return CellResult::from_error(Outcome::JudgeError, why),
         };
@@ -220,8 +234,8 @@ pub(in crate::run) struct ReplayJudge {
 impl JudgeBackend for ReplayJudge {
     fn judge<'a>(&'a self, request: &'a JudgeRequest, cx: &'a CallCx) -> BoxFuture<'a, CellResult> {
         Box::pin(async move {
-            match self.names.get(request.cell) {
-                Some(name) => self.replay.replay_cell(&name, &request.params, cx).await,
+            match self.names.find(request.cell) {
+                Some(live) => self.replay.replay_cell(&live, &request.params, cx).await,
                 None => CellResult::from_error(Outcome::JudgeError, "this cell has no name"),
             }
         })

@@ -63,6 +63,36 @@ async fn replayed_verdict_is_decided_by_the_present_bounds() {
 }
 
 #[tokio::test]
+async fn replay_judge_gives_no_verdict_on_another_text_of_the_transcript() {
+    let home = TestFolder::new(&["hello"]);
+    let (recorded, ..) = home
+        .run(deciding_from(&home, 0.4), RunOptions::default())
+        .await;
+    fs::write(
+        home.dir.path().join("t.jsonl"),
+        transcript("t0", "go away") + "\n",
+    )
+    .expect("written");
+    let mut replaying = deciding_from(&home, 0.4);
+    let config = JudgeConfig {
+        run: Some(recorded.0),
+        ..JudgeConfig::new("one", ProviderKind::Replay)
+    };
+    replaying.judges.insert("one".to_owned(), config);
+    let (_, kinds, totals) = home.run(replaying, RunOptions::default()).await;
+    assert_eq!(outcomes(&totals), [(Outcome::JudgeError, 1)]);
+    let error = kinds.iter().find_map(|kind| match kind {
+        EventKind::CellFinished { result, .. } => result.error.clone(),
+        _ => None,
+    });
+    let error = error.expect("a reason");
+    assert!(
+        error.contains("another text of the transcript t0"),
+        "{error}"
+    );
+}
+
+#[tokio::test]
 async fn cached_explanation_has_only_the_present_message() {
     let home = TestFolder::new(&["hello"]);
     let with_message = |message: &str, min_score: f64| {
