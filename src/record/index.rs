@@ -186,8 +186,8 @@ impl CacheIndex {
         None
     }
 
-    /// Returns the newest verdict with this key that is about the decision of this cell, else the newest verdict with the
-    /// key, such as that of a cell with an earlier name.
+    /// Returns the newest verdict with this key about the decision of this cell. Without one, returns the newest verdict with
+    /// the key, such as that of a cell with an earlier name.
     ///
     /// If the same question occurs twice, the name decides. So each occurrence keeps its own verdict, as in the history.
     /// `None` if a log of these cannot be read now.
