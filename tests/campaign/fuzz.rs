@@ -194,7 +194,7 @@ fn read_files(folder: &Path, endings: &[&str]) -> Vec<Vec<u8>> {
         let ending = path.extension().and_then(|ending| ending.to_str());
         ending.is_some_and(|ending| endings.contains(&ending))
     });
-    wanted
+    let found: Vec<Vec<u8>> = wanted
         .filter_map(|path| {
             let mut bytes = std::fs::read(path).ok()?;
             let limit = usize::try_from(MAX_SEED).unwrap_or(usize::MAX);
@@ -204,7 +204,9 @@ fn read_files(folder: &Path, endings: &[&str]) -> Vec<Vec<u8>> {
             }
             Some(bytes)
         })
-        .collect()
+        .collect();
+    assert!(!found.is_empty(), "{} has seeds", folder.display());
+    found
 }
 
 /// Builds the fuzz crate and runs every target. Returns the figure, and what is missing.

@@ -21,6 +21,8 @@ use crate::terminals::conclude;
 use crate::{Campaign, Measured};
 
 const SECRET: InstallationSecret = InstallationSecret::new([3; 32]);
+/// The secret of another installation.
+const OTHER_SECRET: InstallationSecret = InstallationSecret::new([4; 32]);
 
 /// Pieces that look like dicta's marks, a chat template, a tool call or JSON.
 const FRAGMENTS: [&str; 30] = [
@@ -56,13 +58,15 @@ const FRAGMENTS: [&str; 30] = [
     "é🚀",
 ];
 
-/// J1: no body of a transcript ends its block, and prompts of different bodies have different delimiters.
+/// J1: no body of a transcript ends its block, and prompts of different bodies or installations have different
+/// delimiters.
 pub(crate) fn judge_blocks(campaign: &Campaign) -> Measured {
     let mut bodies = Bodies::new(campaign);
     let harmless = render(&["harmless".to_owned()]);
     let stolen = harmless.delimiter.clone();
     let marks = harmless.user.matches(harmless.delimiter.as_str()).count();
     let (mut closed, mut delimiters) = (Vec::new(), BTreeSet::new());
+    let mut shared = 0;
     let wanted = campaign.count(500, 100_000);
     for _ in 0..wanted {
         let mut body = bodies.next();
@@ -79,6 +83,8 @@ pub(crate) fn judge_blocks(campaign: &Campaign) -> Measured {
         if found != marks {
             closed.push(format!("{body:?} has {found} marks"));
         }
+        let elsewhere = render_with(std::slice::from_ref(&body), &OTHER_SECRET);
+        shared += usize::from(elsewhere.delimiter.as_str() == prompt.delimiter.as_str());
         delimiters.insert((prompt.delimiter.as_str().to_owned(), body));
     }
     let bodies = delimiters.iter().map(|(_, body)| body);
@@ -86,10 +92,10 @@ pub(crate) fn judge_blocks(campaign: &Campaign) -> Measured {
     let different = delimiters.iter().map(|(delimiter, _)| delimiter);
     let different = different.collect::<BTreeSet<_>>().len();
     let figure = format!(
-        "{wanted} bodies: {} end their block; {different} delimiters of {bodies} different bodies",
+        "{wanted} bodies: {} end their block; {different} delimiters of {bodies} different bodies, {shared} of them also in another installation",
         closed.len()
     );
-    if closed.is_empty() && different == bodies {
+    if closed.is_empty() && different == bodies && shared == 0 {
         Measured::Reached(figure)
     } else {
         closed.truncate(3);
@@ -165,8 +171,12 @@ fn shape_of(json: &str) -> String {
     value.to_string()
 }
 
-/// The prompt for a transcript whose assistant says these texts.
+/// The prompt for a transcript whose assistant writes these texts.
 fn render(texts: &[String]) -> JudgePrompt {
+    render_with(texts, &SECRET)
+}
+
+fn render_with(texts: &[String], secret: &InstallationSecret) -> JudgePrompt {
     let messages = texts.iter().map(|text| TranscriptMessage {
         role: MessageRole::Assistant,
         parts: vec![TranscriptPart::Text(text.clone().into())],
@@ -204,7 +214,7 @@ fn render(texts: &[String]) -> JudgePrompt {
         },
         tools: &[],
         max_turns: 5,
-        secret: &SECRET,
+        secret,
         summary_tokens: None,
     };
     render_prompt(&request, &frame)
@@ -312,10 +322,10 @@ pub(crate) fn judge_obedience(campaign: &Campaign) -> Measured {
     let judge = WireServer::answering(Dialect::Openai, |request| {
         let body = request.json();
         let messages = body["messages"].as_array().cloned().unwrap_or_default();
-        let told = messages
+        let contents = messages
             .iter()
             .filter_map(|message| message["content"].as_str());
-        let orders: Vec<(String, String)> = told
+        let orders: Vec<(String, String)> = contents
             .flat_map(str::lines)
             .filter_map(|line| line.strip_prefix("CALL ")?.split_once(' '))
             .map(|(name, arguments)| (name.to_owned(), arguments.to_owned()))
@@ -387,7 +397,7 @@ pub(crate) fn judge_obedience(campaign: &Campaign) -> Measured {
             problems.push("a request contains a file or another transcript".to_owned());
         }
     }
-    // Most judges called what they were told to, and asked again for their verdict.
+    // Most judges called the tool of their order, and sent a second request for their verdict.
     if requests.len() < texts.len() * 3 / 2 {
         problems.push(format!("only {} requests", requests.len()));
     }

@@ -54,6 +54,7 @@ pub(crate) fn judge_changes(campaign: &Campaign) -> Measured {
 fn check_transcripts(campaign: &Campaign, checked: &mut usize, silent: &mut Vec<String>) {
     let folder = TempDir::new().expect("a temporary folder");
     let fixtures = campaign.repository.join("tests/fixtures");
+    let before = *checked;
     for entry in walkdir::WalkDir::new(&fixtures).sort_by_file_name() {
         let Ok(entry) = entry else { continue };
         let ending = entry.path().extension().and_then(|ending| ending.to_str());
@@ -103,6 +104,9 @@ fn check_transcripts(campaign: &Campaign, checked: &mut usize, silent: &mut Vec<
                 silent.push(format!("{}: {what}", name.display()));
             }
         }
+    }
+    if *checked - before < 100 {
+        silent.push("too few fixtures are read".to_owned());
     }
 }
 
