@@ -1,4 +1,5 @@
-//! Alpaca's instructions: `{instruction, input, output}`, also with `system` and `history`.
+//! Alpaca's instructions: `{instruction, input, output}`, also with `system` and `history`; and Dolly's, with `context` and
+//! `response`.
 //!
 //! Responsible for one question and answer per record. The user's message is the instruction, with the input below.
 //! Also reads AlpacaEval's outputs (`generator`). Does not read pairs of answers: that is `preference.rs`.
@@ -25,8 +26,11 @@ pub(super) fn question_key(fields: &RawFields<'_>) -> &'static str {
 /// Returns true if the first record is an instruction with its answer.
 pub(super) fn is_instruction(preview: &FilePreview<'_>) -> bool {
     let record = preview.first_outline();
-    record["instruction"].is_string()
-        && record["output"].is_string()
+    let is_text = |key: &str| record[key].is_string();
+    let has_answer =
+        is_text("output") || (is_text("response") && (is_text("context") || is_text("input")));
+    is_text("instruction")
+        && has_answer
         && (record["input"].is_null() || record["input"].is_string())
         && record["messages"].is_null()
         && record["inputs"].is_null()
@@ -43,9 +47,19 @@ fn parse_instruction(
 ) -> Result<(), String> {
     let fields = RawFields::parse(record)?;
     let mut built = begin(&fields);
-    add_question(&fields, &mut built);
+    let answer = if fields.has("output") || !fields.has("response") {
+        "output"
+    } else {
+        "response"
+    };
+    let input = if answer == "output" || fields.has_key("input") {
+        "input"
+    } else {
+        "context"
+    };
+    add_question(&fields, input, &mut built);
     let output = fields
-        .get("output")
+        .get(answer)
         .ok_or_else(|| "it has no `output`".to_owned())?;
     built.push(
         MessageRole::Assistant,
@@ -53,15 +67,15 @@ fn parse_instruction(
     );
     add_extra_keys(
         &fields,
-        &["instruction", "input", "output", "history"],
+        &["instruction", input, answer, "history"],
         &mut built,
     );
     built.finish(out);
     Ok(())
 }
 
-/// Adds the earlier turns and the question of a record.
-pub(super) fn add_question(fields: &RawFields<'_>, built: &mut TranscriptBuilder) {
+/// Adds the earlier turns and the question of a record. `input_key` is the key of the text below the question.
+pub(super) fn add_question(fields: &RawFields<'_>, input_key: &str, built: &mut TranscriptBuilder) {
     for raw in fields.list("history").unwrap_or_default() {
         let turn = list_items(raw).unwrap_or_default();
         for (at, raw) in turn.iter().enumerate() {
@@ -74,7 +88,7 @@ pub(super) fn add_question(fields: &RawFields<'_>, built: &mut TranscriptBuilder
         }
     }
     let instruction = fields.text(question_key(fields)).unwrap_or_default();
-    let input = fields.text("input").unwrap_or_default();
+    let input = fields.text(input_key).unwrap_or_default();
     let question = match (instruction.is_empty(), input.is_empty()) {
         (_, true) => instruction.0.into_owned(),
         (true, _) => input.0.into_owned(),
@@ -83,5 +97,32 @@ pub(super) fn add_question(fields: &RawFields<'_>, built: &mut TranscriptBuilder
     };
     if !question.is_empty() {
         built.push_text(MessageRole::User, &question);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::read_back::{lines_of_each, read};
+
+    #[test]
+    fn context_of_dolly_is_below_the_instruction() {
+        let rows = json!([
+            {"instruction": "When?", "context": "It began in 2000.", "response": "2000.", "category": "closed_qa"},
+            {"instruction": "Name a fish.", "context": "", "response": "Tuna.", "category": "open_qa"},
+        ]);
+        let (all, tally) = read(rows.to_string().as_bytes());
+        assert_eq!(tally.unknown_count(), 0, "{tally:?}");
+        assert_eq!(
+            lines_of_each(&all),
+            [
+                ["user When?\n\nIt began in 2000.", "assistant 2000."],
+                ["user Name a fish.", "assistant Tuna."],
+            ]
+        );
+        let metadata = &all[0].as_ref().expect("a transcript")["metadata"];
+        assert_eq!(metadata["category"], "closed_qa");
+        assert!(metadata["context"].is_null(), "{metadata}");
     }
 }

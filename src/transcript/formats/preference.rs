@@ -192,7 +192,7 @@ fn add_prompt(fields: &RawFields<'_>, built: &mut TranscriptBuilder) {
     }
     match fields.get("prompt") {
         Some(prompt) => add_value(prompt, &MessageRole::User, built),
-        None => add_question(fields, built),
+        None => add_question(fields, "input", built),
     }
 }
 

@@ -270,7 +270,7 @@ pub(super) const EVALS: &[FormatDescription] = &[
     },
     FormatDescription {
         name: "Alpaca instructions",
-        known_by: "`instruction` and `output`",
+        known_by: "`instruction` and `output`; `instruction`, `context` and `response` (Dolly)",
         transcript: "a record",
         id: "`id`",
         version: "–",
