@@ -1,5 +1,5 @@
 //! Datasets of answers that people or programs compared or rated: TRL's formats (`prompt` with `completion`, `chosen`
-//! and `rejected`, `label`), LLaMA-Factory's DPO and KTO, HH-RLHF's texts, and annotations of AlpacaEval.
+//! and `rejected`, `label`), LLaMA-Factory's DPO and KTO, HH-RLHF's texts, annotations of AlpacaEval, and UltraFeedback.
 //!
 //! Responsible for these records. A pair is two transcripts, `ID:chosen` and `ID:rejected`, with the metadata `pair` and
 //! `choice`; the choice is also the verdict `chosen` of the source judge `preference`. A rating (`label`) is the verdict
@@ -28,6 +28,9 @@ const PAIR_KEYS: [(&str, &str); 2] = [
 
 /// The keys of the two answers of AlpacaEval, with those of the models that gave them.
 const COMPARED_KEYS: [(&str, &str); 2] = [("output_1", "generator_1"), ("output_2", "generator_2")];
+
+/// The keys of the scores of a whole answer in UltraFeedback.
+const WHOLE_SCORES: [&str; 2] = ["overall_score", "fine-grained_score"];
 
 /// The words that begin a turn in HH-RLHF's texts.
 const TURNS: [(&str, MessageRole<'static>); 2] = [
@@ -60,7 +63,14 @@ pub(super) fn is_dataset(preview: &FilePreview<'_>) -> bool {
         && COMPARED_KEYS
             .iter()
             .all(|(answer, _)| record[*answer].is_string());
-    is_pair || is_completion || is_rated || is_compared
+    is_pair || is_completion || is_rated || is_compared || has_completions(record)
+}
+
+/// Returns true if a record has an instruction and the answers of several models (UltraFeedback).
+fn has_completions(record: &Value) -> bool {
+    let answers = record["completions"].as_array();
+    let first = answers.and_then(|all| all.first());
+    record["instruction"].is_string() && first.is_some_and(|one| one["response"].is_string())
 }
 
 pub(super) fn open(preview: &FilePreview<'_>) -> Box<dyn TranscriptReader> {
@@ -108,6 +118,11 @@ fn parse_record(record: &str, cx: RecordCx<'_>, out: &mut TranscriptSink) -> Res
     }
     if COMPARED_KEYS.iter().all(|(answer, _)| fields.has(answer)) {
         add_compared(&fields, record, cx, out);
+        return Ok(());
+    }
+    let answers = fields.list("completions");
+    if let Some(answers) = answers.filter(|_| fields.text("instruction").is_some()) {
+        add_completions(&fields, &answers, record, cx, out);
         return Ok(());
     }
     let mut built = begin(&fields);
@@ -174,6 +189,74 @@ fn add_compared(fields: &RawFields<'_>, record: &str, cx: RecordCx<'_>, out: &mu
         used.extend(["instruction", "input", "history", "prompt"]);
         used.extend(KEYS);
         add_extra_keys(fields, &used, &mut built);
+        built.finish(out);
+    }
+}
+
+/// Adds the answers of several models to one instruction, each with its ratings.
+fn add_completions(
+    fields: &RawFields<'_>,
+    answers: &[&RawValue],
+    record: &str,
+    cx: RecordCx<'_>,
+    out: &mut TranscriptSink,
+) {
+    let default_id = format!("{}:{:016x}", cx.source.stem(), hash_text(record));
+    for (number, raw) in (1..).zip(answers.iter().copied()) {
+        let Some(answer) = RawFields::from_raw(raw) else {
+            out.count_unknown("an answer that is not an object");
+            continue;
+        };
+        let mut built = begin(fields);
+        let id = if built.id.is_empty() {
+            default_id.clone()
+        } else {
+            std::mem::take(&mut built.id)
+        };
+        built.id = format!("{id}:{number}");
+        let system = answer.text("custom_system_prompt");
+        if let Some(system) = system.filter(|text| !text.is_empty()) {
+            built.push_text(MessageRole::System, &system);
+        }
+        add_prompt(fields, &mut built);
+        if let Some(response) = answer.get("response") {
+            add_answer(response, &mut built);
+        }
+        built.meta.set_raw("model", answer.get("model"));
+        built.meta.set_raw("principle", answer.get("principle"));
+        for (aspect, raw) in answer.object("annotations").unwrap_or_default().iter() {
+            let Some(rating) = RawFields::from_raw(raw) else {
+                built.count_unknown("a rating that is not an object", 1);
+                continue;
+            };
+            let why = rating.text("Rationale For Rating");
+            let why = why.or_else(|| rating.text("Rationale"));
+            built.push_verdict(verdict_of(
+                "ultrafeedback",
+                aspect,
+                rating.get("Rating"),
+                why,
+            ));
+        }
+        for key in WHOLE_SCORES {
+            let Some(score) = answer.get(key) else {
+                continue;
+            };
+            let mut verdict =
+                verdict_of("ultrafeedback", key, Some(score), answer.text("critique"));
+            // The scales end at 5 and 10, so a score of 1 is the worst one.
+            verdict.score = None;
+            built.push_verdict(verdict);
+        }
+        let used = [
+            "completions",
+            "models",
+            "instruction",
+            "input",
+            "history",
+            "prompt",
+        ];
+        add_extra_keys(fields, &[&used[..], &KEYS].concat(), &mut built);
         built.finish(out);
     }
 }
@@ -275,6 +358,45 @@ mod tests {
     use super::super::read_back::{message_lines, read};
     use super::super::sample_tests::{Numbers, damage};
     use crate::transcript::TranscriptFile;
+
+    #[test]
+    fn answers_of_ultra_feedback_have_their_ratings() {
+        let answer = |text: &str, score: f64| {
+            json!({"model": text, "custom_system_prompt": "Be brief.", "response": text, "principle": "honesty",
+                "annotations": {"honesty": {"Rating": "4", "Rationale": "It is true."}},
+                "critique": "Short.", "overall_score": score})
+        };
+        let row = json!({"source": "sharegpt", "instruction": "Name a sea.", "models": ["a", "b"],
+            "completions": [answer("The Baltic.", 1.0), answer("Rome.", 8.5)], "correct_answers": ["None"]});
+        let (all, tally) = read(format!("{row}\n").as_bytes());
+        assert_eq!(tally.unknown_count(), 0, "{tally:?}");
+        assert_eq!(all.len(), 2);
+        let transcript = all[0].as_ref().expect("a transcript");
+        assert_eq!(
+            message_lines(transcript),
+            [
+                "system Be brief.",
+                "user Name a sea.",
+                "assistant The Baltic."
+            ]
+        );
+        assert_eq!(transcript["metadata"]["model"], "The Baltic.");
+        assert_eq!(
+            transcript["verdicts"],
+            json!([
+                {"judge": "ultrafeedback", "eval": "honesty", "value": "4", "reasoning": "It is true."},
+                {"judge": "ultrafeedback", "eval": "overall_score", "value": 1.0, "reasoning": "Short."},
+            ])
+        );
+        let ids: Vec<_> = all
+            .iter()
+            .map(|one| one.as_ref().expect("a transcript")["id"].to_string())
+            .collect();
+        assert!(
+            ids[0].ends_with(":1\"") && ids[1].ends_with(":2\""),
+            "{ids:?}"
+        );
+    }
 
     #[test]
     fn annotation_of_alpaca_eval_is_two_answers_with_the_choice() {

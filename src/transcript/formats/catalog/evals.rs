@@ -252,7 +252,7 @@ pub(super) const EVALS: &[FormatDescription] = &[
     },
     FormatDescription {
         name: "answers that were compared or rated",
-        known_by: "`chosen` and `rejected`; `output_1` and `output_2`; `prompt` and `completion`; `messages` and a Boolean `label`",
+        known_by: "`chosen` and `rejected`; `output_1` and `output_2`; `prompt` and `completion`; `messages` and a Boolean `label`; `instruction` and `completions`",
         transcript: "an answer; a pair is two",
         id: "`PAIR:chosen` and `PAIR:rejected`; `PAIR:output_1` and `PAIR:output_2`",
         version: "TRL 0.2x, HH-RLHF, AlpacaEval 2",
