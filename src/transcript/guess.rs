@@ -76,6 +76,7 @@ pub fn guess_mapping(path: &Path, written: &str) -> Result<MappingGuess, Transcr
         .and_then(|name| TextEncoding::parse(name).ok())
         .unwrap_or_default();
     let mut path_to_records = Vec::new();
+    let mut why_records = String::new();
     let is_one_object = is_json
         && preview.records.len() == 1
         && preview.layout != (RecordLayout::Values { array: true });
@@ -122,9 +123,11 @@ pub fn guess_mapping(path: &Path, written: &str) -> Result<MappingGuess, Transcr
             return Err(source.unknown_error(why));
         }
         let records = match inner {
-            Some((path, records)) => {
+            Some((path, found)) => {
+                let object = records.first().unwrap_or_else(|| preview.first_outline());
+                why_records = records::explain_records(object, &path);
                 path_to_records = path;
-                records
+                found
             }
             None => records,
         };
@@ -165,7 +168,7 @@ pub fn guess_mapping(path: &Path, written: &str) -> Result<MappingGuess, Transcr
     }
     if !path_to_records.is_empty() {
         let path = records::format_path(&path_to_records);
-        guess.insert_line(0, "records", &path, "the list of records in the object");
+        guess.insert_line(0, "records", &path, &why_records);
     }
     Ok(guess.into_guess(written, &what, records.len()))
 }

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::entry::quote_yaml;
 use super::fields::{
@@ -18,6 +18,8 @@ use crate::transcript::json_path::find_array_offset;
 use crate::transcript::source::SourceFile;
 use crate::transcript::walk::{RecordLayout, RecordWalker};
 
+/// The number of fields around a list that the reason names.
+const MAX_NAMED_FIELDS: usize = 8;
 /// The usual paths of a list of records in a file that is too large to parse as a whole.
 const USUAL_LISTS: [&[&str]; 12] = [
     &["data"],
@@ -169,6 +171,32 @@ fn count_chars(field: &GuessField) -> usize {
 pub(super) fn format_path(path: &[String]) -> String {
     let steps: Vec<String> = path.iter().map(|key| quote_jmespath_key(key)).collect();
     steps.join(".")
+}
+
+/// Returns the reason for a list of records in an object. It names the fields around the list, which no map can read.
+pub(super) fn explain_records(object: &Value, path: &[String]) -> String {
+    let mut names = Vec::new();
+    let mut value = object;
+    for (depth, step) in path.iter().enumerate() {
+        let keys = value.as_object().into_iter().flat_map(Map::keys);
+        for key in keys.filter(|key| *key != step) {
+            let mut steps = path[..depth].to_vec();
+            steps.push(key.clone());
+            names.push(format_path(&steps));
+        }
+        value = &value[step.as_str()];
+    }
+    let why = "the list of records in the object";
+    if names.is_empty() {
+        return why.to_owned();
+    }
+    let more = if names.len() > MAX_NAMED_FIELDS {
+        " …"
+    } else {
+        ""
+    };
+    names.truncate(MAX_NAMED_FIELDS);
+    format!("{why}; not read: {}{more}", names.join(", "))
 }
 
 /// Returns a field of the records of a group as a field of the group: its value, or the list of its values if they

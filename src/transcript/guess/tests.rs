@@ -259,7 +259,12 @@ fn guess_finds_what_a_record_is() {
         ),
         (
             r#"{"model": "m", "data": {"rows": [{"question": "a?", "reply": "b"}, {"question": "c?", "reply": "d"}]}}"#,
-            &["records: data.rows ", "input: question ", "output: reply "],
+            &[
+                "records: data.rows ",
+                "the list of records in the object; not read: model\n",
+                "input: question ",
+                "output: reply ",
+            ],
         ),
         (
             "session_id,turn,speaker,text\ns1,1,user,hi\ns1,2,bot,hello\ns2,1,user,ho\n",
