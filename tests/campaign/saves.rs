@@ -390,6 +390,9 @@ fn kill_labelling(campaign: &Campaign, failures: &mut Vec<String>) -> usize {
     for (call, at) in points {
         let sandbox = Sandbox::new(campaign);
         sandbox.write("labels.jsonl", "");
+        // The installation has its secret, so a workbench writes nothing when it starts.
+        sandbox.workspace(1, "judge: rules\n");
+        sandbox.dicta(&["run", "-q"]);
         let words = Injection::kill(call, *at).words();
         let mut victim = open_labeller(&sandbox, "victim", &words);
         let mut other = open_labeller(&sandbox, "other", &[]);
@@ -443,6 +446,7 @@ fn open_labeller(sandbox: &Sandbox, name: &str, prefix: &[String]) -> Pty {
     let mut pty = Pty::with(&["open", root.to_str().expect("Unicode")], |command| {
         let words = prefix.iter().map(std::ffi::OsString::from);
         command.get_argv_mut().splice(0..0, words);
+        command.env("DICTA_DATA_DIR", sandbox.data_dir());
     });
     pty.until_shown(&format!("{name}-{:02}", LABELS - 1));
     pty
