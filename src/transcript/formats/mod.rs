@@ -41,6 +41,7 @@ mod copilot_cli;
 mod copilot_log;
 pub(super) mod csv;
 mod cursor;
+mod data_frame;
 #[cfg(feature = "sqlite")]
 mod databases;
 mod deepeval;

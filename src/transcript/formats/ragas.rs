@@ -1,4 +1,5 @@
-//! Rows of Ragas: datasets and results, as `to_jsonl` and `to_pandas().to_json(orient="records")` write them.
+//! Rows of Ragas: datasets and results, as `to_jsonl`, `to_pandas().to_json(orient="records")` and
+//! `to_pandas().to_csv(FILE)` write them.
 //!
 //! Responsible for the question and the answer, or the messages of several turns. The scores of Ragas' metrics are verdicts
 //! of the judge `ragas`. Version 0.1 has the columns `question` and `answer`. Other columns are metadata: contexts,
@@ -11,6 +12,7 @@ use super::super::fields::RawFields;
 use super::super::metadata::MetadataBuilder;
 use super::super::native::text_or_json;
 use super::super::reader::{RecordCx, TranscriptReader, TranscriptSink};
+use super::data_frame::{self, TableHeader};
 use super::foreign_message::add_messages;
 use super::record_readers::open_records;
 use super::transcript_builder::{TranscriptBuilder, is_boolean_or_number, verdict_of};
@@ -55,8 +57,28 @@ const METRICS: [&str; 35] = [
     "topic_adherence",
 ];
 
-/// Returns true if the first record has a question with an answer and a column of Ragas, or messages of several turns.
+/// The columns of Ragas that no other tool is known to write.
+const COLUMNS: [&str; 3] = ["reference", "reference_contexts", "retrieved_contexts"];
+
+/// Returns true for rows of JSON, and for a table.
 pub(super) fn is_rows(preview: &FilePreview<'_>) -> bool {
+    has_rows(preview) || find_table(preview).is_some()
+}
+
+/// Returns the header of a table that has a question with an answer and a column of Ragas.
+fn find_table(preview: &FilePreview<'_>) -> Option<TableHeader> {
+    let header = data_frame::parse_header(preview)?;
+    let has = |name: &&str| header.columns.iter().any(|column| column == *name);
+    let has_metric = header.columns.iter().any(|column| is_metric(column));
+    let is_row = ["user_input", "response"].iter().all(has);
+    let is_first_version = ["question", "answer", "contexts"].iter().all(has);
+    let has_column = has_metric || COLUMNS.iter().any(has);
+    let is_table = (is_row && has_column) || (is_first_version && has_metric);
+    is_table.then_some(header)
+}
+
+/// Returns true if the first record has a question with an answer and a column of Ragas, or messages of several turns.
+fn has_rows(preview: &FilePreview<'_>) -> bool {
     let record = preview.first_outline();
     let is_message = |message: &Value| {
         message["content"].is_string()
@@ -65,13 +87,12 @@ pub(super) fn is_rows(preview: &FilePreview<'_>) -> bool {
     if let Some(messages) = record["user_input"].as_array() {
         return !messages.is_empty() && messages.iter().all(is_message);
     }
-    let columns = ["reference", "reference_contexts", "retrieved_contexts"];
     let Some(row) = record.as_object() else {
         return false;
     };
     let has_column = || {
         row.keys()
-            .any(|key| columns.contains(&&**key) || is_metric(key))
+            .any(|key| COLUMNS.contains(&&**key) || is_metric(key))
     };
     // Version 0.1 has columns with common names, so it takes a metric, too.
     let is_first_version = ["question", "answer"]
@@ -90,7 +111,10 @@ fn is_metric(column: &str) -> bool {
 }
 
 pub(super) fn open(preview: &FilePreview<'_>) -> Box<dyn TranscriptReader> {
-    open_records(preview, parse_row)
+    match find_table(preview) {
+        Some(header) => data_frame::open(header, is_metric, parse_row),
+        None => open_records(preview, parse_row),
+    }
 }
 
 fn parse_row(record: &str, _cx: RecordCx<'_>, out: &mut TranscriptSink) -> Result<(), String> {
@@ -137,8 +161,46 @@ fn parse_row(record: &str, _cx: RecordCx<'_>, out: &mut TranscriptSink) -> Resul
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::super::read_back::{message_lines, read};
     use crate::transcript::TranscriptFile;
+
+    #[test]
+    fn table_of_pandas_is_read() {
+        let table = ",user_input,retrieved_contexts,response,reference,faithfulness,answer_relevancy\n\
+            0,Why?,\"['a cat', \"\"it's\"\"]\",So.,Because.,1.0,\n\
+            1,\"When, please?\",\"['a dog']\",,Now.,0.25,0.5\n";
+        let (all, tally) = read(table.as_bytes());
+        let one = all[0].as_ref().expect("a transcript");
+        assert_eq!(message_lines(one), ["user Why?", "assistant So."]);
+        let contexts = &one["metadata"]["retrieved_contexts"];
+        assert_eq!(contexts, &json!(["a cat", "it's"]));
+        assert_eq!(one["metadata"]["reference"], "Because.");
+        // A metric without a value failed.
+        assert_eq!(one["verdicts"].as_array().map(Vec::len), Some(1));
+        assert_eq!(one["verdicts"][0]["eval"], "faithfulness");
+        assert_eq!(one["verdicts"][0]["score"], 1.0);
+        let other = all[1].as_ref().expect("a transcript");
+        assert_eq!(message_lines(other), ["user When, please?"]);
+        assert_eq!(other["verdicts"].as_array().map(Vec::len), Some(2));
+        assert!(
+            tally
+                .missing
+                .contains_key("the answer (`response`) is missing")
+        );
+    }
+
+    #[test]
+    fn table_of_the_first_version_is_read() {
+        let table =
+            "question,answer,contexts,ground_truth,faithfulness\nWhy?,So.,['a cat'],So,0.5\n";
+        let (all, _) = read(table.as_bytes());
+        let one = all[0].as_ref().expect("a transcript");
+        assert_eq!(message_lines(one), ["user Why?", "assistant So."]);
+        assert_eq!(one["verdicts"][0]["score"], 0.5);
+        assert_eq!(one["metadata"]["ground_truth"], "So");
+    }
 
     #[test]
     fn rows_of_the_first_version_are_read() {

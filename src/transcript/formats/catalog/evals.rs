@@ -44,12 +44,12 @@ pub(super) const EVALS: &[FormatDescription] = &[
     },
     FormatDescription {
         name: "rows of Ragas",
-        known_by: "`user_input` with `response` and contexts, a reference or a metric; `user_input` with messages of the types `human`, `ai` and `tool`; `question`, `answer` and `contexts` with a metric",
+        known_by: "`user_input` with `response` and contexts, a reference or a metric; `user_input` with messages of the types `human`, `ai` and `tool`; `question`, `answer` and `contexts` with a metric; a table with these columns",
         transcript: "a row",
         id: "from the file's name",
         version: "Ragas 0.1 to 0.4",
-        origin: SampleOrigin::Described(
-            "the sample types and metrics in the documentation of Ragas",
+        origin: SampleOrigin::Real(
+            "results in tiagorcfortunato/rag-pdf-chatbot, Diaure/PulsEvent-LLM-RAG, userANNA123/rag-openagenda, 910650692/Navi_rag and JienFa1/chatbot; messages from the documentation of Ragas",
         ),
     },
     FormatDescription {
