@@ -57,10 +57,18 @@ fn parse_sample(record: &str, cx: RecordCx<'_>, out: &mut TranscriptSink) -> Res
     let mut built = TranscriptBuilder::new("lm-eval", Some(id.into()));
     let arguments = list_arguments(&fields);
     let replies = list_replies(&fields);
-    let likelihoods: Option<Vec<Likelihood>> =
-        replies.iter().map(|reply| likelihood(reply)).collect();
-    let likelihoods = likelihoods.filter(|all| !all.is_empty());
-    if let Some(likelihoods) = likelihoods {
+    let likelihoods: Vec<Likelihood> = replies
+        .iter()
+        .filter_map(|reply| likelihood(reply))
+        .collect();
+    let unread = replies.len() - likelihoods.len();
+    if !likelihoods.is_empty() && unread > 0 {
+        // Without one of the likelihoods, the choice is not known.
+        built.count_unknown("a likelihood that is not a number", unread);
+        if let Some((context, _)) = arguments.first() {
+            add_prompt(context, &mut built);
+        }
+    } else if !likelihoods.is_empty() {
         let mut best = 0;
         for (at, likelihood) in likelihoods.iter().enumerate() {
             if likelihood.log > likelihoods[best].log {
@@ -174,8 +182,13 @@ fn likelihood(reply: &RawValue) -> Option<Likelihood> {
     if !["true", "false"].contains(&&*greedy) {
         return None;
     }
+    let log: f64 = text_or_json(number).parse().ok()?;
+    // NaN is neither more nor less likely than another text.
+    if log.is_nan() {
+        return None;
+    }
     Some(Likelihood {
-        log: text_or_json(number).parse().ok()?,
+        log,
         is_greedy: greedy == "true",
     })
 }
@@ -234,6 +247,19 @@ mod tests {
         let (all, _) = read(format!("{file}\n").as_bytes());
         let one = all[0].as_ref().expect("a transcript");
         assert_eq!(message_lines(one), ["user Q:", "assistant A"]);
+    }
+
+    #[test]
+    fn choice_with_an_unreadable_likelihood_has_no_answer() {
+        for damaged in ["null", "NaN", r#""nan""#] {
+            let file = format!(
+                r#"{{"doc_id":0,"doc":{{}},"target":0,"arguments":[["Q:"," A"],["Q:"," B"]],"resps":[[[-5.0,false]],[[{damaged},false]]],"acc":1.0}}"#
+            );
+            let (all, tally) = read(format!("{file}\n").as_bytes());
+            let one = all[0].as_ref().expect("a transcript");
+            assert_eq!(message_lines(one), ["user Q:"], "{damaged}");
+            assert_eq!(tally.unknown["a likelihood that is not a number"], 1);
+        }
     }
 
     #[test]
