@@ -53,7 +53,12 @@ fn add_nested(
             return message.finish();
         }
         for item in items {
-            add_nested(item, default, out, depth - 1);
+            if item.get().starts_with(['"', '{', '[', 'n']) {
+                add_nested(item, default, out, depth - 1);
+            } else {
+                // A number or a Boolean, as in a prompt of token ids.
+                out.count_unknown_message();
+            }
         }
         return;
     }
@@ -687,6 +692,19 @@ mod tests {
         let (all, tally) = read(format!("{trace}\n").as_bytes());
         assert_eq!(tally.unknown_count(), 0, "{tally:?}");
         message_lines(all[0].as_ref().expect("a transcript"))
+    }
+
+    #[test]
+    fn numbers_in_a_list_of_messages_are_not_messages() {
+        let list = json!([[
+            {"role": "user", "content": [{"text": "Hi"}]},
+            {"role": "assistant", "content": [{"toolUse": {"toolUseId": "c", "name": "get", "input": {}}}]},
+            7, true, null,
+        ]]);
+        let (all, tally) = read(list.to_string().as_bytes());
+        let one = all[0].as_ref().expect("a transcript");
+        assert_eq!(message_lines(one), ["user Hi", "assistant get({})"]);
+        assert_eq!(tally.unknown["a message that is not an object"], 2);
     }
 
     #[test]
