@@ -162,7 +162,8 @@ fn add_turn(turn: &RawFields<'_>, built: &mut TranscriptBuilder) {
                         built.push_result("", content, None);
                     }
                     // Notes of the program that runs the model.
-                    _ => {}
+                    Some(_) => {}
+                    None => built.count_unknown("an entry of the log without a role", 1),
                 }
             }
         }
@@ -250,6 +251,16 @@ fn write_metadata(fields: &RawFields<'_>, built: &mut TranscriptBuilder) {
 #[cfg(test)]
 mod tests {
     use super::super::read_back::{message_lines, read};
+
+    #[test]
+    fn entry_of_the_log_without_a_role_is_counted() {
+        let file = r#"{"id":"multi_turn_0","result":[["Done."]],"input_token_count":[[5]],"output_token_count":[[1]],"latency":[[1.0]],"inference_log":[{"begin_of_turn_query":[{"role":"user","content":"Move it"}],"step_0":[{"content":"Done."},{"role":"handler_log","content":"A note."}]}]}
+"#;
+        let (all, tally) = read(file.as_bytes());
+        let one = all[0].as_ref().expect("a transcript");
+        assert_eq!(message_lines(one), ["user Move it"]);
+        assert_eq!(tally.unknown["an entry of the log without a role"], 1);
+    }
 
     #[test]
     fn model_that_wrote_nothing_has_an_empty_reply() {
