@@ -264,7 +264,13 @@ pub(super) fn add_part<'a>(
                     results.push((id, error, Some(true), time));
                 }
                 // The session ended before the tool did.
-                _ => {}
+                Some("pending" | "running") => {}
+                _ => {
+                    if let Some(output) = state.get_first(&["output", "error"]) {
+                        let is_error = state.has("error").then_some(true);
+                        results.push((id, owned_text(output), is_error, time));
+                    }
+                }
             }
         }
         "tool-invocation" => match part.object("toolInvocation") {

@@ -319,6 +319,26 @@ mod tests {
         assert_eq!((stored, unknown), (export, of_export));
     }
 
+    #[test]
+    fn result_of_a_tool_in_an_unknown_state_is_read() {
+        let mut session = known_export();
+        let parts = session["messages"][1]["parts"].as_array_mut();
+        let mut parts = parts.expect("parts").iter_mut();
+        let failed = parts.find(|part| part["state"]["error"].is_string());
+        let failed = &mut failed.expect("a failed tool")["state"];
+        failed["status"] = "cancelled".into();
+        let error = failed["error"].as_str().expect("a text").to_owned();
+        let dir = tempfile::tempdir().expect("a folder");
+        let (_, all, _) = read(&store(dir.path(), &session));
+        let messages = &all[0].as_ref().expect("a transcript").messages;
+        let mut parts = messages.iter().flat_map(|message| &message.parts);
+        let is_read = parts.any(|part| {
+            matches!(part, TranscriptPart::ToolResult(result)
+                if *result.content == error && result.is_error == Some(true))
+        });
+        assert!(is_read, "{messages:?}");
+    }
+
     /// Returns an export without its unknown part, which would contain the id of its message in one layout alone.
     fn known_export() -> Value {
         let mut session = exported();
