@@ -147,7 +147,7 @@ fn plant(test_dir: &TestDir, judges: &WireServer, api: &WireServer) {
             "bad": {"provider": "openai", "base_url": url, "model": "refuses", "api_key_env": "KEY_8"},
             "i": {"provider": "openai", "base_url": url, "model": "m", "api_key_env": "KEY_0",
                   "tools": [{"mcp": inline}]},
-            "house": "judges/house.yaml",
+            "team": "judges/team.yaml",
         },
     });
     // JSON is YAML, and the harness writes the first lines.
@@ -168,15 +168,15 @@ fn plant(test_dir: &TestDir, judges: &WireServer, api: &WireServer) {
     test_dir.workspace(
         &lines.concat(),
         &format!(
-            "{evals}  - {{ id: by-house, type: llm_judge, judge: house, enabled: false, {criteria} }}\n\
+            "{evals}  - {{ id: by-team, type: llm_judge, judge: team, enabled: false, {criteria} }}\n\
              \x20 - {{ id: environment, type: script, params: {{ command: [./env.sh] }} }}\n"
         ),
     );
     private(".secret/key", &s(1));
     private(".env", &format!("DOT_ENV_KEY={}\n", secret(54)));
     test_dir.write(
-        "judges/house.yaml",
-        "generator: gcp_vertex_gemini\nvertex_model: m\nbase_prompt: 'Team ${HOUSE_PROMPT} ${HOUSE_14}'\nhouse: { a: [\"${HOUSE_OTHER}\"], b: \"${HOUSE_15}\" }\n",
+        "judges/team.yaml",
+        "generator: gcp_vertex_gemini\nvertex_model: m\nbase_prompt: 'Team ${TEAM_PROMPT} ${TEAM_14}'\nteam: { a: [\"${TEAM_OTHER}\"], b: \"${TEAM_15}\" }\n",
     );
     let env = test_dir.write(
         "env.sh",
@@ -202,14 +202,14 @@ fn plant(test_dir: &TestDir, judges: &WireServer, api: &WireServer) {
                 "password": "${PG_36}", "queryParams": {"sslmode": "disable"}},
         },
         "authServices": {
-            "house": {"kind": "generic", "audience": "judges", "issuer": "https://id.example.org",
-                "jwks": "keys.json", "tokenEnv": "HOUSE_37"},
+            "team": {"kind": "generic", "audience": "judges", "issuer": "https://id.example.org",
+                "jwks": "keys.json", "tokenEnv": "TEAM_37"},
         },
         "tools": {
             "stock": {"kind": "http", "source": "api", "method": "POST", "path": "/p", "description": "Stock.",
                 "requestBody": "{\"k\": \"${BODY_38}\"}", "headers": {"X-Tool": "${TOOL_39}"}},
             "guarded": {"kind": "http", "source": "api", "method": "GET", "path": "/g", "description": "Guarded.",
-                "authRequired": ["house"]},
+                "authRequired": ["team"]},
         },
     });
     test_dir.write("tools.yaml", &tools.to_string());
@@ -221,10 +221,10 @@ const VARIABLES: [(&str, usize); 24] = [
     ("KEY_8", 8),
     ("INLINE_ARG", 10),
     ("INLINE_ENV", 11),
-    ("HOUSE_PROMPT", 12),
-    ("HOUSE_OTHER", 13),
-    ("HOUSE_14", 14),
-    ("HOUSE_15", 15),
+    ("TEAM_PROMPT", 12),
+    ("TEAM_OTHER", 13),
+    ("TEAM_14", 14),
+    ("TEAM_15", 15),
     ("API_16", 16),
     ("TENANT", 17),
     ("SIG", 19),
@@ -238,7 +238,7 @@ const VARIABLES: [(&str, usize); 24] = [
     ("PLAIN_31", 31),
     ("FAR_34", 34),
     ("PG_36", 36),
-    ("HOUSE_37", 37),
+    ("TEAM_37", 37),
     ("BODY_38", 38),
     ("TOOL_39", 39),
 ];
@@ -329,7 +329,7 @@ fn forty_planted_secrets_appear_nowhere() {
         &["prompt", "one/r/by-x~x"],
         &["prompt", "one/r/by-m~m"],
         &["prompt", "--key", "one/r/by-x~x"],
-        &["prompt", "one/r/by-x", "--judge", "house"],
+        &["prompt", "one/r/by-x", "--judge", "team"],
     ] {
         dicta(args);
     }

@@ -22,7 +22,7 @@ fn polite(count: usize) -> WireServer {
 /// Runs the workspace with both variables set.
 fn run(test_dir: &TestDir, args: &[&str]) -> Output {
     let mut command = test_dir.command(args);
-    command.env("HOUSE_KEY", "house-secret-4711");
+    command.env("LOCAL_KEY", "local-secret-4711");
     command.env("OTHER_KEY", "other-secret-4711");
     command.env("HOME", test_dir.path());
     command.output().expect("the program runs")
@@ -135,15 +135,15 @@ fn variable_goes_to_a_new_address_only_after_trust() {
             server.base_url()
         )
     };
-    test_dir.workspace(&judges("HOUSE_KEY"), POLITE);
+    test_dir.workspace(&judges("LOCAL_KEY"), POLITE);
     let commands: [&[&str]; 3] = [&["run", "-q"], &["check", "--connect"], &["selftest", "m"]];
     for args in commands {
         let why = refusal(&run(&test_dir, args));
         let origin = server.base_url();
         let origin = origin.trim_end_matches("/v1");
-        let expected = format!("send HOUSE_KEY to {origin}");
+        let expected = format!("send LOCAL_KEY to {origin}");
         assert!(why.contains(&expected), "{args:?}: {why}");
-        assert!(!why.contains("house-secret"), "{why}");
+        assert!(!why.contains("local-secret"), "{why}");
         // The folder that the user knows, also for the made-up cases of `robustness`.
         let root = test_dir.path().canonicalize().expect("it exists");
         let command = format!("dicta trust {}`", root.display());
@@ -197,7 +197,7 @@ fn variable_of_a_tools_file_needs_trust_for_its_source() {
     let test_dir = TestDir::new();
     // The alias is as good as the placeholder itself.
     let tools = format!(
-        "sources:\n  shop: {{ kind: http, baseUrl: '{origin}', allowPrivate: true, headers: {{ X-Key: &key '${{HOUSE_KEY}}' }} }}\n  \
+        "sources:\n  shop: {{ kind: http, baseUrl: '{origin}', allowPrivate: true, headers: {{ X-Key: &key '${{LOCAL_KEY}}' }} }}\n  \
          far: {{ kind: http, baseUrl: 'https://far.example', headers: {{ X-Key: *key }} }}\n\
          tools:\n  look: {{ kind: http, source: shop, method: GET, path: /, description: Looks. }}\n"
     );
@@ -205,14 +205,14 @@ fn variable_of_a_tools_file_needs_trust_for_its_source() {
     test_dir.workspace("tools: [tools.yaml]\n", NAMES_A_RELEASE);
     let why = refusal(&run(&test_dir, &["tool", "look", "{}"]));
     assert!(
-        why.contains(&format!("send HOUSE_KEY to {origin}")),
+        why.contains(&format!("send LOCAL_KEY to {origin}")),
         "{why}"
     );
     assert_eq!(server.requests().len(), 0, "nothing was sent");
     let trusted = text(&run(&test_dir, &["trust", "."]).stdout);
     for address in [origin, "https://far.example"] {
         assert!(
-            trusted.contains(&format!("runs may send HOUSE_KEY to {address}")),
+            trusted.contains(&format!("runs may send LOCAL_KEY to {address}")),
             "{trusted}"
         );
     }
@@ -270,10 +270,10 @@ fn variable_that_a_judge_reads_in_its_tools_needs_trust_for_the_judge() {
 fn variable_in_a_base_prompt_needs_trust_for_the_judge() {
     let test_dir = TestDir::new();
     test_dir.write(
-        "house.yaml",
+        "team.yaml",
         "generator: gcp_vertex_gemini\nvertex_model: m\nbase_prompt: 'Team ${OTHER_KEY} in ${HOME}'\n",
     );
-    test_dir.workspace("judge: house\njudges: { house: house.yaml }\n", POLITE);
+    test_dir.workspace("judge: team\njudges: { team: team.yaml }\n", POLITE);
     let mut command = test_dir.command(&["run", "-q", "--yes"]);
     command.env("OTHER_KEY", "other-secret-4711");
     command.env("HOME", test_dir.path());
@@ -300,7 +300,7 @@ fn check_runs_no_script_and_no_server() {
     );
     test_dir.workspace(
         &format!(
-            "allow_scripts: true\ntools: [tools.yaml]\njudge: m\njudges:\n  m: {{ provider: openai, base_url: '{}', model: m, api_key_env: HOUSE_KEY, tools: [s] }}\n",
+            "allow_scripts: true\ntools: [tools.yaml]\njudge: m\njudges:\n  m: {{ provider: openai, base_url: '{}', model: m, api_key_env: LOCAL_KEY, tools: [s] }}\n",
             server.base_url()
         ),
         &format!(
@@ -319,7 +319,7 @@ fn every_command_that_asks_a_judge_needs_trust_and_consent() {
     let server = WireServer::answering(Dialect::Openai, |_| Reply::text(PASSES));
     let test_dir = crate::variants::workspace(&server);
     let config = std::fs::read_to_string(test_dir.path().join("dicta.yaml")).expect("text");
-    let with_key = config.replace("model: m,", "model: m, api_key_env: HOUSE_KEY,");
+    let with_key = config.replace("model: m,", "model: m, api_key_env: LOCAL_KEY,");
     let second = format!(
         "judges:\n  n: {{ provider: openai, base_url: '{}', model: n, api_key_env: OTHER_KEY, prices: {{ input: 1, output: 1 }} }}",
         server.base_url()
@@ -362,11 +362,11 @@ fn every_command_that_asks_a_judge_needs_trust_and_consent() {
     test_dir.dicta(&["trust", ".", "--remove"]);
     for args in commands {
         let why = refusal(&run(&test_dir, &[args, &["--yes"]].concat()));
-        assert!(why.contains("send HOUSE_KEY to "), "{args:?}: {why}");
+        assert!(why.contains("send LOCAL_KEY to "), "{args:?}: {why}");
         assert_eq!(server.requests().len(), asked, "{args:?}");
     }
     // Step: the judge that proposes has another key than the one that decides. Nothing is judged before the question.
-    let only_first = with_key.replace("judges:", &second.replace("OTHER_KEY", "HOUSE_KEY"));
+    let only_first = with_key.replace("judges:", &second.replace("OTHER_KEY", "LOCAL_KEY"));
     test_dir.write("dicta.yaml", &only_first);
     test_dir.trust();
     test_dir.write("dicta.yaml", &with_key.replace("judges:", &second));
@@ -391,7 +391,7 @@ fn robustness_uses_the_trust_of_the_workspace() {
     let test_dir = TestDir::new();
     test_dir.workspace(
         &format!(
-            "judge: m\njudges:\n  m: {{ provider: openai, base_url: '{}', model: m, api_key_env: HOUSE_KEY }}\n",
+            "judge: m\njudges:\n  m: {{ provider: openai, base_url: '{}', model: m, api_key_env: LOCAL_KEY }}\n",
             server.base_url()
         ),
         POLITE,

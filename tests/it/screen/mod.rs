@@ -382,7 +382,7 @@ fn run_on_a_terminal_asks_before_a_variable_goes_to_a_new_address() {
     let test_dir = TestDir::new();
     test_dir.workspace(
         &format!(
-            "judge: m\njudges:\n  m: {{ provider: openai, base_url: '{}', model: m, api_key_env: HOUSE_KEY }}\n",
+            "judge: m\njudges:\n  m: {{ provider: openai, base_url: '{}', model: m, api_key_env: LOCAL_KEY }}\n",
             server.base_url()
         ),
         POLITE,
@@ -390,9 +390,9 @@ fn run_on_a_terminal_asks_before_a_variable_goes_to_a_new_address() {
     let path = test_dir.path().to_str().expect("Unicode");
     for (answer, code, requests) in [("\n", 2, 0), ("n\n", 2, 0), ("y\n", 0, 2)] {
         let mut pty = Pty::with(&["run", "-q", path], |command| {
-            command.env("HOUSE_KEY", "house-secret-4711");
+            command.env("LOCAL_KEY", "local-secret-4711");
         });
-        pty.until_shown("send HOUSE_KEY to http://127.0.0.1:")
+        pty.until_shown("send LOCAL_KEY to http://127.0.0.1:")
             .until_shown("[y/N]")
             .type_in(answer);
         assert_eq!(pty.ended().code, code, "{}", pty.contents());
