@@ -528,7 +528,18 @@ impl MappingGuessBuilder {
                 .filter(has_labels)
                 .find(|at| fields[*at].name == *name)
         });
-        let Some(at) = at else { return };
+        // `human_pass` or `human_is_safe`; a column without a value may be anything.
+        let of_people = || {
+            let mut all = (0..fields.len()).filter(has_labels);
+            all.find(|at| {
+                let field = &fields[*at];
+                let is_filled = field.values.iter().any(|value| value.as_str() != Some(""));
+                is_filled && field.name.starts_with("human_")
+            })
+        };
+        let Some(at) = at.or_else(of_people) else {
+            return;
+        };
         let field = fields.remove(at);
         let why = "by its name, and every value says pass or fail".to_owned();
         self.label = Some(GuessedLine {

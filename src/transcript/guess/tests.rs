@@ -135,6 +135,14 @@ fn values_decide_if_no_name_is_known() {
 }
 
 #[test]
+fn verdict_of_a_person_is_a_label_whatever_its_full_name() {
+    let rows = "query,reply,human_pass,human_note\nWhen?,On Monday.,true,\nWhere?,Here.,false,\n";
+    let (yaml, _) = guessed(rows);
+    assert!(yaml.contains("passed: human_pass "), "{yaml}");
+    assert!(yaml.contains("human_note: human_note"), "{yaml}");
+}
+
+#[test]
 fn group_keeps_the_other_fields_of_its_messages() {
     let rows = "session_id,turn_number,role,content,version,milestone,score\n\
         s1,1,user,When?,v2,start,3\ns1,2,assistant,On Monday.,v2,end,3\ns2,1,user,Where?,v1,start,4\n";
