@@ -1,6 +1,5 @@
-//! Checks the rules of CONTRIBUTING.md: which module may import which, which module uses an outside crate, how long a
-//! file may be, which words the code and the texts may not contain, and that the commands of README and docs do what
-//! the pages show.
+//! Checks the rules of CONTRIBUTING.md about modules, outside crates, the length of a file, and words. Also checks that
+//! the commands of README and docs do what the pages show.
 //!
 //! Reads the sources as text, without parsing Rust: it blanks comments and string literals first. It does not see a path
 //! that a macro builds.
@@ -159,7 +158,7 @@ fn module(path: &str) -> Option<&str> {
     Some(name.strip_suffix(".rs").unwrap_or(name)).filter(|m| *m != "lib")
 }
 
-/// Where paths of this prefix lead, with their places: `crate::x`, `crate::{x, y::{z}}`.
+/// The modules to which paths of this prefix lead, with their places: `crate::x`, `crate::{x, y::{z}}`.
 fn imports<'c>(code: &'c str, prefix: &str) -> Vec<(usize, &'c str)> {
     let mut found = Vec::new();
     for (at, _) in code.match_indices(prefix) {
@@ -189,7 +188,7 @@ fn imports<'c>(code: &'c str, prefix: &str) -> Vec<(usize, &'c str)> {
     found
 }
 
-/// How many `super::` lead from the top of this file to the crate's root.
+/// The number of `super::` that lead from the top of this file to the crate's root.
 fn supers_to_root(path: &str) -> usize {
     let below = path.strip_prefix("src/").unwrap_or(path);
     let depth = below.split('/').count();

@@ -35,7 +35,7 @@ const RUNS_PER_EDIT: usize = 5;
 const COMPARED: usize = 240_000;
 /// The number of scores under the threshold.
 const SCORES: usize = 10_000;
-/// How often a case is measured. The median counts.
+/// The number of measurements of a case. The median counts.
 const TIMES: usize = 9;
 
 fn main() -> ExitCode {

@@ -13,7 +13,7 @@ use crate::{Case, Work};
 /// The number of evals of the rubric.
 const EVALS: usize = 2;
 
-/// What a case does between two readings of the program's time.
+/// The actions of a case between two readings of the program's time.
 struct Script {
     /// The keys before the first reading, and the text on the screen after them.
     before: Vec<(&'static str, String)>,

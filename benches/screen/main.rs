@@ -1,4 +1,4 @@
-//! What the screen promises about speed, measured on the built program on a terminal, through an independent terminal
+//! The promises of the screen about speed, measured on the built program on a terminal, through an independent terminal
 //! parser. Run one by name or all:
 //!
 //! ```text
@@ -9,7 +9,7 @@
 //! cargo bench --bench screen -- line       key to frame over a single line of 10 MB               promise: p99 under 16 ms
 //! cargo bench --bench screen -- resizes    1,000 random sizes: alive, and the last frame right
 //! cargo bench --bench screen -- large      a workspace of 100,000 cells: opening, keys while they are judged, filter, memory
-//! cargo bench --bench screen -- idle       CPU of an open workbench that nobody touches           promise: about 0
+//! cargo bench --bench screen -- idle       CPU of an open workbench without a key                 promise: about 0
 //! ```
 //!
 //! Prints one line a measurement with the load it was taken under. Asserts nothing: machines differ; people compare. Each
@@ -105,7 +105,7 @@ fn first(dir: &Path) {
     spread("start to the first whole frame, 120×40", all);
 }
 
-/// Opens and closes help, which draws the whole screen anew each time, and measures each way.
+/// Opens and closes help, which draws the whole screen again each time, and measures each way.
 fn help(terminal: &mut Terminal, times: usize) -> Vec<Duration> {
     let mut all = Vec::new();
     for _ in 0..times {
@@ -162,7 +162,7 @@ fn keys(dir: &Path) {
     println!("  {}", deltas(dir));
 }
 
-/// How many deltas a second the run held, from its own log.
+/// The number of deltas in a second of the run, from its own log.
 fn deltas(dir: &Path) -> String {
     let Some(log) = std::fs::read_dir(dir.join("runs"))
         .ok()
@@ -282,7 +282,7 @@ fn line(dir: &Path) {
     terminal.until(|screen| screen.contains("w0 w1 "));
     terminal.press("6+");
     let mut all = Vec::new();
-    // The very last one may be cut, and a long line's fixed breaks may stand in a word.
+    // The last one may be cut, and a fixed break of a long line may be inside a word.
     let tail: Vec<&str> = long.split_whitespace().rev().skip(1).take(40).collect();
     let last = format!("{} ", tail.get(30).expect("it is long"));
     for _ in 0..100 {

@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 
 use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
 
-/// Longer than any promise; what takes longer is told as never.
+/// Longer than any promise. A state that takes longer counts as one that never appears.
 const NEVER: Duration = Duration::from_mins(1);
 
-/// What ends a frame: the end of a synchronized update.
+/// The end of a frame: the end of a synchronized update.
 const END: &[u8] = b"\x1b[?2026l";
 
 /// A terminal with the program on it.
@@ -41,7 +41,7 @@ fn pty_size(columns: u16, rows: u16) -> PtySize {
 }
 
 impl Terminal {
-    /// Starts the program in a folder; its data stands beside.
+    /// Starts the program in a folder, which also contains its data directory.
     pub(crate) fn start(args: &[&str], dir: &Path, columns: u16, rows: u16) -> Self {
         let pair = native_pty_system()
             .openpty(pty_size(columns, rows))
@@ -67,7 +67,7 @@ impl Terminal {
             let mut held = Vec::new();
             while let Ok(n @ 1..) = reader.read(&mut buffer) {
                 held.extend_from_slice(&buffer[..n]);
-                // Half a frame is not seen: what was asked for may stand beside what was there before.
+                // Half a frame is not shown: it can contain parts of the screen before it.
                 let Some(end) = held.windows(END.len()).rposition(|part| part == END) else {
                     continue;
                 };
@@ -93,7 +93,7 @@ impl Terminal {
         self.keys.flush().expect("the terminal takes keys");
     }
 
-    /// How long until the screen is as wanted; a minute means never.
+    /// Waits until the screen is as wanted, and returns the time. A minute means never.
     pub(crate) fn until(&self, wanted: impl Fn(&str) -> bool) -> Duration {
         let start = Instant::now();
         let mut screen = self.seen.screen.lock().expect("no panic");
@@ -113,7 +113,7 @@ impl Terminal {
         start.elapsed()
     }
 
-    /// What is on the screen.
+    /// The text of the screen.
     pub(crate) fn contents(&self) -> String {
         self.seen
             .screen
@@ -158,7 +158,7 @@ impl Terminal {
         (Duration::from_millis(ticks * 10), kib / 1024)
     }
 
-    /// Whether it runs.
+    /// True if the program runs.
     pub(crate) fn is_alive(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(None))
     }

@@ -1,4 +1,4 @@
-//! What an Inspect log costs: 10,000 samples listed by the log's directory, one of them read, all of them read.
+//! The cost of an Inspect log: 10,000 samples listed by the log's directory, one of them read, all of them read.
 //!
 //! The log is made here in Inspect's layout (summaries that hold a sample's input, as Inspect writes them), or is the one
 //! that `DICTA_BENCH_EVAL` names.

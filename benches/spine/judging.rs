@@ -1,6 +1,6 @@
 //! 1,000 judge cells against a loopback server that takes 100 ms a reply, 20 and 200 at once, without tools and with one
-//! tool round. The ideal is the time that the server took for its replies, from the last byte of a request on, as it
-//! measured it itself, over how many may run at once: 5 s or 0.5 s a turn, and what its timer adds. The server shares the
+//! tool round. The ideal is the time of the server for its replies, divided by the number of cells at once: 5 s or 0.5 s
+//! a turn. The server measures it from the last byte of a request, and its timer adds a little. The server shares the
 //! machine's processors with what it measures.
 
 use std::path::Path;
@@ -80,7 +80,7 @@ pub(crate) fn judging(dir: &Path) {
     }
 }
 
-/// What the server may say.
+/// The replies that the server may send.
 struct Replies {
     text: Vec<u8>,
     fetch: Vec<u8>,

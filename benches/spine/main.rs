@@ -1,4 +1,4 @@
-//! What the spine promises about speed, measured on the built program. Run one by name or all:
+//! The promises of the spine about speed, measured on the built program. Run one by name or all:
 //!
 //! ```text
 //! cargo bench --bench spine -- deterministic     10,000 transcripts × 10 checks       promise: at most 0.5 CPU s

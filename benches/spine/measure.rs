@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
-/// What a process took.
+/// The time and the memory of a process.
 pub(crate) struct Measured {
     pub(crate) wall: Duration,
     /// User and system time; 10 ms is the system's own resolution.

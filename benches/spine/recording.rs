@@ -1,4 +1,4 @@
-//! What recording costs: 200,000 small events through the emitter, the sequencer and the disk.
+//! The cost of recording: 200,000 small events through the emitter, the sequencer and the disk.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -94,7 +94,7 @@ pub(crate) fn paired_coverage(
     covered as f64 / trials as f64
 }
 
-/// Makes populations of `items` items from a source, labels all of them in two strata, and compares the interval for
+/// Makes populations of `items` items from a source, and labels all of them in two strata. Compares the interval for
 /// further items with the difference of the source.
 pub(crate) fn further_coverage(items: u64, (lost, gained): (f64, f64), trials: u64) -> f64 {
     let mut random = Rng::with_seed(5);

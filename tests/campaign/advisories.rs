@@ -15,14 +15,14 @@ const COPY_DATE: &str = "2026-08-21";
 /// The variable that names the folder of a newer copy.
 const VARIABLE: &str = "DICTA_ADVISORIES";
 
-/// What the database has about the crates of the build.
+/// The result of a comparison of the crates with the database.
 #[derive(Default)]
 pub(crate) struct Found {
     /// The advisories that were read.
     pub(crate) compared: usize,
     /// Vulnerabilities of the versions in the build.
     pub(crate) vulnerable: Vec<String>,
-    /// Notes without a vulnerability, for example about crates that nobody maintains.
+    /// Notes without a vulnerability, for example about crates without a maintainer.
     pub(crate) notes: Vec<String>,
 }
 
@@ -32,7 +32,7 @@ type Version = [u64; 3];
 /// The advisories about each crate: the name of the advisory and its TOML.
 pub(crate) struct Database {
     by_crate: HashMap<String, Vec<(String, String)>>,
-    /// Where the advisories come from.
+    /// The origin of the advisories.
     pub(crate) origin: String,
 }
 

@@ -75,7 +75,7 @@ pub(crate) fn naughty_strings(campaign: &Campaign) -> Vec<String> {
     serde_json::from_slice(&files["blns.json"]).expect("a list of texts")
 }
 
-/// What a corpus measured.
+/// The results of a corpus.
 #[derive(Default)]
 pub(crate) struct Tally {
     /// The inputs of the corpus.

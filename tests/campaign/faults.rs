@@ -51,7 +51,7 @@ impl Fault {
     }
 }
 
-/// What the judge is asked for.
+/// The form of the requested verdict.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Subject {
     /// A verdict as text.

@@ -13,7 +13,7 @@ use crate::support::wire::{Dialect, Reply, WireServer};
 use crate::terminals::conclude;
 use crate::{Campaign, Measured};
 
-/// How much a bomb may cost, in KiB.
+/// The most memory for a bomb, in KiB.
 const MAX_BOMB_KIB: u64 = 32 << 10;
 /// The most calls of `fetch_url` for a verdict.
 const MAX_FETCHES: usize = 20;

@@ -287,7 +287,7 @@ fn build_program(campaign: &Campaign) -> Result<PathBuf, String> {
     }
 }
 
-/// What a target did.
+/// The result of a target.
 struct FuzzRun {
     runs: u64,
     seconds: u64,

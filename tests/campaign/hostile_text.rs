@@ -15,7 +15,7 @@ use crate::support::wire::{Dialect, Reply, WireServer};
 use crate::terminals::conclude;
 use crate::{Campaign, Measured, Scale};
 
-/// Characters that a terminal obeys, that turn the reading direction, or that nobody sees.
+/// Characters that a terminal obeys, that turn the reading direction, or that are invisible.
 const PIECES: [&str; 24] = [
     "\u{1b}]0;title\u{7}",
     "\u{1b}]8;;https://evil.example/\u{1b}\\link\u{1b}]8;;\u{1b}\\",

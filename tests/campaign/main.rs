@@ -1,4 +1,4 @@
-//! The hardening campaign: measures the reliability goals of `docs/explanation/reliability.md` and writes that page.
+//! The hardening campaign: measures the goals of the page about reliability, and writes that page (`page.rs`).
 //!
 //! Two forms, the same code:
 //!
@@ -54,7 +54,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 
-/// How much a measurement does, and where it finds the program.
+/// The scale of the measurements, and the path of the program.
 pub struct Campaign {
     pub scale: Scale,
     /// The built `dicta` binary.
@@ -82,7 +82,7 @@ impl Campaign {
     }
 }
 
-/// What a measurement found.
+/// The result of a measurement.
 pub enum Measured {
     /// The goal holds; the text is the figure, for example `1,000 kills, 0 lost`.
     Reached(String),
@@ -98,12 +98,12 @@ pub enum Measured {
 pub struct Goal {
     /// For example `D1`.
     pub id: &'static str,
-    /// What dicta promises, as the page prints it.
+    /// The promise of dicta, as the page prints it.
     pub promise: &'static str,
     pub measure: Measure,
 }
 
-/// Where the figure of a goal comes from.
+/// The source of the figure of a goal.
 pub enum Measure {
     /// A function of this campaign.
     Here(fn(&Campaign) -> Measured),

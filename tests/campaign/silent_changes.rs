@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 use crate::{Campaign, Measured};
 
-/// What a file contains, as a reader returns it.
+/// The content of a file, as a reader returns it.
 struct Content {
     /// All transcripts as text.
     text: String,

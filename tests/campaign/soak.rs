@@ -19,7 +19,7 @@ const SIZES: [(u16, u16); 6] = [(80, 24), (120, 40), (200, 60), (81, 25), (19, 5
 /// Keys that open and close overlays, move, zoom, filter and judge again.
 const KEYS: [&str; 8] = ["j", "?\u{1b}", "+", "+", "/names\r", "/\r", "R", "G"];
 
-/// How much the memory may grow between the second quarter and the last one, in MiB. The first quarter fills caches.
+/// The most growth of the memory between the second quarter and the last one, in MiB. The first quarter fills caches.
 const MAX_GROWTH: u64 = 16;
 
 /// Edits a rubric, resizes the terminal and judges again, and compares the memory of the quarters.

@@ -75,7 +75,7 @@ pub(crate) fn measure_json_output(campaign: &Campaign) -> Measured {
     )
 }
 
-/// How a workbench ends in [`measure_modes`].
+/// The end of a workbench in [`measure_modes`].
 enum End {
     Quit,
     Signal(Signal),

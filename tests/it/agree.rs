@@ -224,7 +224,7 @@ fn labels_of_a_draw_measure_and_store_their_probability() {
     assert_eq!(measured["tpr"]["labels"], 6);
     let (lower, upper) = (&measured["tpr"]["lower"], &measured["tpr"]["upper"]);
     assert!(lower.as_f64() < upper.as_f64(), "{measured}");
-    // Nobody labelled a fail, so TNR has no value. It is not 0.
+    // No label is a fail, so TNR has no value. It is not 0.
     assert_eq!(measured["tnr"]["value"], Value::Null);
     assert_eq!(measured["tnr"]["undefined"], "no label is a fail");
     assert_eq!(found["debug"]["counts"]["true_pass"], 0.0);

@@ -227,7 +227,7 @@ fn full_disk_exits_with_74_and_loses_no_printed_result() {
     test_dir.workspace("", NAMES_A_RELEASE);
     let many = transcripts(20_000);
     test_dir.write("t.jsonl", &many);
-    // A limit on file sizes stands for the full disk: write(2) fails with EFBIG.
+    // A limit on file sizes replaces the full disk: write(2) fails with EFBIG.
     let script = format!(
         "ulimit -f 256; exec '{}' run -q --format jsonl",
         env!("CARGO_BIN_EXE_dicta")
@@ -366,7 +366,7 @@ fn full_standard_output_of_any_command_exits_with_74() {
             stderr_text.contains("dicta: standard output: No space left"),
             "{args:?}: {stderr_text}"
         );
-        // A reader that closes its pipe is no error.
+        // A reader that closes its pipe is not an error.
         let (reader, writer) = std::io::pipe().expect("a pipe");
         drop(reader);
         let ended = test_dir.command(args).stdout(writer).output();

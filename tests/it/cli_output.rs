@@ -1,4 +1,4 @@
-//! What the built program prints for people and for CI servers.
+//! The output of the built program for people and for CI servers.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::Stdio;
@@ -229,7 +229,7 @@ fn changed_and_foreign_runs_are_marked_and_never_cached() {
     assert_eq!((again.status.code(), cached_results(&again)), (Some(0), 0));
 }
 
-/// Where a run prints its results.
+/// The destination of a run's results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
     Pipe,

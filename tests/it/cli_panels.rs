@@ -1,4 +1,4 @@
-//! Juries, cascades and repeats through the built program: who is asked, what is told, and what decides anew for nothing.
+//! Juries, cascades and repeats through the built program: the asked judges, the output, and the decisions without a call.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -10,7 +10,7 @@ use crate::support::wire::{Dialect, Reply, Request, WireServer};
 /// Whatever a judge says of a criterion: `pass`, `fail`, a score, `prose` or a status.
 type VerdictScript = fn(model: &str, criterion: &str) -> &'static str;
 
-/// Three judges of one server, told apart by their models, and one that is configured like the first.
+/// Three judges of one server with different models, and one that is configured like the first.
 fn judges(server: &WireServer) -> String {
     let judge_entry = |name: &str, model: &str| {
         format!(
@@ -276,7 +276,7 @@ fn report_shows_the_deciding_member_and_lists_only_decisions_as_failures() {
         ),
         "{output_text}"
     );
-    // A member's error is no decision's.
+    // The error of a member is not the error of the decision.
     assert!(
         !output_text.contains("! judge error  one/r/jury~b\n! "),
         "{output_text}"

@@ -1,4 +1,4 @@
-//! `dicta tools` and what `dicta tool` says beside the answer.
+//! `dicta tools`, and the output of `dicta tool` next to the answer.
 
 use serde_json::Value;
 

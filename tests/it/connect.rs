@@ -1,5 +1,5 @@
-//! `dicta check --connect`: each judge tried once, and what is told of it. And the same against real services, where
-//! their keys are at hand and it is asked for.
+//! `dicta check --connect`: tries each judge once, and prints the result. Also against real services, if a variable
+//! requests it and their keys are available.
 
 use std::io::Write as _;
 

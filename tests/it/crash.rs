@@ -1,4 +1,4 @@
-//! What a kill leaves: a readable log, with everything in it that was shown.
+//! The files after a kill: a readable log that contains everything that dicta showed.
 //!
 //! Failures at every single call are played through in `record::tests::faults`, where the file system is a fake; here
 //! are real files, and real kills of a process that records.
@@ -56,7 +56,7 @@ async fn log_cut_at_any_byte_keeps_its_complete_records() {
         let whole = breaks.partition_point(|at| *at <= cut);
         let begun = whole.checked_sub(1).map_or(0, |last| breaks[last] + 1);
         let torn = cut > begun;
-        // Only the last whole record and the tail are read again each time; what stands before them is the same.
+        // Only the last whole record and the tail are read again each time; the records before them are the same.
         let from = whole.checked_sub(2).map_or(0, |before| breaks[before] + 1);
         let kept = whole.saturating_sub(1);
         let tail = bytes[from..cut].to_vec();

@@ -279,7 +279,7 @@ fn frozen_run_replays_responses_and_reports_misses() {
         "{show_output}"
     );
 
-    // The rubric asks for a page that nobody fetched.
+    // The rubric asks for a page that no judge fetched.
     page("the second page");
     test_dir.write("t.jsonl", &transcripts);
     let refused = run(&test_dir, &["--no-cache", "--replay-tools", &id]);

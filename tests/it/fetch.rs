@@ -90,7 +90,7 @@ impl Fetcher {
         }
     }
 
-    /// One that may open `wiki.test` on the server's port, whoever named it.
+    /// One that may open `wiki.test` on the server's port, also if no text contains the address.
     pub(crate) fn of(server: &TlsServer, names: &Arc<Names>) -> Self {
         Self::new(&settings(server), names)
     }
@@ -278,7 +278,7 @@ async fn fetch_errors_have_the_texts_of_evalbench() {
         "Error: refusing to fetch 'other.test' (address: 127.0.0.1 is loopback (127.0.0.0/8)); \
          fetch_url's setting `allow_hosts: [\"other.test\"]` would admit it"
     );
-    // A server that nobody vouches for.
+    // A server whose certificate no authority signed.
     let mut stranger = settings(&server);
     stranger.as_object_mut().expect("object").remove("ca_file");
     let text = Fetcher::new(&stranger, &names)

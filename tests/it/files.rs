@@ -108,7 +108,7 @@ fn run_output_never_replaces_a_file_that_dicta_reads() {
     );
 }
 
-/// A certificate of an authority that nobody uses.
+/// A certificate of an authority that only this test uses.
 const AUTHORITY: &str = "-----BEGIN CERTIFICATE-----
 MIIBLjCB4aADAgECAhQotaMXCqjmmJ3mPJFmbVXoOFDd3zAFBgMrZXAwDDEKMAgG
 A1UEAwwBeDAgFw0yNjExMjkwMzQwNTJaGA8yMTI2MTEwNTAzNDA1MlowDDEKMAgG
@@ -448,7 +448,7 @@ fn import_replaces_no_labels_and_no_rubric_of_a_workspace() {
     }
     let kept = fs::read_to_string(test_dir.path().join("labels.jsonl")).expect("read");
     assert_eq!(kept, LABELS);
-    // A later import of the same source replaces its own transcripts, if the user says so.
+    // A later import of the same source replaces its own transcripts, if an option requests it.
     let transcripts = || fs::read_to_string(test_dir.path().join("t.jsonl")).expect("read");
     let before = transcripts();
     symlink("t.jsonl", test_dir.path().join("soft.jsonl")).expect("linked");

@@ -1,4 +1,4 @@
-//! What people said, beside what judges said: counted, told at each flip, and never about nothing.
+//! Labels next to verdicts: counted, printed at each flip, and never without a decision.
 
 use serde_json::{Value, json};
 use std::fmt::Write as _;

@@ -1,12 +1,12 @@
 //! Files that third-party tools made themselves (`tests/made/README.md`): each is opened and read to its end.
 //!
-//! Runs only where `DICTA_MADE` names their folder; says so where it does not.
+//! Runs only if `DICTA_MADE` names their folder, and prints it otherwise.
 
 use std::path::{Path, PathBuf};
 
 use dicta::transcript::{TranscriptError, TranscriptFile};
 
-/// Where files of a format are, which of them are transcripts, and what their format is called.
+/// The folder of the files of a format, the endings of transcripts, and the name of the format.
 const FORMATS: &[(&str, &[&str], &str)] = &[
     ("inspect", &["eval", "json"], "Inspect"),
     ("promptfoo", &["json", "jsonl"], "promptfoo"),
@@ -22,13 +22,13 @@ const FORMATS: &[(&str, &[&str], &str)] = &[
     ("livekit", &["json"], "livekit"),
 ];
 
-/// Left beside the files: no transcripts of theirs, and said so here.
+/// Other files in the folders, which are not transcripts.
 const NONE: &[&str] = &[
     // Logs of a run whose spans have the conversation.
     "official_events_logs.jsonl",
     // Spans without content.
     "official_nocontent.jsonl",
-    // A provider of ours, and what npm leaves.
+    // A provider of this project, and files of npm.
     "package.json",
     "package-lock.json",
 ];
@@ -55,7 +55,7 @@ fn files(folder: &Path, endings: &[&str], found: &mut Vec<PathBuf>) {
     }
 }
 
-/// How many transcripts a file has; why not, if it has none or a fault.
+/// The number of transcripts of a file, or the reason why it has none or a fault.
 fn transcripts(path: &Path, format: &str) -> Result<Option<usize>, String> {
     let mut file = match TranscriptFile::open(path) {
         Ok(file) => file,

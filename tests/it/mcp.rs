@@ -230,7 +230,7 @@ fn unusable_mcp_server_reports_the_reason_and_the_fix() {
             "",
         );
         let (_, output) = tool(&test_dir, "echo", "{}");
-        // A tool that nobody has is a call that is rejected.
+        // dicta rejects a call of a tool that no server has.
         assert_eq!(output.status.code(), Some(1), "{source}");
         for part in says {
             assert!(

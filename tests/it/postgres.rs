@@ -340,7 +340,7 @@ async fn statement_stops_at_timeout_cancellation_and_size_limit() {
         "on a new connection"
     );
 
-    // Cancelled: the server is told, and its backend is idle or gone.
+    // Cancelled: dicta cancels the query at the server, and its backend is idle or gone.
     let sleeping = "SELECT pg_sleep(50)";
     let (prepared, names) = prepared("{}");
     let tool = tool(&patient, sleeping, &names).expect("a tool");
@@ -383,7 +383,7 @@ async fn failed_login_shows_no_secret() {
     );
     drop(wrong_tool);
 
-    // (queryParams, what differs, what a person is told)
+    // (queryParams, the difference, the message)
     let tcp = |host: &str, params: Value| json!({"host": host, "queryParams": params});
     for (keys, expected) in [
         (tcp("127.0.0.1", json!({"sslmode": "disable"})), Ok("false")),

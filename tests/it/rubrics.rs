@@ -1,4 +1,4 @@
-//! What keeps an author from being fooled: lints, examples, verdicts decided anew for nothing, thresholds.
+//! Checks that warn an author: lints, examples, verdicts decided again without a call, thresholds.
 
 use std::net::TcpStream;
 

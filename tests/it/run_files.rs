@@ -199,7 +199,7 @@ fn wrong_paths_are_explained_and_judge_nothing() {
             &["--demo", "w/t/a.jsonl"],
             "`--demo` selects the demo's workspace",
         ),
-        // An input of the workspace is no output, also if the run does not read it.
+        // An input of the workspace cannot be an output, also if the run does not read it.
         (&["w/t/a.jsonl", "-o", "w/t/b.jsonl"], "w/t/b.jsonl"),
     ];
     for (args, expected) in cases {

@@ -14,7 +14,7 @@ evals:
   - { id: errors, type: no_tool_errors }
 ";
 
-/// Which evals pass (`p`), fail (`f`) or cannot say (`e`) on a fixture, in the order of [`EVALS`].
+/// The outcomes of the evals on a fixture, in the order of [`EVALS`]: pass (`p`), fail (`f`) or error (`e`).
 fn outcomes(fixture: &str) -> String {
     let test_dir = TestDir::new();
     let from = format!("{}/tests/fixtures/{fixture}", env!("CARGO_MANIFEST_DIR"));

@@ -20,7 +20,7 @@ fn verdict(request: &Request, passed: bool) -> Reply {
     Reply::text(verdict.to_string())
 }
 
-/// Whether the answer is one of the right ones.
+/// True if the answer is one of the right ones.
 fn is_right(request: &Request) -> bool {
     let right = ["is Canberra.", "3 is 51.", "Wolfgang", "symbol of iron"];
     right.iter().any(|text| request.mentions(text))

@@ -88,7 +88,7 @@ fn database(test_dir: &TestDir) -> std::path::PathBuf {
     test_dir.write("shop.db", "")
 }
 
-/// What the newest run says of each call, by turn and number: `received repaired validated started finished`.
+/// The facts of each call in the newest run, by turn and number: `received repaired validated started finished`.
 fn facts_by_call(test_dir: &TestDir) -> BTreeMap<(u64, u64), Vec<(String, Value)>> {
     let runs = test_dir.path().join("runs");
     let run = std::fs::read_dir(runs).expect("runs");
@@ -200,7 +200,7 @@ fn tool_facts_are_in_order_and_a_rejected_call_never_starts() {
     }
     assert_eq!(fact(2, 0, "rejected")["rule"], "max_calls");
 
-    // What was recorded is what the model was told, in call order.
+    // The recording contains the responses that the model got, in call order.
     let back = server.requests()[1].json();
     let messages = back["messages"].as_array().expect("messages").clone();
     let results: Vec<&Value> = messages.iter().filter(|m| m["role"] == "tool").collect();
@@ -317,7 +317,7 @@ fn changed_statement_is_judged_again_and_an_unchanged_one_is_cached() {
         assert_eq!(asked(), before + 1, "{with}");
         assert_eq!(asked(), before + 1, "{with}, again");
     }
-    // A comment is no change.
+    // A comment is not a change.
     let tools = std::fs::read_to_string(test_dir.path().join("tools.yaml")).expect("written");
     test_dir.write("tools.yaml", &format!("# shop\n{tools}"));
     let before = server.requests().len();

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::cli::{NAMES_A_RELEASE, TestDir, text};
 
-/// Nobody listens there: a call that is started ends in an error, and its values are told.
+/// No server listens there: a started call ends in an error, and dicta prints its values.
 const API: &str =
     "sources:\n  api: {kind: http, baseUrl: 'http://127.0.0.1:9', allowPrivate: true}\n";
 const KEYS: &str = r#"{"keys": [{"kty": "EC", "crv": "P-256", "x": "arNRJlzDHRFzohfoW5IKh7u09aSBYV5f3xvaenmfQFo", "y": "HJws9iqKK3DF-FY8j49-TpRVLyU7ghxoegLAs-B20ic", "kid": "k", "use": "sig"}]}"#;

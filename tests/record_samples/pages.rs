@@ -5,7 +5,7 @@ use std::path::Path;
 use serde::Deserialize;
 use url::Url;
 
-/// What one URL answers.
+/// The response of one URL.
 #[derive(Debug, Clone)]
 pub(crate) struct Page {
     pub(crate) host: String,
@@ -13,7 +13,7 @@ pub(crate) struct Page {
     pub(crate) path: String,
     pub(crate) content_type: &'static str,
     pub(crate) status: u16,
-    /// Where a redirect leads.
+    /// The target of a redirect.
     pub(crate) location: Option<String>,
     pub(crate) body: String,
 }

@@ -1,4 +1,4 @@
-//! Records `sample-runs/runs` anew: `cargo run --example record-samples`, and of it only some with `-- page orders`.
+//! Records `sample-runs/runs` again: `cargo run --example record-samples`, and only some of them with `-- page orders`.
 //!
 //! Runs dicta's own library over the demo, against a scripted judge (`tests/it/support/wire.rs`) and the demo's pages on a
 //! TLS server (`web`), both on loopback. What comes out is what dicta recorded, with real time between the

@@ -1,4 +1,4 @@
-//! What the scripted judge says, scene by scene. Nothing here is a model's output: it was written to show what a judge
+//! The replies of the scripted judge, scene by scene. Nothing here is a model's output: it was written to show what a judge
 //! with tools can do, and what can go wrong on the way.
 //!
 //! A scene is chosen by what its request holds: the eval's criteria and a phrase of the transcript. A step is one HTTP
@@ -12,21 +12,21 @@ pub(crate) struct Recording {
     pub(crate) run: &'static str,
     /// The filter of `dicta run --where`: which cells.
     pub(crate) filter: &'static str,
-    /// How often each cell is judged.
+    /// The number of judgements of each cell.
     pub(crate) repeat: u32,
-    /// What the judge says.
+    /// The replies of the judge.
     pub(crate) scenes: Vec<Scene>,
 }
 
 /// One judged cell (all its repeats, in order).
 pub(crate) struct Scene {
-    /// Every one of these stands in the request.
+    /// Texts that the request contains, all of them.
     pub(crate) when: &'static [&'static str],
     /// One a request.
     pub(crate) steps: Vec<Step>,
 }
 
-/// What the server answers one request with.
+/// The answer of the server to one request.
 pub(crate) enum Step {
     /// Calls of one turn: name and arguments as raw text, which may be broken.
     Calls(Vec<(&'static str, String)>),

@@ -28,7 +28,7 @@ impl Web {
         &self.ca_pem
     }
 
-    /// What `--resolve` would say.
+    /// The values that `--resolve` would have.
     pub(crate) fn resolve(&self) -> Vec<dicta::net::HostOverride> {
         let entry = |host: &String| dicta::net::HostOverride {
             host: host.clone(),

@@ -1,4 +1,4 @@
-//! The demo names nobody that exists.
+//! The demo names no person and no company that exists.
 
 use std::fs;
 

@@ -1,7 +1,12 @@
 //! Checks the language rule of CONTRIBUTING.md in doc comments, program texts, and Markdown.
 //!
-//! The rule's parts that a program can check: the table of banned words, at most 25 words per sentence, no question word
-//! at the start of a doc comment, the spelling of percentages, and no reference to a document outside the repository.
+//! The rule's parts that a program can check:
+//!
+//! - the table of banned words
+//! - at most 25 words per sentence
+//! - no question word at the start of a doc comment
+//! - the spelling of percentages
+//! - no reference to a document outside the repository
 
 use std::fs;
 
@@ -82,7 +87,7 @@ impl BannedWords {
     }
 }
 
-/// "is no longer" and "there is no X" are plain English; "is no X" for "is not an X" is not.
+/// `is no longer` and `there is no …` are plain English; `is no …` for `is not a …` is not.
 fn is_exempt(hit: &str, before: &str, after: &str) -> bool {
     let (before, after) = (before.trim_end().to_lowercase(), after.trim_start());
     hit.to_lowercase().ends_with(" no")
@@ -92,7 +97,7 @@ fn is_exempt(hit: &str, before: &str, after: &str) -> bool {
 fn pattern(phrase: &str) -> Regex {
     let words: Vec<String> = phrase.split_whitespace().map(regex::escape).collect();
     let words = words.join(r"\s+");
-    // "the how-many" also finds "the how-manieth".
+    // `the how-many` also finds `the how-manieth`.
     let end = if phrase.ends_with("how-many") {
         ""
     } else {
@@ -319,7 +324,6 @@ fn comments_and_messages_are_plain_english() {
     let banned = BannedWords::read();
     let problems: Vec<String> = sources()
         .iter()
-        .filter(|source| source.path.starts_with("src/"))
         .flat_map(|source| problems_of(&source.path, &rust_passages(source), &banned))
         .collect();
     fail_with(&problems, "the language rule of CONTRIBUTING.md");

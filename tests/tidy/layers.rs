@@ -1,4 +1,4 @@
-//! Which module may import which.
+//! The layers of the modules, and the imports that they allow.
 
 /// Each module of dicta and the modules that it may import, lowest layer first: the table of `src/lib.rs`.
 pub(crate) const LAYERS: &[(&str, &[&str])] = &[

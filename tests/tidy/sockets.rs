@@ -1,4 +1,4 @@
-//! No code path but `src/net` opens a socket: nobody else names what could, and no crate is built with a way out of its
+//! No code path but `src/net` opens a socket: no other code names such a type, and no crate is built with a way out of its
 //! own where a feature decides.
 
 use std::process::Command;
@@ -6,7 +6,7 @@ use std::process::Command;
 use super::source::{Source, ends_in_word, is_word, line_of, root, sources};
 use super::{fail_with, source};
 
-/// What opens a connection or sends a datagram, and the crates that do.
+/// The types that open a connection or send a datagram, and the crates that do.
 const OPENERS: &[&str] = &[
     "TcpStream",
     "TcpSocket",
@@ -60,7 +60,7 @@ fn openers(source: &Source) -> Vec<String> {
     found
 }
 
-/// Tests may stand in for a server. A module of tests is the end of its file; one that is declared there is another file.
+/// Tests may act as a server. A module of tests is the end of its file; one that is declared there is another file.
 fn is_test(source: &Source, at: usize) -> bool {
     let path = &source.path;
     let (folder, file) = path.rsplit_once('/').unwrap_or(("", path));
@@ -70,7 +70,7 @@ fn is_test(source: &Source, at: usize) -> bool {
     of_tests || in_module_of_tests(&source.code[..at])
 }
 
-/// Whether a module of tests stands open at the end of this text.
+/// True if a module of tests is open at the end of this text.
 fn in_module_of_tests(before: &str) -> bool {
     before.match_indices("#[cfg(test)]\nmod ").any(|(at, _)| {
         let rest = &before[at..];
@@ -80,7 +80,7 @@ fn in_module_of_tests(before: &str) -> bool {
         else {
             return false;
         };
-        // It ends where a brace stands at the beginning of a line.
+        // It ends at a brace at the beginning of a line.
         !rest[open..].contains("\n}")
     })
 }

@@ -1,13 +1,13 @@
-//! Reads our own sources as text, comments and literals blanked.
+//! Reads the sources of this repository as text, comments and literals blanked.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A file of ours.
+/// A source file of this repository.
 pub(crate) struct Source {
     /// Relative to the repository, with `/`.
     pub(crate) path: String,
-    /// As it stands.
+    /// The text as written.
     pub(crate) text: String,
     /// The text without comments and literals; lines stay where they were.
     pub(crate) code: String,
@@ -21,7 +21,7 @@ pub(crate) fn sources() -> Vec<Source> {
     let mut all = Vec::new();
     for top in ["src", "tests", "benches"] {
         let walk = walkdir::WalkDir::new(root().join(top)).sort_by_file_name();
-        // The fuzz target is a crate of its own, built where it stands.
+        // The fuzz target is a crate of its own, with a build folder in its own folder.
         let walk = walk.into_iter().filter_entry(|e| e.file_name() != "target");
         for entry in walk {
             let Ok(entry) = entry else { continue };
@@ -46,7 +46,7 @@ pub(crate) fn sources() -> Vec<Source> {
     all
 }
 
-/// Blanks comments and the contents of string and character literals, so that a word in them is no code.
+/// Blanks comments and the contents of string and character literals, so that a word in them is not code.
 pub(crate) fn blank(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;

@@ -187,7 +187,7 @@ async fn http_tool_reports_an_error_status_with_the_body() {
             "{status}"
         );
     }
-    // Nobody listens any more: such a failure may pass.
+    // No server listens any more: such a failure may pass.
     let (_, work) = open(
         "{baseUrl: 'http://127.0.0.1:9', allowPrivate: true}",
         "{method: GET}",

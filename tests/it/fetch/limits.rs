@@ -144,7 +144,7 @@ async fn slow_body_ends_at_the_deadline() {
         answer.text,
         format!("Error: timeout after 10s fetching {url}")
     );
-    // One deadline for the whole: nobody tries again and doubles it.
+    // One deadline for the whole: a retry would double it.
     assert!(!answer.transient);
 }
 

@@ -65,7 +65,7 @@ pub(crate) fn canary(address: IpAddr, port: u16) -> Option<TcpListener> {
     Some(listener)
 }
 
-/// Keeps what the guard told.
+/// Keeps the events of the guard.
 #[derive(Default)]
 pub(crate) struct RecordedHops(pub(crate) Mutex<Vec<Hop>>);
 

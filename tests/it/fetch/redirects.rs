@@ -1,4 +1,4 @@
-//! Where a page or a resolver tries to turn a fetch: redirects and answers that change.
+//! Fetches that a page or a resolver tries to lead elsewhere: redirects and answers that change.
 
 use std::net::IpAddr;
 
@@ -117,7 +117,7 @@ async fn name_is_resolved_once_per_hop_and_the_checked_address_is_used() {
             ("/turn", Response::redirect(307, "https://flip.test/")),
         ],
     );
-    // The canary stands where the second answer points.
+    // The canary listens at the address of the second answer.
     let canary = std::net::TcpListener::bind(("127.0.0.2", server.port()));
     for _ in 0..50 {
         let names = Names::answering(|_, before| match before {

@@ -23,7 +23,7 @@ fn headers() -> Vec<(String, String)> {
         .into()
 }
 
-/// Asks, whoever hears of the hops.
+/// Sends a request and ignores the events of its hops.
 async fn send(
     guard: &AddressGuard,
     asking: GuardedRequest<'_>,
@@ -193,7 +193,7 @@ async fn connection_headers_and_unknown_methods_are_not_sent() {
 #[tokio::test]
 async fn changing_dns_answers_are_resolved_once_and_the_checked_address_is_used() {
     let (port, heard) = serve(|_| reply(200, "", "right"));
-    // The canary stands where every second answer points.
+    // The canary listens at the address of every second answer.
     let turned = "127.0.0.2".parse().expect("an address");
     let canary = canary(turned, port);
     let origin = format!("http://wiki.test:{port}/");

@@ -195,7 +195,7 @@ pub(super) const HOSTS: &[&str] = &[
     "_",
     "*",
     "%",
-    // public names that resolve to this machine: the resolver says so for every name
+    // Public names; the resolver of the test resolves each name to this machine.
     "evil.example.com",
     "127.0.0.1.nip.io",
     "localtest.me",
@@ -282,7 +282,7 @@ pub(super) const TEXTS: &[&str] = &[
     "https://localhost:{P}/",
 ];
 
-/// Keeps what the guard told.
+/// Keeps the events of the guard.
 #[derive(Default)]
 struct RecordedHops(Mutex<Vec<Hop>>);
 

@@ -14,7 +14,7 @@ use super::spellings::{HOSTS, TEXTS};
 use super::{Fetcher, LOOPBACK, Names, plain::RecordedHops};
 use crate::support::tls::{Response, TlsServer};
 
-/// Where the canaries sit.
+/// The addresses at which the canaries listen.
 const PRIVATE: [&str; 7] = [
     "127.0.0.1",
     "10.1.2.3",
@@ -104,7 +104,7 @@ fn a_canary_hears(canaries: &[TcpListener]) {
     }
 }
 
-/// What the test above runs, in its network; nothing anywhere else.
+/// The part that the test above runs in its own network. Elsewhere it does nothing.
 #[tokio::test]
 async fn every_spelling_of_a_private_address_is_refused() {
     if std::env::var_os(INSIDE).is_none() {
@@ -117,7 +117,7 @@ async fn every_spelling_of_a_private_address_is_refused() {
     let clock: Arc<dyn Clock> = Arc::new(FakeClock::new());
     let mut tried = 0;
 
-    // As given, and by a name that the resolver says is there: one IPv4 or IPv6 address, or one beside a public one.
+    // As given, and by a name of one IPv4 or IPv6 address, or of one next to a public one.
     let public: [IpAddr; 2] = [
         "93.184.216.34".parse().expect("an address"),
         "2606:4700::1111".parse().expect("an address"),

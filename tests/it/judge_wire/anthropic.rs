@@ -1,4 +1,4 @@
-//! No fault of a server that speaks Anthropic Messages becomes a number (reliability.md 4.3, A1).
+//! No fault of a server that speaks Anthropic Messages becomes a number.
 
 use super::*;
 
@@ -36,7 +36,7 @@ impl JudgeHarness {
     }
 }
 
-/// What a server may do instead of judging: a name, and the reply.
+/// The faulty replies of a server: a name, and the reply.
 fn faults() -> Vec<(String, Reply)> {
     let good = || Reply::text(verdict(true).to_string());
     let mut all: Vec<(String, Reply)> = Vec::new();

@@ -13,7 +13,7 @@ use crate::support::wire::{Dialect, Reply, WireServer};
 
 const PATIENCE: Duration = Duration::from_secs(40);
 
-/// Who of a process group still runs. What has ended and waits for init does not.
+/// The running processes of a group, without those that have ended and wait for init.
 fn running(group: &str) -> Vec<String> {
     let all = std::fs::read_dir("/proc").expect("it was there before");
     let stats = all

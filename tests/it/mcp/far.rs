@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::{describe_output, server, tool, workspace};
 use crate::cli::TestDir;
 
-/// How the server behaves.
+/// The behaviour of the server.
 #[derive(Clone, Copy, PartialEq)]
 enum Way {
     Json,
@@ -36,7 +36,7 @@ impl Far {
         let log = Arc::clone(&heard);
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                // A client that goes away is no fault of the server.
+                // A client that goes away is not a fault of the server.
                 let _gone = serve(stream, way, &log);
             }
         });

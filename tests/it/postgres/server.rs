@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-/// What a machine has of what a server needs.
+/// The parts of a PostgreSQL server that a machine has.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Machine {
     /// The folder with `initdb` and `postgres`.
@@ -19,14 +19,14 @@ pub(super) struct Machine {
     pub(super) nobody: Option<(u32, u32)>,
 }
 
-/// How to start a server here.
+/// The way to start a server on this machine.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Plan {
     pub(super) bin: PathBuf,
     pub(super) become_user: Option<(u32, u32)>,
 }
 
-/// Whether a server can be started, or why the tests are skipped.
+/// The way to start a server, or the reason to skip the tests.
 pub(super) fn plan(machine: &Machine) -> Result<Plan, String> {
     let Some(bin) = machine.bin.clone() else {
         return Err("PostgreSQL is not installed (apt-get install postgresql)".to_owned());
@@ -57,7 +57,7 @@ impl Machine {
             .any(|folder| folder.join("setpriv").is_file());
         folders.extend(versions.into_iter().rev());
         let bin = folders.into_iter().find_map(|folder| {
-            // A link into the version's own folder is followed: the server looks beside itself for its files.
+            // A link into the version's own folder is followed: the server looks for its files next to itself.
             let server = folder.join("postgres").canonicalize().ok()?;
             let bin = server.parent()?.to_owned();
             bin.join("initdb").is_file().then_some(bin)
@@ -86,7 +86,7 @@ impl Machine {
 /// A server that runs as long as this value.
 pub(super) struct Server {
     child: Child,
-    /// Of its socket and its files.
+    /// The folder of its socket and its files.
     pub(super) folder: tempfile::TempDir,
     pub(super) port: u16,
 }

@@ -9,7 +9,7 @@ use dicta::provider::{self, ProviderError};
 use super::harness::{ALL, ProviderHarness};
 use crate::support::wire::{Pause, Reply, WireServer};
 
-/// The most memory this process ever had, in MiB; `None` where other tests run in the same one, or nobody tells.
+/// The peak of this process's memory in MiB. `None` if other tests run in it, or if the system doesn't state it.
 fn peak() -> Option<u64> {
     std::env::var_os("NEXTEST")?;
     let status = std::fs::read_to_string("/proc/self/status").ok()?;

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::harness::{ALL, ProviderHarness, deltas, failures, kind, turn_fact};
 use crate::support::wire::{Dialect, Pause, Reply, WireServer};
 
-/// What a fault must become.
+/// The expected result of a fault.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Fault {
     Cut,
@@ -308,7 +308,7 @@ async fn cancelled_call_closes_its_connection() {
 async fn endless_reply_ends_at_the_limit_without_a_retry() {
     let mut harness =
         ProviderHarness::openai(vec![Reply::text("x").endless().finish("").no_done()]);
-    // Nobody reads the deltas of 64 MiB here; a sequencer that is gone swallows them.
+    // The test reads no deltas of 64 MiB; a closed channel discards them.
     harness.facts.close();
     let body = harness.body();
     let result = provider::call_with_retries(&*harness.provider, &body, &harness.cx).await;

@@ -1,4 +1,4 @@
-//! One judge on one server, and the facts it tells.
+//! One judge on one server, and the facts that it sends.
 
 use std::sync::Arc;
 
@@ -182,7 +182,7 @@ pub(super) const ALL: [Dialect; 4] = [
     Dialect::Responses,
 ];
 
-/// Who speaks a dialect.
+/// The provider of a dialect.
 pub(super) fn kind(dialect: Dialect) -> ProviderKind {
     match dialect {
         Dialect::Openai => ProviderKind::Openai,

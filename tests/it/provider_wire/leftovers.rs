@@ -49,7 +49,7 @@ impl Tool for Stuck {
     }
 }
 
-/// Where the trace stands when it is ended.
+/// The stage of the trace at which it is ended.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Stage {
     Waiting,
@@ -58,7 +58,7 @@ enum Stage {
     BackingOff,
 }
 
-/// What ends it.
+/// The cause of its end.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum End {
     Cancel,
@@ -130,7 +130,7 @@ fn files() -> Option<usize> {
     Some(std::fs::read_dir("/proc/self/fd").ok()?.count())
 }
 
-/// Returns once the trace stands where it should.
+/// Returns as soon as the trace is at this stage.
 async fn stands(stage: Stage, pause: &Pause, facts: &mut mpsc::Receiver<RedactedEvent>) {
     if matches!(stage, Stage::Waiting | Stage::Streaming) {
         return pause.reached().await;

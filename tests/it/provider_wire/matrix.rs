@@ -59,7 +59,7 @@ fn wire_faults(speaker: &Speaker) -> Vec<Fault> {
     all
 }
 
-/// What is no reply of the protocol at all.
+/// Responses that are not a reply of the protocol.
 fn server_faults() -> Vec<Fault> {
     let mut all: Vec<Fault> = Vec::new();
     for (what, reply) in [

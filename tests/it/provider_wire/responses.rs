@@ -31,7 +31,7 @@ fn text_reply(text: &str) -> String {
     )])
 }
 
-/// A reasoning item and its call, spelled as no writer of ours would.
+/// A reasoning item and its call, in a spelling that dicta itself never writes.
 fn items(turn: usize) -> [String; 2] {
     [
         format!(

@@ -1,4 +1,4 @@
-//! What is tried again, when, and what the log says of it.
+//! Retries: their causes, their times, and their records in the log.
 
 use dicta::event::{DeltaPart, EventKind, HttpExchange, TurnFact};
 use dicta::model::ProviderKind;
@@ -248,7 +248,7 @@ async fn exhausted_limit_header_delays_the_retry() {
     assert!((7500..=8250).contains(&waits[0]), "{waits:?}");
 }
 
-/// What an attempt's exchange was like, golden.
+/// The recorded exchange of an attempt equals the golden one.
 #[tokio::test]
 async fn each_attempt_records_its_http_exchange() {
     let mut harness = ProviderHarness::openai(vec![

@@ -48,7 +48,7 @@ fn token(n: usize) -> String {
     format!("ya29.canary-token-{n}-abcdef")
 }
 
-/// Gives tokens, numbered from 1, that live for an hour; `model` answers everything else, told how many were given.
+/// Gives tokens that are valid for an hour, with numbers from 1. `model` answers the rest, and gets the number of tokens.
 fn cloud(model: impl Fn(&Request, usize) -> Reply + Send + Sync + 'static) -> WireServer {
     let given = AtomicUsize::new(0);
     WireServer::answering(Dialect::Gemini, move |request| {

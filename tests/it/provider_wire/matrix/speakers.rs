@@ -1,4 +1,4 @@
-//! Who speaks in the fault matrix, and how each spells what went wrong.
+//! The providers of the fault matrix, and the spelling of faults in each of them.
 
 use crate::support::wire::Dialect;
 
@@ -12,13 +12,13 @@ pub(super) struct Speaker {
     /// Further settings of the judge.
     pub(super) settings: &'static str,
     pub(super) dialect: Dialect,
-    /// How a reply ends that hit its token limit.
+    /// The finish reason of a reply that hit its token limit.
     pub(super) length: &'static str,
-    /// How replies end that were kept back.
+    /// The finish reasons of replies that the provider blocked.
     pub(super) blocked: &'static [&'static str],
     /// Bodies that only this dialect has: what, the stream, the outcome.
     pub(super) own: &'static [Own],
-    /// Whether a call's arguments travel as text, so that they can be broken.
+    /// True if a call's arguments are sent as text, so that they can be broken.
     pub(super) text_arguments: bool,
 }
 
