@@ -319,8 +319,10 @@ impl JudgeScheduler {
                     .plan
                     .cell_name(&open.reference.id, decision, judge_repeat);
             // Insert the name before the judge starts: replay and source judges look it up.
-            let transcript = open.reference.digest.clone();
-            let live = LiveCell { name, transcript };
+            let live = LiveCell {
+                name,
+                transcript: open.reference.digest.clone(),
+            };
             self.core.judge_pool.cell_names.insert(cell, live);
             self.core
                 .emitter
