@@ -80,12 +80,21 @@ pub(super) fn open(preview: &FilePreview<'_>) -> Box<dyn TranscriptReader> {
 fn parse_record(record: &str, cx: RecordCx<'_>, out: &mut TranscriptSink) -> Result<(), String> {
     let fields = RawFields::parse(record)?;
     for (better, worse) in PAIR_KEYS {
-        let (Some(chosen), Some(rejected)) = (fields.get(better), fields.get(worse)) else {
+        let answers = [
+            (fields.get(better), "chosen"),
+            (fields.get(worse), "rejected"),
+        ];
+        let has_keys = fields.has_key(better) && fields.has_key(worse);
+        if !has_keys || answers.iter().all(|(answer, _)| answer.is_none()) {
             continue;
-        };
+        }
         // The id of the record names the pair. Without one, its content does: a number would change with the file.
         let default_id = format!("{}:{:016x}", cx.source.stem(), hash_text(record));
-        for (answer, choice) in [(chosen, "chosen"), (rejected, "rejected")] {
+        for (answer, choice) in answers {
+            let Some(answer) = answer else {
+                out.count_missing("one of the two answers of a pair is missing");
+                continue;
+            };
             let mut built = begin(&fields);
             let pair = if built.id.is_empty() {
                 default_id.clone()
@@ -358,6 +367,23 @@ mod tests {
     use super::super::read_back::{message_lines, read};
     use super::super::sample_tests::{Numbers, damage};
     use crate::transcript::TranscriptFile;
+
+    #[test]
+    fn pair_without_one_answer_keeps_the_other() {
+        let rows = json!([
+            {"prompt": "Hi", "chosen": "Hello", "rejected": "Go away"},
+            {"prompt": "Sing.", "chosen": null, "rejected": "No."},
+        ]);
+        let (all, tally) = read(rows.to_string().as_bytes());
+        assert_eq!(all.len(), 3);
+        let last = all[2].as_ref().expect("a transcript");
+        assert_eq!(message_lines(last), ["user Sing.", "assistant No."]);
+        assert_eq!(last["verdicts"][0]["passed"], false);
+        assert_eq!(
+            tally.missing["one of the two answers of a pair is missing"],
+            1
+        );
+    }
 
     #[test]
     fn answers_of_ultra_feedback_have_their_ratings() {
