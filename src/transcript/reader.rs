@@ -222,6 +222,8 @@ impl TranscriptSink {
 
 /// Increments the count of a kind. Kinds above the limit share one count.
 pub(super) fn count_kind(counts: &mut BTreeMap<String, u64>, kind: &str) {
+    let named = kind.contains(" ``").then(|| describe_empty_word(kind));
+    let kind = named.as_deref().unwrap_or(kind);
     if let Some(count) = counts.get_mut(kind) {
         *count += 1;
         return;
@@ -233,6 +235,16 @@ pub(super) fn count_kind(counts: &mut BTreeMap<String, u64>, kind: &str) {
         "other kinds".to_owned()
     };
     *counts.entry(kind).or_default() += 1;
+}
+
+/// Returns a kind in words if the word that names it is empty: "an event without a type" for an event of the type "".
+fn describe_empty_word(kind: &str) -> String {
+    let mut kind = kind.to_owned();
+    for word in ["type", "role", "kind"] {
+        let (empty, described) = (format!(" of the {word} ``"), format!(" without a {word}"));
+        kind = kind.replace(&empty, &described);
+    }
+    kind.replace(" ``", " without a name")
 }
 
 /// The record that a format's code reads.
@@ -542,6 +554,31 @@ impl<S: SessionParser> TranscriptReader for PerSessionReader<S> {
 mod tests {
     use super::*;
     use crate::model::SourceText;
+
+    #[test]
+    fn kind_with_an_empty_word_is_described() {
+        let mut counts = BTreeMap::new();
+        for kind in [
+            "a line of the type ``",
+            "an entry ``",
+            "an entry ``",
+            "an entry `x`",
+        ] {
+            count_kind(&mut counts, kind);
+        }
+        let counts: Vec<_> = counts
+            .iter()
+            .map(|(kind, count)| (&**kind, *count))
+            .collect();
+        assert_eq!(
+            counts,
+            [
+                ("a line without a type", 1),
+                ("an entry `x`", 1),
+                ("an entry without a name", 2)
+            ]
+        );
+    }
 
     #[test]
     fn transcripts_of_one_record_have_a_limit_together() {
