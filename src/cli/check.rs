@@ -30,7 +30,7 @@ use crate::workspace::lint::{self, ExampleSummary, TranscriptLinter};
 use crate::workspace::{self, LabelledTranscripts};
 
 /// The largest size of a rubric or tools file, in bytes.
-const MAX_RUBRIC_BYTES: u64 = YamlLimits::GENERATED.bytes as u64;
+const MAX_RUBRIC_BYTES: u64 = YamlLimits::GENERATED.file_bytes();
 
 /// Checks a workspace, a rubric, a tools file or a transcript file. Returns the exit code.
 pub(super) fn check(

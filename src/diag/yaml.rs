@@ -57,7 +57,13 @@ impl YamlLimits {
         bytes: 16 << 20,
         nodes: 500_000,
     };
+
+    /// The maximum size of the file in bytes, as functions that read files take it.
+    pub const fn file_bytes(self) -> u64 {
+        self.bytes as u64
+    }
 }
+
 /// The stack size of a parse, in bytes. The system allocates its pages only on use.
 const PARSER_STACK_BYTES: usize = 32 << 20;
 

@@ -332,7 +332,7 @@ fn choose_rubric(workspace: &Workspace, name: Option<&str>) -> Result<TargetRubr
 /// Returns the text of a rubric file below the workspace; `None` if the file does not exist.
 fn read_rubric_text(workspace: &Workspace, path: &Path) -> Result<Option<String>, String> {
     let file = workspace.root.join(path);
-    read_optional_text(&file, YamlLimits::GENERATED.bytes as u64)
+    read_optional_text(&file, YamlLimits::GENERATED.file_bytes())
         .map_err(|why| format!("{}: {why}", path.display()))
 }
 

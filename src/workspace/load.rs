@@ -588,7 +588,7 @@ impl WorkspaceLoader<'_> {
         let mut more: Vec<LoadedFile> = Vec::new();
         for path in paths {
             let shown_path = paths::display_path(self.root, &path);
-            let text = match files::read_text(&path, YamlLimits::GENERATED.bytes as u64) {
+            let text = match files::read_text(&path, YamlLimits::GENERATED.file_bytes()) {
                 Ok(text) => text,
                 Err(why) => {
                     let message = format!("the rubric {} {why}", shown_path.display());

@@ -110,7 +110,7 @@ impl RubricFiles for WorkspaceRubricFiles {
             read.referenced.push(path.clone());
         }
         let text =
-            files::read_text(&path, YamlLimits::GENERATED.bytes as u64).map_err(|error| {
+            files::read_text(&path, YamlLimits::GENERATED.file_bytes()).map_err(|error| {
                 RubricFileError::Unreadable {
                     source: Arc::new(error),
                 }

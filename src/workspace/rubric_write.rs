@@ -143,7 +143,7 @@ fn lock_existing_files(
 }
 
 fn check_text(file: &Path, change: &RubricFileChange) -> Result<(), RubricWriteError> {
-    let now = match read_regular_file(file, YamlLimits::GENERATED.bytes as u64) {
+    let now = match read_regular_file(file, YamlLimits::GENERATED.file_bytes()) {
         Ok(bytes) => Some(bytes),
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
         Err(error) => return Err(io_error(&change.path, error)),

@@ -435,7 +435,7 @@ fn compute_restore_plan(
         };
         let now = read_regular_file(
             &workspace.root.join(path),
-            YamlLimits::GENERATED.bytes as u64,
+            YamlLimits::GENERATED.file_bytes(),
         )
         .ok();
         let Ok(before) = now.map(String::from_utf8).transpose() else {
@@ -499,7 +499,7 @@ fn carry_out_edit(
                 let path = make_visible(&path.display().to_string(), false).into_owned();
                 TaskFailure::new(format!("{path} stays as it is: {why}"))
             };
-            let text = read_regular_text(&file, YamlLimits::GENERATED.bytes as u64)
+            let text = read_regular_text(&file, YamlLimits::GENERATED.file_bytes())
                 .map_err(|error| refuse(error.to_string()))?;
             let text: Arc<str> = text.into();
             let edited = set_bound(&text, &path, &eval, bound, value)
@@ -527,7 +527,7 @@ fn carry_out_edit(
             };
             let before = read_regular_text(
                 &workspace.root.join(&path),
-                YamlLimits::GENERATED.bytes as u64,
+                YamlLimits::GENERATED.file_bytes(),
             )
             .map_err(|error| refuse(error.to_string()))?;
             let before: Arc<str> = before.into();

@@ -166,7 +166,7 @@ fn read_rubric_text(path: &Path) -> Option<Arc<str>> {
     }
     let limits = YamlLimits::GENERATED;
     // Results may have gigabytes, and rubrics have a limit.
-    let text: Arc<str> = files::read_text(path, limits.bytes as u64).ok()?;
+    let text: Arc<str> = files::read_text(path, limits.file_bytes()).ok()?;
     let doc = read_limited_document(&text, path, limits).ok()?;
     let found = detect_rubric_format(&doc.value);
     matches!(found, Some(DetectedFile::Rubric(_))).then_some(text)
