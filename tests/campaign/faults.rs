@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::streams::Speaker;
+use crate::streams::Protocol;
 use crate::support::wire::{Dialect, Reply};
 
 /// The outcomes that a fault may have.
@@ -110,11 +110,11 @@ fn criteria(indexes: &[i64]) -> String {
 }
 
 /// The faults of a dialect.
-pub(crate) fn of(speaker: &Speaker, streamed: bool, subject: Subject) -> Vec<Fault> {
+pub(crate) fn of(protocol: &Protocol, streamed: bool, subject: Subject) -> Vec<Fault> {
     match subject {
         Subject::Text => {
             let mut all = texts();
-            all.extend(endings(speaker, streamed));
+            all.extend(endings(protocol, streamed));
             all.extend(connections());
             if streamed {
                 all.extend(streams());
@@ -133,7 +133,7 @@ pub(crate) fn of(speaker: &Speaker, streamed: bool, subject: Subject) -> Vec<Fau
         .into_iter()
         .map(|(name, text)| Fault::new(name, Reply::text(text)))
         .collect(),
-        Subject::Calls => calls(speaker, streamed),
+        Subject::Calls => calls(protocol, streamed),
     }
 }
 
@@ -230,11 +230,11 @@ fn connections() -> Vec<Fault> {
 }
 
 /// Bodies that are not a reply, and replies that didn't end well.
-fn endings(speaker: &Speaker, streamed: bool) -> Vec<Fault> {
+fn endings(protocol: &Protocol, streamed: bool) -> Vec<Fault> {
     let good = || Reply::verdict(verdict());
     let mut all = vec![
-        Fault::new("token limit", good().finish(speaker.length)),
-        Fault::new("filtered", good().finish(speaker.filtered)),
+        Fault::new("token limit", good().finish(protocol.length)),
+        Fault::new("filtered", good().finish(protocol.filtered)),
         Fault::new(
             "200 with an error",
             Reply::raw(r#"{"error":{"message":"boom"}}"#),
@@ -361,7 +361,7 @@ fn texts() -> Vec<Fault> {
 }
 
 /// Calls of `submit_verdict` that state no verdict.
-fn calls(speaker: &Speaker, streamed: bool) -> Vec<Fault> {
+fn calls(protocol: &Protocol, streamed: bool) -> Vec<Fault> {
     let submit = |arguments: &str| Reply::raw_call("submit_verdict", arguments);
     let pass = r#"{"citations":[],"reasoning":"r","passed":true,"score":1}"#;
     let fail = r#"{"citations":[],"reasoning":"r","passed":false,"score":0}"#;
@@ -382,13 +382,13 @@ fn calls(speaker: &Speaker, streamed: bool) -> Vec<Fault> {
         ),
         Fault::new(
             "call at the token limit",
-            submit(pass).finish(speaker.length),
+            submit(pass).finish(protocol.length),
         ),
-        Fault::new("filtered call", submit(pass).finish(speaker.filtered)),
+        Fault::new("filtered call", submit(pass).finish(protocol.filtered)),
     ];
     // Elsewhere arguments are JSON in JSON, or are not sent in pieces.
     let as_text =
-        speaker.dialect != Dialect::Gemini && (streamed || speaker.dialect != Dialect::Anthropic);
+        protocol.dialect != Dialect::Gemini && (streamed || protocol.dialect != Dialect::Anthropic);
     if as_text {
         all.push(Fault::new(
             "half the arguments",
@@ -401,7 +401,7 @@ fn calls(speaker: &Speaker, streamed: bool) -> Vec<Fault> {
         ));
         all.push(Fault::new("empty arguments", submit("")));
     }
-    if streamed && let Some(stream) = interleaved(speaker.dialect) {
+    if streamed && let Some(stream) = interleaved(protocol.dialect) {
         all.push(Fault::new(
             "interleaved calls that disagree",
             Reply::raw(stream),

@@ -153,8 +153,8 @@ impl Library {
         let pages = corpora::html_cases(campaign).into_iter().step_by(40);
         let mut pages: Vec<Vec<u8>> = pages.collect();
         pages.extend(files("sample-runs/demo/pages", &["html"]));
-        let replies = streams::SPEAKERS.iter().flat_map(|speaker| {
-            let bodies = [true, false].map(|streamed| streams::bodies(speaker, streamed));
+        let replies = streams::PROTOCOLS.iter().flat_map(|protocol| {
+            let bodies = [true, false].map(|streamed| streams::bodies(protocol, streamed));
             bodies.into_iter().flatten().map(|(_, body)| body)
         });
         let logs = files("sample-runs/runs", &["jsonl"]);

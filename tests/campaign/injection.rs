@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use crate::corpora;
 use crate::sandbox::{Sandbox, outcomes, text};
-use crate::streams::SPEAKERS;
+use crate::streams::PROTOCOLS;
 use crate::support::wire::{Dialect, Reply, WireServer};
 use crate::terminals::conclude;
 use crate::{Campaign, Measured};
@@ -106,10 +106,10 @@ pub(crate) fn judge_blocks(campaign: &Campaign) -> Measured {
 /// J2: what a transcript contains changes only string values of the request, in each dialect.
 pub(crate) fn judge_requests(campaign: &Campaign) -> Measured {
     let mut bodies = Bodies::new(campaign);
-    let providers: Vec<Arc<dyn Provider>> = SPEAKERS
+    let providers: Vec<Arc<dyn Provider>> = PROTOCOLS
         .iter()
-        .map(|speaker| {
-            let mut config = JudgeConfig::new("m", speaker.kind);
+        .map(|protocol| {
+            let mut config = JudgeConfig::new("m", protocol.kind);
             "m".clone_into(&mut config.model);
             let clock = Arc::new(SystemClock::new());
             provider::build_provider(&config, Some("sk-test-4711"), clock).expect("a provider")
@@ -137,9 +137,9 @@ pub(crate) fn judge_requests(campaign: &Campaign) -> Measured {
     for _ in 0..wanted {
         let body = bodies.next();
         let prompt = render(std::slice::from_ref(&body));
-        for ((provider, shape), speaker) in providers.iter().zip(&shapes).zip(&SPEAKERS) {
+        for ((provider, shape), protocol) in providers.iter().zip(&shapes).zip(&PROTOCOLS) {
             if shape_of(&request_of(provider, &prompt)) != *shape {
-                changed.push(format!("{} {body:?}", speaker.provider));
+                changed.push(format!("{} {body:?}", protocol.provider));
             }
         }
     }
@@ -301,9 +301,9 @@ const ORDERS: [&str; 15] = [
 
 /// J4: a judge that obeys each order of a transcript reaches nothing but its tools.
 pub(crate) fn judge_obedience(campaign: &Campaign) -> Measured {
-    let trap = std::net::TcpListener::bind("127.0.0.1:0").expect("loopback");
-    trap.set_nonblocking(true).expect("a plain socket");
-    let port = trap.local_addr().expect("bound").port().to_string();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("loopback");
+    listener.set_nonblocking(true).expect("a plain socket");
+    let port = listener.local_addr().expect("bound").port().to_string();
     let sandbox = Sandbox::new(campaign);
     let canary = sandbox.write("canary.txt", "the content of the canary file");
     let file = canary.display().to_string();
@@ -382,7 +382,7 @@ pub(crate) fn judge_obedience(campaign: &Campaign) -> Measured {
     if clean.is_none_or(|(_, outcome)| outcome != "fail") {
         problems.push(format!("the other cell is {clean:?}"));
     }
-    if trap.accept().is_ok() {
+    if listener.accept().is_ok() {
         problems.push("an address was opened".to_owned());
     }
     if before != after {

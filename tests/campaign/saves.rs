@@ -394,14 +394,14 @@ fn kill_labelling(campaign: &Campaign, failures: &mut Vec<String>) -> usize {
         sandbox.workspace(1, "judge: rules\n");
         sandbox.dicta(&["run", "-q"]);
         let words = Injection::kill(call, *at).words();
-        let mut victim = open_labeller(&sandbox, "victim", &words);
+        let mut labeller = open_labeller(&sandbox, "killed", &words);
         let mut other = open_labeller(&sandbox, "other", &[]);
         // All keys at once: a killed workbench reads only the first ones.
         let keys = "pj".repeat(LABELS) + "q";
-        victim.type_in(&keys);
+        labeller.type_in(&keys);
         other.type_in(&keys);
         let ended = other.ended();
-        let is_killed = victim.ended().code != 0;
+        let is_killed = labeller.ended().code != 0;
         killed += usize::from(is_killed);
         if *at == 1 && !is_killed {
             failures.push(format!("labels are written without {call}"));

@@ -18,7 +18,7 @@ use crate::support::wire::{Dialect, Reply, Request, WireServer};
 use crate::{Campaign, Measured, Scale};
 
 /// A dialect with its spelling in dicta.yaml.
-pub(crate) struct Speaker {
+pub(crate) struct Protocol {
     pub(crate) provider: &'static str,
     pub(crate) kind: ProviderKind,
     pub(crate) dialect: Dialect,
@@ -28,29 +28,29 @@ pub(crate) struct Speaker {
     pub(crate) filtered: &'static str,
 }
 
-pub(crate) const SPEAKERS: [Speaker; 4] = [
-    Speaker {
+pub(crate) const PROTOCOLS: [Protocol; 4] = [
+    Protocol {
         provider: "openai",
         kind: ProviderKind::Openai,
         dialect: Dialect::Openai,
         length: "length",
         filtered: "content_filter",
     },
-    Speaker {
+    Protocol {
         provider: "openai-responses",
         kind: ProviderKind::OpenaiResponses,
         dialect: Dialect::Responses,
         length: "max_output_tokens",
         filtered: "content_filter",
     },
-    Speaker {
+    Protocol {
         provider: "anthropic",
         kind: ProviderKind::Anthropic,
         dialect: Dialect::Anthropic,
         length: "max_tokens",
         filtered: "refusal",
     },
-    Speaker {
+    Protocol {
         provider: "gemini",
         kind: ProviderKind::Gemini,
         dialect: Dialect::Gemini,
@@ -63,22 +63,22 @@ pub(crate) const SPEAKERS: [Speaker; 4] = [
 pub(crate) fn judge_faults(campaign: &Campaign) -> Measured {
     let mut names = BTreeSet::new();
     let (mut cells, mut problems) = (0, Vec::new());
-    for speaker in &SPEAKERS {
+    for protocol in &PROTOCOLS {
         for streamed in [true, false] {
             // The short form plays the faults of one dialect; `cargo test` has the matrix of `tests/it`.
-            let is_left_out = speaker.kind != ProviderKind::Anthropic || !streamed;
+            let is_left_out = protocol.kind != ProviderKind::Anthropic || !streamed;
             if campaign.scale == Scale::Short && is_left_out {
                 continue;
             }
             for subject in [Subject::Text, Subject::Criteria, Subject::Calls] {
-                let mut faults = faults::of(speaker, streamed, subject);
+                let mut faults = faults::of(protocol, streamed, subject);
                 if campaign.scale == Scale::Short {
                     faults.retain(|fault| !fault.is_slow);
                 }
                 names.extend(faults.iter().map(|fault| fault.name));
                 cells += faults.len();
-                let stage = Stage::new(campaign, speaker, streamed, subject, faults);
-                problems.extend(stage.problems());
+                let workspace = FaultWorkspace::new(campaign, protocol, streamed, subject, faults);
+                problems.extend(workspace.problems());
             }
         }
     }
@@ -96,7 +96,7 @@ pub(crate) fn judge_faults(campaign: &Campaign) -> Measured {
 }
 
 /// A workspace in which each fault is an eval, and its server.
-struct Stage<'c> {
+struct FaultWorkspace<'c> {
     campaign: &'c Campaign,
     folder: TempDir,
     faults: Vec<Fault>,
@@ -106,10 +106,10 @@ struct Stage<'c> {
     judge: String,
 }
 
-impl<'c> Stage<'c> {
+impl<'c> FaultWorkspace<'c> {
     fn new(
         campaign: &'c Campaign,
-        speaker: &Speaker,
+        protocol: &Protocol,
         streamed: bool,
         subject: Subject,
         faults: Vec<Fault>,
@@ -121,7 +121,7 @@ impl<'c> Stage<'c> {
             evals.push_str(&subject.eval(&format!("f{n:03}")));
             replies.push((format!("f{n:03}."), fault.reply.clone()));
         }
-        let server = WireServer::answering(speaker.dialect, move |request: &Request| {
+        let server = WireServer::answering(protocol.dialect, move |request: &Request| {
             let asked = replies.iter().find(|(mark, _)| request.mentions(mark));
             asked.map_or_else(|| Reply::status(418), |(_, reply)| reply.clone())
         });
@@ -137,7 +137,7 @@ impl<'c> Stage<'c> {
         );
         let judge = format!(
             "{{ provider: {}, model: m, base_url: '{}', stream: {streamed}, max_attempts: 1, timeout_s: 3{} }}",
-            speaker.provider,
+            protocol.provider,
             server.base_url(),
             subject.settings()
         );
@@ -147,7 +147,7 @@ impl<'c> Stage<'c> {
             folder,
             faults,
             server,
-            name: format!("{}, {how}, {subject:?}", speaker.provider),
+            name: format!("{}, {how}, {subject:?}", protocol.provider),
             judge,
         }
     }
@@ -263,29 +263,29 @@ impl<'c> Stage<'c> {
 /// A2: a reply that ends at any byte is an error or the identical reply.
 pub(crate) fn judge_cuts(campaign: &Campaign) -> Measured {
     let (mut cuts, mut whole_count, mut wrong) = (0_usize, 0_usize, Vec::new());
-    for speaker in &SPEAKERS {
+    for protocol in &PROTOCOLS {
         for streamed in [true, false] {
-            for (name, body) in bodies(speaker, streamed) {
-                let whole = untrusted::read_reply(speaker.kind, streamed, &[&body]);
+            for (name, body) in bodies(protocol, streamed) {
+                let whole = untrusted::read_reply(protocol.kind, streamed, &[&body]);
                 let Ok(whole) = whole.map(|reply| format!("{reply:?}")) else {
-                    wrong.push(format!("{} {name} is not a reply", speaker.provider));
+                    wrong.push(format!("{} {name} is not a reply", protocol.provider));
                     continue;
                 };
                 for at in (0..body.len()).step_by(campaign.count(5, 1)) {
                     cuts += 1;
-                    match untrusted::read_reply(speaker.kind, streamed, &[&body[..at]]) {
+                    match untrusted::read_reply(protocol.kind, streamed, &[&body[..at]]) {
                         Err(_) => {}
                         Ok(reply) if format!("{reply:?}") == whole => whole_count += 1,
                         Ok(reply) => wrong.push(format!(
                             "{} {name}, cut at {at} of {}: {reply:?}",
-                            speaker.provider,
+                            protocol.provider,
                             body.len()
                         )),
                     }
                     let (one, two) = body.split_at(at);
-                    let joined = untrusted::read_reply(speaker.kind, streamed, &[one, two]);
+                    let joined = untrusted::read_reply(protocol.kind, streamed, &[one, two]);
                     if !joined.is_ok_and(|reply| format!("{reply:?}") == whole) {
-                        wrong.push(format!("{} {name}, split at {at}", speaker.provider));
+                        wrong.push(format!("{} {name}, split at {at}", protocol.provider));
                     }
                 }
             }
@@ -305,7 +305,7 @@ pub(crate) fn judge_cuts(campaign: &Campaign) -> Measured {
 }
 
 /// The bodies that are cut: a text, and calls with thinking, as the server of the tests writes them.
-pub(crate) fn bodies(speaker: &Speaker, streamed: bool) -> Vec<(&'static str, Vec<u8>)> {
+pub(crate) fn bodies(protocol: &Protocol, streamed: bool) -> Vec<(&'static str, Vec<u8>)> {
     let replies = [
         ("text", Reply::text(faults::verdict().to_string())),
         (
@@ -321,14 +321,14 @@ pub(crate) fn bodies(speaker: &Speaker, streamed: bool) -> Vec<(&'static str, Ve
     ];
     let replies = replies.into_iter();
     replies
-        .map(|(name, reply)| (name, fetch_body(speaker, streamed, reply)))
+        .map(|(name, reply)| (name, fetch_body(protocol, streamed, reply)))
         .collect()
 }
 
 /// Asks a scripted server for its body.
-fn fetch_body(speaker: &Speaker, streamed: bool, reply: Reply) -> Vec<u8> {
-    let server = WireServer::scripted(speaker.dialect, vec![reply]);
-    let path = match (speaker.dialect, streamed) {
+fn fetch_body(protocol: &Protocol, streamed: bool, reply: Reply) -> Vec<u8> {
+    let server = WireServer::scripted(protocol.dialect, vec![reply]);
+    let path = match (protocol.dialect, streamed) {
         (Dialect::Openai, _) => "/v1/chat/completions",
         (Dialect::Responses, _) => "/v1/responses",
         (Dialect::Anthropic, _) => "/v1/messages",

@@ -279,9 +279,12 @@ async fn fetch_errors_have_the_texts_of_evalbench() {
          fetch_url's setting `allow_hosts: [\"other.test\"]` would admit it"
     );
     // A server whose certificate no authority signed.
-    let mut stranger = settings(&server);
-    stranger.as_object_mut().expect("object").remove("ca_file");
-    let text = Fetcher::new(&stranger, &names)
+    let mut without_authority = settings(&server);
+    without_authority
+        .as_object_mut()
+        .expect("object")
+        .remove("ca_file");
+    let text = Fetcher::new(&without_authority, &names)
         .text(&wiki(&server, "/ok"))
         .await;
     assert!(

@@ -100,7 +100,7 @@ fn a_canary_hears(canaries: &[TcpListener]) {
     for canary in canaries {
         let at = canary.local_addr().expect("bound");
         let _called = std::net::TcpStream::connect(at).unwrap_or_else(|e| panic!("{at}: {e}"));
-        assert!(canary.accept().is_ok(), "{at} is deaf");
+        assert!(canary.accept().is_ok(), "{at} accepts no connection");
     }
 }
 

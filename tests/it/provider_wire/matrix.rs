@@ -1,18 +1,18 @@
 //! Every fault in every dialect, through the whole program: what a fault becomes, and that no fault becomes a verdict,
 //! neither live, nor recorded, nor replayed.
 //!
-//! **A new dialect** is one more [`Speaker`] in [`SPEAKERS`]: its name in dicta.yaml, its way of speaking on the wire
+//! **A new dialect** is one more [`Protocol`] in [`PROTOCOLS`]: its name in dicta.yaml, its way of speaking on the wire
 //! (`support::wire::Dialect`), its words for an end that is none, and bodies that only it has. All faults below apply to it.
 //! A fault is an eval of one workspace: the server knows by its criteria which one is asked for.
 
-mod speakers;
+mod protocols;
 
 use serde_json::{Value, json};
 
 use crate::cli::{TestDir, of_type, rows, text};
 use crate::support::wire::{Reply, Request, WireServer};
 
-use self::speakers::{DECIDERS, SPEAKERS, Speaker};
+use self::protocols::{DECIDERS, PROTOCOLS, Protocol};
 
 /// One fault: what it is, the server's reply, the outcome.
 type Fault = (String, Reply, &'static str);
@@ -27,7 +27,7 @@ fn verdict() -> Value {
 }
 
 /// Faults of the exchange: whatever was to be said, it did not arrive.
-fn wire_faults(speaker: &Speaker) -> Vec<Fault> {
+fn wire_faults(protocol: &Protocol) -> Vec<Fault> {
     let mut all: Vec<Fault> = Vec::new();
     let good = || Reply::verdict(verdict());
     for at in [0, 1, 20, 100, 200, 300, 400] {
@@ -35,8 +35,8 @@ fn wire_faults(speaker: &Speaker) -> Vec<Fault> {
         all.push((format!("ended at {at}"), good().end_at(at), "truncated"));
     }
     all.push(("no finish".into(), good().finish("").no_done(), "truncated"));
-    all.push(("length".into(), good().finish(speaker.length), "truncated"));
-    for word in speaker.blocked {
+    all.push(("length".into(), good().finish(protocol.length), "truncated"));
+    for word in protocol.blocked {
         all.push((
             format!("blocked: {word}"),
             good().finish(word),
@@ -51,7 +51,7 @@ fn wire_faults(speaker: &Speaker) -> Vec<Fault> {
     ];
     let in_it = in_it.into_iter();
     all.extend(in_it.map(|(what, reply)| (what.to_owned(), reply, "judge_error")));
-    for (what, body, outcome) in speaker.own {
+    for (what, body, outcome) in protocol.own {
         all.push(((*what).to_owned(), Reply::raw(*body), outcome));
     }
     // Those that slow everybody down come last.
@@ -165,7 +165,7 @@ fn text_faults() -> Vec<Fault> {
 }
 
 /// Calls of `submit_verdict` that state none.
-fn call_faults(speaker: &Speaker) -> Vec<Fault> {
+fn call_faults(protocol: &Protocol) -> Vec<Fault> {
     let submit = |arguments: &str| Reply::raw_call("submit_verdict", arguments);
     let mut all = vec![
         ("only text", Reply::text("It passes."), "turn_limit"),
@@ -191,11 +191,11 @@ fn call_faults(speaker: &Speaker) -> Vec<Fault> {
         ),
         (
             "cut at its limit",
-            submit(r#"{"reasoning":"r","passed":true,"score":1}"#).finish(speaker.length),
+            submit(r#"{"reasoning":"r","passed":true,"score":1}"#).finish(protocol.length),
             "truncated",
         ),
     ];
-    if speaker.text_arguments {
+    if protocol.text_arguments {
         all.extend([
             (
                 "half the arguments",
@@ -243,13 +243,13 @@ struct Matrix {
     expected: Vec<(String, String, &'static str)>,
     evals: String,
     server: WireServer,
-    speaker: &'static Speaker,
+    protocol: &'static Protocol,
     tools: &'static str,
 }
 
 impl Matrix {
     fn new(
-        speaker: &'static Speaker,
+        protocol: &'static Protocol,
         faults: Vec<Fault>,
         tools: &'static str,
         eval: fn(&str) -> String,
@@ -263,7 +263,7 @@ impl Matrix {
             replies.push((format!("{id}."), reply));
             expected.push((id, what, outcome));
         }
-        let server = WireServer::answering(speaker.dialect, move |request: &Request| {
+        let server = WireServer::answering(protocol.dialect, move |request: &Request| {
             let asked = replies.iter().find(|(mark, _)| request.mentions(mark));
             asked.map_or_else(|| Reply::status(418), |(_, reply)| reply.clone())
         });
@@ -272,7 +272,7 @@ impl Matrix {
             expected,
             evals,
             server,
-            speaker,
+            protocol,
             tools,
         }
     }
@@ -302,7 +302,7 @@ impl Matrix {
     }
 
     fn check(&self, how: &str, lines: &[Value]) {
-        let provider = format!("{}{}", self.speaker.provider, self.speaker.settings);
+        let provider = format!("{}{}", self.protocol.provider, self.protocol.settings);
         assert_eq!(lines.len(), self.expected.len(), "{provider}, {how}");
         for ((id, what, outcome), line) in self.expected.iter().zip(lines) {
             let context = format!("{provider}, {how}, {what}: {line}");
@@ -323,11 +323,11 @@ impl Matrix {
 
     /// Live, recorded, replayed.
     fn hold(&self) {
-        let Speaker { provider, .. } = self.speaker;
+        let Protocol { provider, .. } = self.protocol;
         let (live, printed) = self.run(&format!(
             "{{ provider: {provider}, base_url: '{}', max_attempts: 1{}{} }}",
             self.server.base_url(),
-            self.speaker.settings,
+            self.protocol.settings,
             self.tools
         ));
         self.check("live", &live);
@@ -367,18 +367,18 @@ fn with_criteria(id: &str) -> String {
 
 #[test]
 fn broken_connection_or_text_never_becomes_a_verdict() {
-    for speaker in SPEAKERS {
+    for protocol in PROTOCOLS {
         let mut faults = vec![("good".to_owned(), Reply::verdict(verdict()), "pass")];
         faults.extend(text_faults());
-        faults.extend(wire_faults(speaker));
-        Matrix::new(speaker, faults, "", judged).hold();
+        faults.extend(wire_faults(protocol));
+        Matrix::new(protocol, faults, "", judged).hold();
     }
 }
 
 /// The two that answer with probabilities: nothing is streamed, and every number counts.
 #[test]
 fn broken_decision_never_becomes_a_verdict() {
-    for (speaker, good, bad) in DECIDERS {
+    for (protocol, good, bad) in DECIDERS {
         let answer = |answers: &str| {
             // Longer than any cut below.
             let note = "n".repeat(500);
@@ -407,17 +407,17 @@ fn broken_decision_never_becomes_a_verdict() {
             ));
         }
         faults.extend(server_faults());
-        Matrix::new(speaker, faults, "", judged).hold();
+        Matrix::new(protocol, faults, "", judged).hold();
     }
 }
 
 #[test]
 fn broken_verdict_call_never_becomes_a_verdict() {
-    for speaker in SPEAKERS {
+    for protocol in PROTOCOLS {
         let mut faults = vec![("good".to_owned(), Reply::verdict(verdict()), "pass")];
-        faults.extend(call_faults(speaker));
+        faults.extend(call_faults(protocol));
         Matrix::new(
-            speaker,
+            protocol,
             faults,
             ", tools: [fetch_url], max_turns: 2",
             judged,
@@ -428,11 +428,11 @@ fn broken_verdict_call_never_becomes_a_verdict() {
 
 #[test]
 fn missing_or_repeated_criterion_never_becomes_a_verdict() {
-    for speaker in SPEAKERS {
+    for protocol in PROTOCOLS {
         let good = json!({"citations": [], "criteria": [{"index": 1, "reasoning": "r", "passed": true},
             {"index": 2, "reasoning": "r", "passed": true}], "reasoning": "r"});
         let mut faults = vec![("good".to_owned(), Reply::text(good.to_string()), "pass")];
         faults.extend(criteria_faults());
-        Matrix::new(speaker, faults, "", with_criteria).hold();
+        Matrix::new(protocol, faults, "", with_criteria).hold();
     }
 }

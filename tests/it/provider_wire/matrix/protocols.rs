@@ -6,7 +6,7 @@ use crate::support::wire::Dialect;
 type Own = (&'static str, &'static str, &'static str);
 
 /// A dialect.
-pub(super) struct Speaker {
+pub(super) struct Protocol {
     /// `provider:` in dicta.yaml.
     pub(super) provider: &'static str,
     /// Further settings of the judge.
@@ -22,8 +22,8 @@ pub(super) struct Speaker {
     pub(super) text_arguments: bool,
 }
 
-pub(super) const SPEAKERS: &[Speaker] = &[
-    Speaker {
+pub(super) const PROTOCOLS: &[Protocol] = &[
+    Protocol {
         provider: "openai",
         settings: ", model: m",
         dialect: Dialect::Openai,
@@ -58,7 +58,7 @@ pub(super) const SPEAKERS: &[Speaker] = &[
         ],
         text_arguments: true,
     },
-    Speaker {
+    Protocol {
         provider: "gemini",
         settings: ", model: m",
         dialect: Dialect::Gemini,
@@ -67,7 +67,7 @@ pub(super) const SPEAKERS: &[Speaker] = &[
         own: GEMINI_OWN,
         text_arguments: false,
     },
-    Speaker {
+    Protocol {
         provider: "vertex",
         settings: ", model: m, api_key_env: GEMINI_API_KEY",
         dialect: Dialect::Gemini,
@@ -76,7 +76,7 @@ pub(super) const SPEAKERS: &[Speaker] = &[
         own: GEMINI_OWN,
         text_arguments: false,
     },
-    Speaker {
+    Protocol {
         provider: "vertex",
         settings: ", model: claude-opus-5, api_key_env: GEMINI_API_KEY",
         dialect: Dialect::Anthropic,
@@ -85,7 +85,7 @@ pub(super) const SPEAKERS: &[Speaker] = &[
         own: ANTHROPIC_OWN,
         text_arguments: true,
     },
-    Speaker {
+    Protocol {
         provider: "anthropic",
         settings: ", model: m",
         dialect: Dialect::Anthropic,
@@ -94,7 +94,7 @@ pub(super) const SPEAKERS: &[Speaker] = &[
         own: ANTHROPIC_OWN,
         text_arguments: true,
     },
-    Speaker {
+    Protocol {
         provider: "openai-responses",
         settings: ", model: m",
         dialect: Dialect::Responses,
@@ -186,10 +186,10 @@ const RESPONSES_OWN: &[Own] = &[
     ),
 ];
 
-/// Two speakers without a dialect of the server's own: their replies are written out. With a good answer and bad ones.
-pub(super) const DECIDERS: [(&Speaker, &str, &[&str]); 2] = [
+/// Two protocols without a dialect of the server's own: their replies are written out. With a good answer and bad ones.
+pub(super) const DECIDERS: [(&Protocol, &str, &[&str]); 2] = [
     (
-        &Speaker {
+        &Protocol {
             provider: "openai-decisions",
             settings: ", model: m",
             dialect: Dialect::Openai,
@@ -215,7 +215,7 @@ pub(super) const DECIDERS: [(&Speaker, &str, &[&str]); 2] = [
         ],
     ),
     (
-        &Speaker {
+        &Protocol {
             provider: "gemini-decisions",
             settings: ", model: m",
             dialect: Dialect::Gemini,
