@@ -465,3 +465,25 @@ fn resumed_run_starts_no_program_of_another_workspace_or_installation() {
     assert_eq!(resumed.status.code(), Some(3), "{}", text(&resumed.stderr));
     assert_eq!(count(), 2 * before);
 }
+
+#[test]
+fn trusted_address_contains_no_value_of_a_variable() {
+    let test_dir = TestDir::new();
+    test_dir.write(
+        "tools.yaml",
+        "sources:\n  api: { kind: http, baseUrl: 'https://${OTHER_KEY}.example/x' }\n",
+    );
+    test_dir.workspace("tools: [tools.yaml]\n", NAMES_A_RELEASE);
+    let mut command = test_dir.command(&["trust", "."]);
+    // The parser of URLs writes a host in lower case.
+    let output = command.env("OTHER_KEY", "Other-Secret-4711").output();
+    let output = output.expect("the program runs");
+    let shown = text(&output.stdout) + &text(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{shown}");
+    let file = test_dir.path().join(".data/trust.json");
+    let stored = std::fs::read_to_string(file).expect("the trust is recorded");
+    for text in [shown, stored] {
+        assert!(text.contains("https://${OTHER_KEY}.example"), "{text}");
+        assert!(!text.to_ascii_lowercase().contains("4711"), "{text}");
+    }
+}

@@ -367,7 +367,8 @@ impl SubstitutedPlaceholder {
     }
 }
 
-/// Replaces a value in a text, also if only its beginning is left, because messages cut what they show.
+/// Replaces a value in a text, also if only its beginning is left, because messages cut what they show. The case does not
+/// matter: a URL has its host in lower case.
 fn replace_value(text: &str, value: &str, name: &str) -> String {
     let least = value.len().min(MIN_UNNAMED_SECRET_LEN);
     let mut out = String::with_capacity(text.len());
@@ -376,7 +377,7 @@ fn replace_value(text: &str, value: &str, name: &str) -> String {
         let common = rest
             .char_indices()
             .zip(value.chars())
-            .take_while(|((_, a), b)| a == b)
+            .take_while(|((_, a), b)| a.eq_ignore_ascii_case(b))
             .map(|((at, c), _)| at + c.len_utf8())
             .last()
             .unwrap_or(0);

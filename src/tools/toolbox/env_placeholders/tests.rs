@@ -84,6 +84,7 @@ fn messages_contain_no_part_of_a_value() {
         ),
         ("got \"Bearer hunter2-…\"", "got \"Bearer ${DB_PASSWORD}…\""),
         ("unknown key `db.example.org`", "unknown key `${HOST}`"),
+        ("http://HUNTER2-é.example", "http://${DB_PASSWORD}.example"),
         ("hunt", "hunt"),
     ] {
         let problem = filled.redact_diagnostic(Diagnostic::error("x", "t.yaml", said));
