@@ -49,8 +49,8 @@ pub(super) fn list_argument_secrets(
 
 /// Returns the parts of a secret that a program or a server may repeat alone, without short ones, which are often words.
 ///
-/// They are its first value, the password in it, and the parts between equals signs: of `me:abc@tcp(h)`, of
-/// `sid=abc; theme=dark`, of `abc dbname=d` and of `TOKEN=name=abc`.
+/// They are its first value, the password in it, and the parts between equals signs. Each of these contains `abc` in
+/// another way: `me:abc@tcp(h)`, `sid=abc; theme=dark`, `abc dbname=d`, `TOKEN=name=abc`.
 pub(super) fn list_secret_parts(secret: &str) -> Vec<String> {
     let value = strip_auth_scheme(secret.trim()).trim_start_matches(['"', '\'']);
     let is_end = |c: char| ends_assignment(c) || "\"'}])".contains(c);
