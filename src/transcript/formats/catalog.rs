@@ -175,12 +175,12 @@ const TOOLS: &[FormatDescription] = &[
     },
     FormatDescription {
         name: "a Copilot chat",
-        known_by: "`requests` with `responderUsername`, `sessionId` …; lines of changes, the first one with such a chat",
-        transcript: "the file",
-        id: "`sessionId`",
+        known_by: "`requests` with `responderUsername`, `sessionId` …; lines of changes, the first one with such a chat; a `prompt` with `logs`",
+        transcript: "the file; each prompt of a log",
+        id: "`sessionId`; `promptId`",
         version: "Copilot Chat 0.31 to 0.49",
         origin: SampleOrigin::Real(
-            "exports in dealenx/copilot-chat-analyzer, a stored session in qiaolei81/copilot-session-viewer; changes from the code of microsoft/vscode",
+            "exports in dealenx/copilot-chat-analyzer, a stored session in qiaolei81/copilot-session-viewer; changes from the code of microsoft/vscode; logs of prompts from the code of microsoft/vscode-copilot-chat",
         ),
     },
     FormatDescription {

@@ -2,21 +2,23 @@
 //!
 //! Responsible for these files. A request is a user message and the reply to it. The reply is read from
 //! `toolCallRounds`, which has the texts and calls as the model wrote them, else from the displayed parts. A vote of the
-//! user is a label of the eval `vote`. `copilot_log.rs` makes a stored log of changes such a chat. Does not read VS Code's
-//! databases, and sessions of Copilot CLI: that is `copilot_cli.rs`.
+//! user is a label of the eval `vote`. `copilot_log.rs` makes a stored log of changes such a chat, and `copilot_replay.rs`
+//! reads logs of prompts. Does not read VS Code's databases, and sessions of Copilot CLI: that is `copilot_cli.rs`.
 
 use serde_json::value::RawValue;
 
+use super::super::TranscriptError;
 use super::super::detect::FilePreview;
 use super::super::fields::RawFields;
 use super::super::native::text_or_json;
 use super::super::reader::{RecordCx, TranscriptReader, TranscriptSink};
-use super::copilot_log;
+use super::super::source::SourceFile;
 use super::foreign_message::result_text;
 use super::record_readers::{open_records, open_sessions};
 use super::transcript_builder::{
     TranscriptBuilder, call_arguments, call_part, owned_text, reasoning_part, text_part,
 };
+use super::{copilot_log, copilot_replay};
 use crate::model::{Label, MessageRole, TranscriptPart};
 
 /// Returns true if the first record is a chat of VS Code.
@@ -39,13 +41,20 @@ pub(super) fn is_chat(preview: &FilePreview<'_>) -> bool {
     is_request
         || (preview.first_matches(own) && first["requests"].is_array())
         || copilot_log::is_log(preview)
+        || copilot_replay::is_replay(preview)
 }
 
-pub(super) fn open(preview: &FilePreview<'_>) -> Box<dyn TranscriptReader> {
-    if copilot_log::is_log(preview) {
-        return open_sessions(preview, copilot_log::starts_chat, parse_log);
+pub(super) fn open(
+    source: &SourceFile,
+    preview: &FilePreview<'_>,
+) -> Result<Box<dyn TranscriptReader>, TranscriptError> {
+    if copilot_replay::is_replay(preview) {
+        return copilot_replay::open(source, preview);
     }
-    open_records(preview, parse_chat)
+    if copilot_log::is_log(preview) {
+        return Ok(open_sessions(preview, copilot_log::starts_chat, parse_log));
+    }
+    Ok(open_records(preview, parse_chat))
 }
 
 /// Reads a chat from the log of its changes.

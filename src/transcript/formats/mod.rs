@@ -39,6 +39,7 @@ mod continue_dev;
 mod copilot;
 mod copilot_cli;
 mod copilot_log;
+mod copilot_replay;
 pub(super) mod csv;
 mod cursor;
 mod data_frame;

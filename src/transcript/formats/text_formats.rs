@@ -101,7 +101,7 @@ pub(in crate::transcript) const TEXT_FORMATS: &[TranscriptFormat] = &[
     TranscriptFormat {
         name: "a Copilot chat",
         matches: copilot::is_chat,
-        create_reader: Some(|_, preview| Ok(copilot::open(preview))),
+        create_reader: Some(copilot::open),
     },
     TranscriptFormat {
         name: "a Copilot CLI session",
