@@ -71,7 +71,10 @@ fn measure_here(campaign: &Campaign, function: fn(&Campaign) -> Measured) -> Mea
 
 /// Returns a test that the sources of its suite don't contain: a renamed or moved test would otherwise leave its goal
 /// unmeasured.
-fn find_missing_test(campaign: &Campaign, suites: &'static [Suite]) -> Option<&'static str> {
+pub(crate) fn find_missing_test(
+    campaign: &Campaign,
+    suites: &'static [Suite],
+) -> Option<&'static str> {
     let mut missing = suites.iter().filter_map(|(target, names)| {
         let functions = list_functions(campaign, target);
         let mut names = names.iter().copied();

@@ -1,19 +1,24 @@
-//! Limits of time and memory: users' patterns, searches in large texts, endless replies (U12, A6).
+//! Limits of time and memory: YAML, users' patterns, searches in large texts, endless replies (U3, U12, A6).
 
+use std::fmt::Write as _;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use dicta::diag::yaml;
 use dicta::handlers::EvalTypeRegistry;
 use dicta::rubric;
 
 use crate::fetches::run_measured;
+use crate::hostile_text::combine;
 use crate::sandbox::{Sandbox, outcomes, text};
 use crate::terminal::Terminal;
 use crate::terminals::{conclude, wait_for};
 use crate::{Campaign, Measured, Scale};
 
+/// The longest time until a YAML document over a limit is refused.
+const MAX_REFUSAL: Duration = Duration::from_millis(100);
 /// The longest time of a pattern.
 const MAX_COMPILING: Duration = Duration::from_millis(200);
 /// The longest time until a search has stopped.
@@ -39,6 +44,55 @@ const PATTERNS: [(&str, bool); 12] = [
     (r"^(([a-z])+.)+[A-Z]([a-z])+$", false),
     (r"\b(?:\d{1,3}\.){3}\d{1,3}\b", false),
 ];
+
+/// The time until YAML documents over a limit are refused, and the tests of the other promises (U3).
+pub(crate) fn measure_yaml(campaign: &Campaign) -> Measured {
+    let mut aliases = String::from("a0: &a0 [x, x, x, x, x, x, x, x, x]\n");
+    for number in 1..9 {
+        let list = vec![format!("*a{}", number - 1); 9].join(", ");
+        writeln!(aliases, "a{number}: &a{number} [{list}]").expect("a string");
+    }
+    let texts = [
+        ("nested lists", "[".repeat(100_000)),
+        ("nested mappings", "{a: ".repeat(1000)),
+        ("aliases", aliases),
+        ("values", "- 1\n".repeat(60_000)),
+        ("bytes", " a:\n".repeat(300_000)),
+    ];
+    let texts = &texts[..campaign.count(2, texts.len())];
+    let mut problems = Vec::new();
+    let mut slowest = Duration::ZERO;
+    for (name, text) in texts {
+        let begin = Instant::now();
+        let read = yaml::read_document(&text.as_str().into(), Path::new("f.yaml"));
+        let took = begin.elapsed();
+        slowest = slowest.max(took);
+        if read.is_ok() {
+            problems.push(format!("too many {name} are read"));
+        }
+        if campaign.scale == Scale::Full && took > MAX_REFUSAL {
+            problems.push(format!("{name} are refused after {} ms", took.as_millis()));
+        }
+    }
+    let figure = format!(
+        "{} documents over a limit are refused, the slowest in {} ms",
+        texts.len(),
+        slowest.as_millis()
+    );
+    combine(
+        campaign,
+        conclude(&figure, &problems),
+        &[(
+            "lib",
+            &[
+                "alias_bombs_are_refused_quickly",
+                "largest_allowed_document_is_read",
+                "broken_yaml_is_reported_at_its_place",
+                "broken_save_keeps_last_good_rubric",
+            ],
+        )],
+    )
+}
 
 /// The time of users' patterns, and of the end of a search (U12).
 pub(crate) fn measure_patterns(campaign: &Campaign) -> Measured {
