@@ -104,15 +104,13 @@ impl MessageKeys {
 /// Returns the expression of a field that contains text; `None` if its values are numbers, Booleans or objects. Lists of
 /// texts, as lm-eval's `resps`, give their first text.
 pub(super) fn text_expression(field: &GuessField) -> Option<String> {
-    let is_text = |value: &Value| {
-        value
-            .as_str()
-            .is_some_and(|text| text.trim().is_empty() || text.trim().parse::<f64>().is_err())
-    };
     let values = &field.values;
     let all = |is: &dyn Fn(&Value) -> bool| !values.is_empty() && values.iter().all(is);
-    if all(&is_text) {
-        // Answers such as `4` are texts, but a column of numbers is not.
+    let texts = || values.iter().filter_map(Value::as_str).map(str::trim);
+    let filled = texts().filter(|text| !text.is_empty()).count();
+    let numbers = texts().filter(|text| text.parse::<f64>().is_ok()).count();
+    // Some questions and answers are `4` or `2025`, but a column of numbers is not text.
+    if all(&Value::is_string) && 2 * numbers <= filled {
         return Some(field.path.clone());
     }
     if all(&|value| value.get(0).is_some_and(Value::is_string)) {

@@ -135,6 +135,14 @@ fn values_decide_if_no_name_is_known() {
 }
 
 #[test]
+fn number_among_questions_is_a_question() {
+    let (yaml, _) = guessed("question,answer\nIs it free?,No.\n2025,Please ask again.\n");
+    assert!(yaml.contains("input: question "), "{yaml}");
+    let (yaml, _) = guessed("question,answer\n12,It is free.\n13,Ask again.\n");
+    assert!(!yaml.contains("input: question "), "{yaml}");
+}
+
+#[test]
 fn verdict_of_a_person_is_a_label_whatever_its_full_name() {
     let rows = "query,reply,human_pass,human_note\nWhen?,On Monday.,true,\nWhere?,Here.,false,\n";
     let (yaml, _) = guessed(rows);
