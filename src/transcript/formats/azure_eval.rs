@@ -4,7 +4,7 @@
 //! | column | becomes |
 //! |---|---|
 //! | `inputs.query`, `inputs.conversation` | the question, or the messages before the answer |
-//! | `outputs.response`, `inputs.response` | the answer, or the messages of an agent |
+//! | `outputs.response`, `inputs.response`, the only text of the outputs | the answer, or the messages of an agent |
 //! | `outputs.EVALUATOR.METRIC`, with its result and reason | a verdict of the judge `azure` |
 //! | other columns | metadata |
 //!
@@ -28,11 +28,15 @@ use super::transcript_builder::{TranscriptBuilder, verdict_of};
 use crate::model::{MessageRole, parse_pass_or_fail};
 
 /// The columns of the question, the most exact one first.
-const QUESTIONS: [&str; 4] = [
+const QUESTIONS: [&str; 8] = [
     "inputs.query",
     "inputs.conversation",
     "inputs.question",
     "inputs.messages",
+    "inputs.chat_input",
+    "inputs.user_query",
+    "inputs.user_input",
+    "inputs.prompt",
 ];
 
 /// The columns of the answer. What a target returned comes before what the data had.
@@ -43,10 +47,14 @@ const ANSWERS: [&str; 4] = [
     "inputs.answer",
 ];
 
+/// The outputs of a target that are not its answer.
+const OTHER_OUTPUTS: [&str; 4] = ["context", "contexts", "documents", "error"];
+
 /// The ends of the names of columns that belong to the metric before them.
-const DETAILS: [&str; 16] = [
+const DETAILS: [&str; 17] = [
     "_completion_tokens",
     "_details",
+    "_explanation",
     "_finish_reason",
     "_input_tokens",
     "_label",
@@ -112,10 +120,12 @@ fn parse_row(record: &str, _cx: RecordCx<'_>, out: &mut TranscriptSink) -> Resul
         .collect();
     let first =
         |columns: &[&'static str]| columns.iter().copied().find(|key| row.contains_key(key));
-    let (question, answer) = (first(&QUESTIONS), first(&ANSWERS));
+    let question = first(&QUESTIONS);
+    let answer = first(&ANSWERS).or_else(|| find_output(&fields));
     let mut built = TranscriptBuilder::new("azure", None);
-    if let Some(column) = question {
-        add_turns(row[column], &MessageRole::User, &mut built);
+    match question {
+        Some(column) => add_turns(row[column], &MessageRole::User, &mut built),
+        None => out.count_missing("the question (`query`) is missing"),
     }
     match answer {
         Some(column) => add_turns(row[column], &MessageRole::Assistant, &mut built),
@@ -142,6 +152,17 @@ fn parse_row(record: &str, _cx: RecordCx<'_>, out: &mut TranscriptSink) -> Resul
     }
     built.finish(out);
     Ok(())
+}
+
+/// Returns the output of a target that is a text, whatever its name is; `None` if there are several.
+fn find_output<'f>(fields: &'f RawFields<'_>) -> Option<&'f str> {
+    let mut texts = fields.iter().filter(|(column, value)| {
+        let name = column.strip_prefix("outputs.");
+        let is_output = |name: &str| !name.contains('.') && !OTHER_OUTPUTS.contains(&name);
+        name.is_some_and(is_output) && value.get().starts_with('"')
+    });
+    let (column, _) = texts.next()?;
+    texts.next().is_none().then_some(column)
 }
 
 /// Adds a text, a message, or a list of messages, also as JSON in a text.
@@ -231,7 +252,8 @@ fn add_metric(
     } else {
         format!("{evaluator}.{metric}")
     };
-    let reason = detail("reason").and_then(json_string);
+    let reason = detail("reason").or_else(|| detail("explanation"));
+    let reason = reason.and_then(json_string);
     let mut verdict = verdict_of("azure", &eval, Some(value), reason);
     let result = detail("result").and_then(json_string);
     let stated = result.and_then(|word| parse_pass_or_fail(&word));
@@ -290,6 +312,30 @@ mod tests {
             ]
         );
         assert_eq!(tally.unknown_count(), 0, "{tally:?}");
+    }
+
+    #[test]
+    fn columns_of_a_flow_and_an_explanation_are_read() {
+        let row = json!({
+            "inputs.chat_input": "Which tents?", "inputs.truth": "The small ones.", "outputs.sql": "SELECT 1", "outputs.context": "Tents",
+            "outputs.seconds": 1.5, "outputs.similarity.score": 5, "outputs.similarity.explanation": "They are equal.",
+        });
+        let (all, tally) = read(format!("{row}\n").as_bytes());
+        let one = all[0].as_ref().expect("a transcript");
+        assert_eq!(
+            message_lines(one),
+            ["user Which tents?", "assistant SELECT 1"]
+        );
+        assert_eq!(one["verdicts"].as_array().map(Vec::len), Some(1));
+        assert_eq!(one["verdicts"][0]["reasoning"], "They are equal.");
+        assert!(tally.missing.is_empty(), "{tally:?}");
+        let row = json!({"inputs.code": "x", "outputs.response": "y", "outputs.tone.tone": 1});
+        let (_, tally) = read(format!("{row}\n").as_bytes());
+        assert!(
+            tally
+                .missing
+                .contains_key("the question (`query`) is missing")
+        );
     }
 
     #[test]

@@ -57,9 +57,9 @@ pub(super) const EVALS: &[FormatDescription] = &[
         known_by: "columns `inputs.…` and `outputs.EVALUATOR.METRIC`, also under `rows`",
         transcript: "a row",
         id: "`FILE:NUMBER`",
-        version: "azure-ai-evaluation 1",
-        origin: SampleOrigin::Described(
-            "the columns that programs read from results of azure-ai-evaluation",
+        version: "promptflow-evals of 2024, azure-ai-evaluation 1",
+        origin: SampleOrigin::Real(
+            "results in husseinawadwork/camping-chat-app-prompt-flow-sdk and microsoft/assistant-pf-demo; newer columns from programs that read them",
         ),
     },
     FormatDescription {
