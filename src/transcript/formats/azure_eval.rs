@@ -121,7 +121,10 @@ fn parse_row(record: &str, _cx: RecordCx<'_>, out: &mut TranscriptSink) -> Resul
     let first =
         |columns: &[&'static str]| columns.iter().copied().find(|key| row.contains_key(key));
     let question = first(&QUESTIONS);
-    let answer = first(&ANSWERS).or_else(|| find_output(&fields));
+    // A conversation contains its answers.
+    let has_answers = question == Some("inputs.conversation");
+    let output = || find_output(&fields).filter(|_| !has_answers);
+    let answer = first(&ANSWERS).or_else(output);
     let mut built = TranscriptBuilder::new("azure", None);
     match question {
         Some(column) => add_turns(row[column], &MessageRole::User, &mut built),
@@ -129,8 +132,7 @@ fn parse_row(record: &str, _cx: RecordCx<'_>, out: &mut TranscriptSink) -> Resul
     }
     match answer {
         Some(column) => add_turns(row[column], &MessageRole::Assistant, &mut built),
-        // A conversation contains its answers.
-        None if question == Some("inputs.conversation") => {}
+        None if has_answers => {}
         None => out.count_missing("the answer (`response`) is missing"),
     }
     for (column, value) in fields.iter() {
@@ -336,6 +338,17 @@ mod tests {
                 .missing
                 .contains_key("the question (`query`) is missing")
         );
+    }
+
+    #[test]
+    fn output_after_a_conversation_is_no_answer() {
+        let turns =
+            json!([{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]);
+        let row = json!({"inputs.conversation": turns, "outputs.topic": "a greeting", "outputs.tone.tone": 1});
+        let (all, _) = read(format!("{row}\n").as_bytes());
+        let one = all[0].as_ref().expect("a transcript");
+        assert_eq!(message_lines(one), ["user Hi", "assistant Hello"]);
+        assert_eq!(one["metadata"]["topic"], "a greeting");
     }
 
     #[test]
