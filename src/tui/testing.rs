@@ -398,6 +398,11 @@ impl TestWorkbench {
         text(self.buffer())
     }
 
+    /// Returns the last row of the screen.
+    pub(crate) fn last_row(&self) -> String {
+        self.screen().lines().last().unwrap_or_default().to_owned()
+    }
+
     /// Returns the cells of the screen with their styles.
     pub(crate) fn buffer(&self) -> &Buffer {
         self.event_loop.screen.terminal.backend().buffer()

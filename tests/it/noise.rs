@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use crate::cli::{PASSES, POLITE, TestDir, judged_by, rows, text};
 use crate::support::wire::{Dialect, Reply, WireServer};
+use crate::variants::json_of;
 
 const FAILS: &str =
     r#"{"citations":[],"reasoning":"It does not greet.","passed":false,"score":0.1}"#;
@@ -16,12 +17,6 @@ fn unsteady() -> WireServer {
         let passes = !is_one || (request.number % 2 == 0 && !request.mentions("kind"));
         Reply::text(if passes { PASSES } else { FAILS })
     })
-}
-
-fn json_of(test_dir: &TestDir, args: &[&str]) -> Value {
-    let output = test_dir.dicta(args);
-    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    serde_json::from_slice(&output.stdout).expect("JSON")
 }
 
 #[test]

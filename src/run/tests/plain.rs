@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::support::{
-    FunctionJudge, ListFeed, NO_TIME, compiled, judge_pool_mut, outcomes, planned, run, run_feed,
-    run_with, summarize_log, transcript,
+    ListFeed, NO_TIME, compiled, judge_pool_mut, outcomes, planned, run, run_feed, run_with,
+    summarize_log, transcript, undecided_judge,
 };
 use crate::event::{EventKind, FORMAT, RunEvent, RunState};
 use crate::handlers::{Check, CompiledEval, Finding, Subject};
@@ -21,10 +21,6 @@ evals:
   - { id: hello, type: contains, params: { patterns: [hello] } }
   - { id: short, type: max_length, params: { max_characters: 8 } }
 ";
-
-fn undecided_judge() -> Arc<FunctionJudge> {
-    Arc::new(FunctionJudge::new(|_| Outcome::JudgeError))
-}
 
 #[tokio::test]
 async fn cells_are_numbered_in_plan_order_and_settle_per_transcript() {

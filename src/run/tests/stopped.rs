@@ -6,6 +6,7 @@ use tokio::sync::{Semaphore, mpsc as tasks};
 
 use super::support::{
     FunctionJudge, Running, judge_pool_mut, outcomes, run, summarize_log, transcript,
+    undecided_judge,
 };
 use crate::event::EventKind;
 use crate::handlers::{Check, CompiledEval, ExecutionMode, Finding, Subject};
@@ -74,10 +75,6 @@ fn held(heeds: bool, nature: ExecutionMode, ids: &'static str) -> (WaitingCheck,
 fn put(core: &mut RunCx, check: WaitingCheck) {
     let plan = Arc::get_mut(&mut judge_pool_mut(core).plan).expect("not shared yet");
     plan.evals[0].compiled = CompiledEval::Check(Box::new(check));
-}
-
-fn undecided_judge() -> Arc<FunctionJudge> {
-    Arc::new(FunctionJudge::new(|_| Outcome::JudgeError))
 }
 
 const ONE: &str = "

@@ -174,6 +174,11 @@ impl FunctionJudge {
     }
 }
 
+/// Returns a judge that ends every cell with an error.
+pub(super) fn undecided_judge() -> Arc<FunctionJudge> {
+    Arc::new(FunctionJudge::new(|_| Outcome::JudgeError))
+}
+
 impl JudgeBackend for FunctionJudge {
     fn judge<'a>(&'a self, ask: &'a JudgeRequest, cx: &'a CallCx) -> BoxFuture<'a, CellResult> {
         Box::pin(async move {

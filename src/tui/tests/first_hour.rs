@@ -303,8 +303,7 @@ fn broken_save_after_a_good_one_leaves_no_line_about_the_good_one() {
     let (text, fixed) = rubric(&app);
     app.save("rubrics/beamline.yaml", &fixed).settle();
     app.pass(Millis(60_000));
-    let last_row = |app: &TestWorkbench| app.screen().lines().last().unwrap_or("").to_owned();
-    assert!(last_row(&app).contains("3 flips"), "{}", last_row(&app));
+    assert!(app.last_row().contains("3 flips"), "{}", app.last_row());
     let broken = text.replace("type: regex", "type: regexx");
     app.save("rubrics/beamline.yaml", &broken).settle();
     app.save("rubrics/beamline.yaml", &fixed).settle();
@@ -314,7 +313,7 @@ fn broken_save_after_a_good_one_leaves_no_line_about_the_good_one() {
         last_notice(&app)
     );
     app.save("rubrics/beamline.yaml", &broken).settle();
-    let row = last_row(&app);
+    let row = app.last_row();
     assert!(
         !row.contains("loads again") && !row.contains("flips"),
         "{row}"

@@ -1,5 +1,6 @@
 //! Labels in the whole workbench: the keys, the files, the agreement with verdicts.
 
+use super::labelling::read_back;
 use super::{files, go_to, judged, last_notice, outcome, rubric};
 use crate::model::{Label, Millis, Outcome};
 use crate::tui::state::cells::{CellsEntry, CellsRow, LabelValue, RowId, RowSort};
@@ -32,11 +33,6 @@ fn label(app: &TestWorkbench, name: &str) -> Option<LabelValue> {
         .cells
         .row(row(app, name))?
         .label
-}
-
-/// Continues until the watcher has read dicta's own write.
-fn read_back(app: &mut TestWorkbench) {
-    app.settle_for(|model| model.label_edits.pending.is_empty());
 }
 
 #[test]

@@ -18,10 +18,6 @@ fn show(app: &mut TestWorkbench, level: NoticeLevel, text: &str) {
     assert_eq!(last_notice(app), text);
 }
 
-fn last_row(app: &TestWorkbench) -> String {
-    app.screen().lines().last().unwrap_or_default().to_owned()
-}
-
 #[test]
 fn notice_leaves_at_the_next_key_at_a_click_and_after_some_seconds() {
     let mut app = demo(80, 24);
@@ -31,9 +27,9 @@ fn notice_leaves_at_the_next_key_at_a_click_and_after_some_seconds() {
         (NoticeLevel::Error, 10),
     ] {
         show(&mut app, level, TEXT);
-        assert!(last_row(&app).contains(TEXT), "{}", app.screen());
+        assert!(app.last_row().contains(TEXT), "{}", app.screen());
         app.keys("j");
-        assert!(!last_row(&app).contains(TEXT), "{}", app.screen());
+        assert!(!app.last_row().contains(TEXT), "{}", app.screen());
 
         show(&mut app, level, TEXT);
         app.send_msg(Msg::Mouse(MouseInput {
@@ -41,13 +37,13 @@ fn notice_leaves_at_the_next_key_at_a_click_and_after_some_seconds() {
             column: 5,
             row: 5,
         }));
-        assert!(!last_row(&app).contains(TEXT), "{}", app.screen());
+        assert!(!app.last_row().contains(TEXT), "{}", app.screen());
 
         show(&mut app, level, TEXT);
         app.pass(Millis(seconds * 1000 - 1));
-        assert!(last_row(&app).contains(TEXT), "{}", app.screen());
+        assert!(app.last_row().contains(TEXT), "{}", app.screen());
         app.pass(Millis(1));
-        let row = last_row(&app);
+        let row = app.last_row();
         assert!(!row.contains(TEXT) && row.contains("? help"), "{row}");
     }
 }
@@ -56,7 +52,7 @@ fn notice_leaves_at_the_next_key_at_a_click_and_after_some_seconds() {
 fn notice_leaves_the_rest_of_the_row_for_keys() {
     let mut app = judged(120, 40);
     show(&mut app, NoticeLevel::Info, TEXT);
-    let row = last_row(&app);
+    let row = app.last_row();
     assert!(
         row.contains(TEXT) && row.contains(" r run ") && row.ends_with("? help"),
         "{row}"
@@ -64,12 +60,12 @@ fn notice_leaves_the_rest_of_the_row_for_keys() {
     // A longer notice leaves room for fewer keys. The last one is always help.
     let long = "word ".repeat(14);
     show(&mut app, NoticeLevel::Info, long.trim());
-    let row = last_row(&app);
+    let row = app.last_row();
     assert!(row.contains(long.trim()), "{row}");
     assert!(row.contains(" r run ") && row.ends_with("? help"), "{row}");
     let longer = "word ".repeat(22);
     show(&mut app, NoticeLevel::Info, longer.trim());
-    let row = last_row(&app);
+    let row = app.last_row();
     assert!(!row.contains("? help"), "{row}");
 }
 
@@ -81,6 +77,6 @@ fn long_notice_breaks_no_path_and_marks_what_it_cuts() {
     show(&mut app, NoticeLevel::Info, &text);
     assert!(app.screen().contains(path), "{}", app.screen());
     show(&mut app, NoticeLevel::Info, &"word ".repeat(100));
-    let row = last_row(&app);
+    let row = app.last_row();
     assert!(row.contains("word") && row.ends_with('…'), "{row}");
 }

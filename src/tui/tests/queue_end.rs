@@ -7,10 +7,6 @@ use crate::tui::testing::TestWorkbench;
 const BLIND_END: &str = "the queue is done: B shows the verdicts, then I the agreement";
 const OPEN_END: &str = "the queue is done: I shows the agreement";
 
-fn last_row(app: &TestWorkbench) -> String {
-    app.screen().lines().last().unwrap_or_default().to_owned()
-}
-
 /// Labels all decisions of the queue, and waits until no notice is shown.
 fn label_all(app: &mut TestWorkbench, count: usize) {
     for _ in 0..count {
@@ -33,24 +29,24 @@ fn end_of_a_blind_queue_shows_the_keys_to_the_answer_until_the_user_presses_them
     begin(&mut app, "random");
     app.pass(Millis(60_000));
     assert!(
-        !last_row(&app).contains("the queue is done"),
+        !app.last_row().contains("the queue is done"),
         "{}",
         app.screen()
     );
     label_all(&mut app, 12);
-    assert!(last_row(&app).contains(BLIND_END), "{}", app.screen());
+    assert!(app.last_row().contains(BLIND_END), "{}", app.screen());
     // Moving through the cells is not the answer.
     app.keys("1 g j").settle();
     app.pass(Millis(60_000));
-    assert!(last_row(&app).contains(BLIND_END), "{}", app.screen());
+    assert!(app.last_row().contains(BLIND_END), "{}", app.screen());
     app.keys("B").settle();
     app.pass(Millis(60_000));
-    assert!(last_row(&app).contains(OPEN_END), "{}", app.screen());
+    assert!(app.last_row().contains(OPEN_END), "{}", app.screen());
     app.keys("I").settle();
     app.keys("esc").settle();
     app.pass(Millis(60_000));
     assert!(
-        !last_row(&app).contains("the queue is done"),
+        !app.last_row().contains("the queue is done"),
         "{}",
         app.screen()
     );
@@ -62,7 +58,7 @@ fn undone_label_and_another_queue_take_the_end_of_the_queue_back() {
     select_eval(&mut app);
     begin(&mut app, "random");
     label_all(&mut app, 12);
-    assert!(last_row(&app).contains(OPEN_END), "{}", app.screen());
+    assert!(app.last_row().contains(OPEN_END), "{}", app.screen());
     app.keys("s").settle();
     let notice = super::last_notice(&app);
     assert!(
@@ -73,16 +69,16 @@ fn undone_label_and_another_queue_take_the_end_of_the_queue_back() {
     read_back(&mut app);
     app.pass(Millis(60_000));
     assert!(
-        !last_row(&app).contains("the queue is done"),
+        !app.last_row().contains("the queue is done"),
         "{}",
         app.screen()
     );
     label_all(&mut app, 1);
-    assert!(last_row(&app).contains(OPEN_END), "{}", app.screen());
+    assert!(app.last_row().contains(OPEN_END), "{}", app.screen());
     begin(&mut app, "by hand");
     app.pass(Millis(60_000));
     assert!(
-        !last_row(&app).contains("the queue is done"),
+        !app.last_row().contains("the queue is done"),
         "{}",
         app.screen()
     );

@@ -1,12 +1,12 @@
 //! Places no judge may go, spelled in every way that parsers, resolvers and people have come up with. None is dialled.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use dicta::clock::{BoxFuture, Clock, FakeClock};
-use dicta::model::Hop;
-use dicta::net::{AddressGuard, AddressPolicy, FetchError, FetchLimits, HopObserver};
+use dicta::clock::{Clock, FakeClock};
+use dicta::net::{AddressGuard, AddressPolicy, FetchError, FetchLimits};
 
+use super::plain::RecordedHops;
 use super::{LOOPBACK, Names};
 
 /// Hosts that mean this machine, its network, or nothing good. Tried bare and with a port.
@@ -281,17 +281,6 @@ pub(super) const TEXTS: &[&str] = &[
     "https://127.1:{P}/",
     "https://localhost:{P}/",
 ];
-
-/// Keeps the events of the guard.
-#[derive(Default)]
-struct RecordedHops(Mutex<Vec<Hop>>);
-
-impl HopObserver for RecordedHops {
-    fn record_hop(&self, hop: Hop) -> BoxFuture<'_, ()> {
-        self.0.lock().expect("no panic").push(hop);
-        Box::pin(std::future::ready(()))
-    }
-}
 
 /// A listener that must never be called on; `None` where this machine does not allow it.
 fn canary(address: impl Into<SocketAddr>) -> Option<TcpListener> {
