@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::cli::{NAMES_A_RELEASE, PASSES, POLITE, TestDir, text};
 use crate::support::wire::{Reply, WireServer};
 
-/// No test: the server, where this program is started as one.
+/// Not a test: the server, where this program is started as one.
 #[test]
 fn serve() {
     if let Ok(kind) = std::env::var("DICTA_TEST_SERVER") {

@@ -176,12 +176,12 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
     #[test]
-    fn any_text_at_all(bytes in prop::collection::vec(any::<u8>(), 0..80)) {
+    fn any_text_becomes_a_stable_object_or_is_rejected(bytes in prop::collection::vec(any::<u8>(), 0..80)) {
         holds(&String::from_utf8_lossy(&bytes));
     }
 
     #[test]
-    fn any_text_of_the_signs_that_matter(
+    fn any_mix_of_json_signs_becomes_a_stable_object_or_is_rejected(
         parts in prop::collection::vec(prop::sample::select(vec![
             "{", "}", "[", "]", "\"", "'", "“", "”", "`", "```", "\\", "\\u", "d83d", ":", ",", ";", " ", "\n", "//", "#",
             "/*", "*/", "a", "b1", "1", "-", ".", "+", "_", "e", "NaN", "None", "true", "<|", "|>", "<|\"|>", "</", "<think>",

@@ -347,7 +347,7 @@ fn json_over_several_lines_stays_on_one() {
 }
 
 #[test]
-fn verdicts_survive() {
+fn verdicts_survive_a_write_and_a_read() {
     let verdict = SourceVerdict {
         judge: "inspect".to_owned(),
         eval: "match".to_owned(),

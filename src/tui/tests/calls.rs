@@ -265,7 +265,7 @@ fn first_call(app: &mut TestWorkbench) {
 }
 
 #[test]
-fn snapshots_of_repaired_call() {
+fn repaired_call_looks_as_recorded() {
     let mut app = calls(80, 24, &several());
     first_call(&mut app);
     app.keys("3").settle();
@@ -328,7 +328,7 @@ fn snapshots_of_other_calls_of_turn() {
 }
 
 #[test]
-fn snapshots_of_database_rows() {
+fn database_rows_look_as_recorded() {
     let mut app = calls(120, 40, &several());
     first_call(&mut app);
     app.keys("4 +").settle();
@@ -421,7 +421,7 @@ fn truncated_page_states_how_much_is_shown() {
 }
 
 #[test]
-fn snapshots_of_demo_tools() {
+fn tools_of_the_demo_look_as_recorded() {
     let mut app = recorded(ORDERS, (120, 40), &[]);
     go_to(&mut app, "refund-02", "order-facts");
     same("orders_120x40", &look(&app));

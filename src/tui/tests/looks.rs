@@ -36,21 +36,21 @@ pub(super) fn without_durations(shown: &str) -> String {
 }
 
 #[test]
-fn a_slow_run_leaves_no_blank_at_the_end_of_a_row() {
+fn slow_run_leaves_no_blank_at_the_end_of_a_row() {
     let rows = " run aaaa: 82 cells, 1.4 s\n│ 82 cells, 12 ms │\n";
     let steady = " run aaaa: 82 cells, 0 ms\n│ 82 cells, 0 ms  │\n";
     assert_eq!(without_durations(rows), steady);
 }
 
 /// Changes the theme.
-fn dress(app: &mut TestWorkbench, theme: &str, change: fn(Theme) -> Theme) {
+fn use_theme(app: &mut TestWorkbench, theme: &str, change: fn(Theme) -> Theme) {
     let theme = change(Theme::bundled(theme).expect("it is bundled"));
     let ui = &mut app.event_loop.app.ui;
     ui.theme = Arc::new(theme);
 }
 
 #[test]
-fn board_before_a_run() {
+fn home_screen_before_a_run_looks_as_recorded() {
     let mut app = demo(120, 40);
     // The path of the demo depends on the machine, and so does the line break in the notice with the path.
     app.event_loop.app.notices.dismiss();
@@ -67,7 +67,7 @@ fn board_before_a_run() {
 }
 
 #[test]
-fn after_a_run() {
+fn home_screen_after_a_run_looks_as_recorded() {
     let mut app = judged(120, 40);
     same("judged_120x40", &look(&app));
     app.resize(80, 24);
@@ -79,7 +79,7 @@ fn after_a_run() {
 }
 
 #[test]
-fn a_trace_with_a_fetched_page() {
+fn trace_with_a_fetched_page_looks_as_recorded() {
     let mut app = judged(200, 60);
     go_to(&mut app, "beam-release/beamline/newest");
     same("trace_200x60", &look(&app));
@@ -104,7 +104,7 @@ fn a_trace_with_a_fetched_page() {
 }
 
 #[test]
-fn a_save_that_does_not_load() {
+fn save_that_does_not_load_looks_as_recorded() {
     let mut app = judged(80, 24);
     let (text, _) = rubric(&app);
     app.save(
@@ -120,7 +120,7 @@ fn a_save_that_does_not_load() {
 }
 
 #[test]
-fn a_flip_with_its_diff() {
+fn flip_is_shown_with_its_diff() {
     let mut app = judged(120, 40);
     let (_, mended) = rubric(&app);
     app.save("rubrics/beamline.yaml", &mended).settle();
@@ -134,7 +134,7 @@ fn a_flip_with_its_diff() {
 }
 
 #[test]
-fn a_replay_with_its_bar() {
+fn replay_is_shown_with_its_bar() {
     let mut app = judged(80, 24);
     app.keys("v").settle_until(|model| model.replay.is_some());
     // Paused at the end, because the position while playing depends on the duration of the run.
@@ -145,7 +145,7 @@ fn a_replay_with_its_bar() {
 }
 
 #[test]
-fn overlays() {
+fn overlays_look_as_recorded() {
     let mut app = judged(80, 24);
     for (keys, name) in [("?", "help"), ("T", "themes"), ("L", "log")] {
         app.keys(keys).settle();
@@ -185,7 +185,7 @@ fn judges_found(app: &mut TestWorkbench, notes: &[&str]) {
 }
 
 #[test]
-fn nothing_to_show() {
+fn empty_screens_look_as_recorded() {
     let mut app = judged(80, 24);
     app.keys("/").type_in("nosuchword").keys("enter").settle();
     same("filtered_out_80x24", &rows(&app));
@@ -210,7 +210,7 @@ fn nothing_to_show() {
 }
 
 #[test]
-fn a_bare_file() {
+fn file_without_a_workspace_looks_as_recorded() {
     let dir = files(&[(
         "t.jsonl",
         "{\"id\":\"one\",\"messages\":[{\"role\":\"user\",\"content\":\"What is new?\"},{\"role\":\"assistant\",\"content\":\"Nothing.\"}]}\n{\"messages\":[]}\nno json\n",
@@ -230,9 +230,9 @@ fn a_bare_file() {
 }
 
 #[test]
-fn without_colour() {
+fn screens_without_colors_look_as_recorded() {
     let mut app = judged(120, 40);
-    dress(&mut app, "dark", Theme::without_color);
+    use_theme(&mut app, "dark", Theme::without_color);
     go_to(&mut app, "beam-release/beamline/newest");
     same("nocolour_trace_120x40", &look(&app));
     let (text, mended) = rubric(&app);
@@ -247,9 +247,9 @@ fn without_colour() {
 }
 
 #[test]
-fn in_ascii() {
+fn screens_in_ascii_look_as_recorded() {
     let mut app = judged(80, 24);
-    dress(&mut app, "ansi", Theme::in_ascii);
+    use_theme(&mut app, "ansi", Theme::in_ascii);
     app.settle();
     app.keys("1");
     let shown = rows(&app);
@@ -264,7 +264,7 @@ fn in_ascii() {
 fn no_theme_sets_colors_when_colors_are_off() {
     let mut app = judged(120, 40);
     for name in crate::theme::bundled_names() {
-        dress(&mut app, name, Theme::without_color);
+        use_theme(&mut app, name, Theme::without_color);
         app.keys("j k").settle();
         for cell in &app.buffer().content {
             let (fg, bg) = (cell.fg, cell.bg);

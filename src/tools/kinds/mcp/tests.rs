@@ -21,7 +21,7 @@ use crate::net::Resolver;
 use crate::tools::ValidatedCall;
 use server::Server;
 
-/// No test: the server, where a test starts this program as one.
+/// Not a test: the server, where a test starts this program as one.
 #[test]
 fn serve() {
     if let Ok(kind) = std::env::var("DICTA_TEST_MCP") {

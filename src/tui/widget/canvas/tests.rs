@@ -108,7 +108,7 @@ fn any_size_draws_without_panic() {
 
 proptest! {
     #[test]
-    fn any_rectangle_clips(
+    fn drawing_in_any_rectangle_stays_inside_the_buffer(
         x in 0..40_u16, y in 0..20_u16, width in 0..70_u16, height in 0..40_u16,
         from in -1.0..2.0, to in -1.0..2.0, text in "\\PC{0,20}",
     ) {
