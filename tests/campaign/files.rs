@@ -296,9 +296,23 @@ pub(crate) fn measure_damage(campaign: &Campaign) -> Measured {
             break;
         }
     }
+    // The first line is the header, without which the log is unreadable.
+    let shown = campaign.count(3, 30);
+    for _ in 0..shown {
+        let line = random.usize(1..lines);
+        let before = whole.split_inclusive(|byte| *byte == b'\n').take(line);
+        let at: usize = before.map(<[u8]>::len).sum();
+        let mut damaged = whole.clone();
+        damaged[at] ^= 1;
+        fs::write(&path, damaged).expect("written");
+        let notes = text(&sandbox.dicta(&["show", &id]).stderr);
+        if !notes.contains(&format!("line {}:", line + 1)) {
+            problems.push(format!("damage in line {} is not named: {notes}", line + 1));
+        }
+    }
     conclude(
         &format!(
-            "{} changed bytes in a log of {lines} records and {results} results",
+            "{} changed bytes in a log of {lines} records and {results} results; `dicta show` names {shown} damaged lines",
             grouped(count)
         ),
         &problems,
