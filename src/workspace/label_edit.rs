@@ -2,8 +2,8 @@
 //!
 //! Responsible for writing labels. It locks the file, reads it, adds, replaces or removes one line, and renames a new
 //! file over the old one. Readers never see half a file, and changes by other programs stay, also by programs that
-//! take no lock. All other lines, their
-//! order and their line ends stay, also lines that dicta cannot read. Does not check that a label matches an eval.
+//! take no lock. All other lines, their order and their line ends stay, also lines that dicta cannot read. Does not
+//! check that a label matches an eval.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};

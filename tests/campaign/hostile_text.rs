@@ -115,7 +115,7 @@ pub(crate) fn measure_output(campaign: &Campaign) -> Measured {
     });
     sandbox.write("labels.jsonl", &labels.collect::<String>());
     let mut problems = Vec::new();
-    let mut outputs = 0;
+    let (mut outputs, mut marked) = (0, 0);
     let mut judge = |what: &str, output: &str| {
         outputs += 1;
         if let Some(foreign) = find_foreign(output) {
@@ -137,7 +137,9 @@ pub(crate) fn measure_output(campaign: &Campaign) -> Measured {
         &["run", "--no-cache", "--format", "markdown"],
         &["run", "--no-cache", "--format", "junit"],
     ] {
-        judge(&args.join(" "), &run_on_terminal(&sandbox, args));
+        let output = run_on_terminal(&sandbox, args);
+        marked += usize::from(output.contains("‹U+"));
+        judge(&args.join(" "), &output);
     }
     // Each string as a command, a value of an option and a name of a cell; all of these are errors.
     for (at, name) in strings.iter().enumerate() {
@@ -149,6 +151,12 @@ pub(crate) fn measure_output(campaign: &Campaign) -> Measured {
             _ => vec!["run", "--format", name.as_str()],
         };
         judge(&args.join(" "), &run_on_terminal(&sandbox, &args));
+    }
+    // At least two forms of `run`, `show` and `replay` print the texts of the transcripts.
+    if marked < 4 {
+        problems.push(format!(
+            "{marked} outputs contain marks of hidden characters"
+        ));
     }
     let figure = format!("{} strings in {outputs} outputs of commands", strings.len());
     let here = conclude(&figure, &problems);
