@@ -247,8 +247,8 @@ impl Workspace {
         masked.collect()
     }
 
-    /// Returns the text of a file as the screen shows and a run records it, without the secrets in tools files, in
-    /// dicta.yaml and in files of other tools.
+    /// Returns the text of a file as the screen shows and a run records it. Secrets in tools files, in dicta.yaml and in
+    /// files of other tools are masked.
     pub fn masked_text(&self, path: &Path) -> Option<Arc<str>> {
         let file = self.files.iter().find(|file| file.path == path)?;
         Some(self.mask_file(file))

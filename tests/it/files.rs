@@ -137,7 +137,7 @@ fn run_output_replaces_no_certificate_program_log_of_a_database_or_second_file_o
     );
     test_dir.write("shop.db", "");
     test_dir.write("shop.db-wal", "changes that are not in the file yet");
-    // A program that is no text is not kept in the recording.
+    // A program that is not a text is not kept in the recording.
     let program = test_dir.path().join("check.bin");
     fs::write(&program, b"\x7fELF\xff\xfe").expect("written");
     for input in [
