@@ -155,7 +155,7 @@ mod tests {
         let lines = [
             "user Fix it.",
             "assistant Reading.",
-            "assistant Look. | read_file({\"path\":\"/a\"})",
+            "assistant <reasoning> | read_file({\"path\":\"/a\"})",
             "tool one\ntwo",
             "assistant Done.",
         ];

@@ -99,8 +99,10 @@ fn draw_headline(canvas: &mut Canvas<'_>, area: Rect, (screen, height): (&Progre
             None,
         );
     }
-    let name = title.strip_prefix("eval ").unwrap_or(&title);
-    let end = StyledRow::new("eval ", Role::Muted).with(name, Role::Accent);
+    let end = match title.strip_prefix("eval ") {
+        Some(name) => StyledRow::new("eval ", Role::Muted).with(name, Role::Accent),
+        None => StyledRow::new(title.as_str(), Role::Accent),
+    };
     let end_area = Rect {
         x: first.right().saturating_sub(eval),
         width: eval.min(first.width),
