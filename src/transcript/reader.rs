@@ -69,6 +69,8 @@ pub(super) struct TranscriptSink {
     record_start: usize,
     /// The limit on the transcripts of one record together, in bytes.
     max_record_bytes: usize,
+    /// True if the elements of a list count in place of the current record.
+    has_elements: bool,
     tally: ReadTally,
 }
 
@@ -86,6 +88,7 @@ impl TranscriptSink {
             record_start: 0,
             // More than any real record, whose branches repeat its beginning.
             max_record_bytes: 2 * MAX_RECORD,
+            has_elements: false,
             tally,
         }
     }
@@ -95,6 +98,7 @@ impl TranscriptSink {
         if span.offset != self.span.offset {
             self.record_start = self.block.bytes.len();
         }
+        self.has_elements = false;
         self.span = span;
     }
 
@@ -140,6 +144,14 @@ impl TranscriptSink {
     /// Adds to the number of records, whether they were understood or not.
     pub(super) fn count_records(&mut self, records: u64) {
         self.tally.records += records;
+    }
+
+    /// Counts the elements of a list inside the current record, for a format whose records are these elements. The object
+    /// around the list is then not a record, although the reader counted it. An empty list leaves that count.
+    pub(super) fn count_elements(&mut self, elements: usize) {
+        let counted = usize::from(!self.has_elements && elements > 0);
+        self.has_elements |= elements > 0;
+        self.count_records((elements - counted) as u64);
     }
 
     /// Counts a record that dicta does not understand, by kind.

@@ -101,7 +101,7 @@ fn add_session(fields: &RawFields<'_>, built: &mut TranscriptBuilder, out: &mut 
         .meta
         .set_raw("user_id", get(fields, "user_id", "userId"));
     let events = fields.list("events").unwrap_or_default();
-    out.count_records(events.len() as u64);
+    out.count_elements(events.len());
     for raw in events {
         match RawFields::from_raw(raw) {
             Some(event) => add_event(&event, built),

@@ -136,7 +136,7 @@ fn push_trajectory(
 ) -> Result<(), String> {
     let ObjectOnly(trajectory): ObjectOnly<AtifTrajectory<'_>> =
         serde_json::from_str(record).map_err(|why| format!("not an ATIF trajectory: {why}"))?;
-    out.count_records(trajectory.steps.len() as u64);
+    out.count_elements(trajectory.steps.len());
     let mut messages = Vec::new();
     // The calls that started sub-agents, by the id of the sub-agent.
     let mut agent_calls: HashMap<String, String> = HashMap::new();

@@ -64,8 +64,8 @@ fn parse_record(record: &str, _: RecordCx<'_>, out: &mut TranscriptSink) -> Resu
         .or_else(|| fields.list("messages"))
         .or_else(|| context.list("messages"));
     let messages = messages.ok_or_else(|| "it has no list of messages".to_owned())?;
-    let replies = u64::from(fields.object("response").is_some());
-    out.count_records(messages.len() as u64 + replies);
+    let replies = usize::from(fields.object("response").is_some());
+    out.count_elements(messages.len() + replies);
     let mut built = TranscriptBuilder::new("autogen", fields.id_text("id"));
     for raw in messages {
         add_message(raw, &mut built);

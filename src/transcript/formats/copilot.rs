@@ -58,9 +58,10 @@ pub(super) fn open(
 }
 
 /// Reads a chat from the log of its changes.
-fn parse_log(lines: &[&[u8]], cx: RecordCx<'_>, out: &mut TranscriptSink) {
+fn parse_log(lines: &[&[u8]], _: RecordCx<'_>, out: &mut TranscriptSink) {
     let read = match copilot_log::replay(lines, out) {
-        Some(chat) => parse_chat(&chat, cx, out),
+        // The records of a log are its lines.
+        Some(chat) => read_chat(&chat, out).map(|_| ()),
         None => Err("it has no first state of a chat".to_owned()),
     };
     if let Err(why) = read {
@@ -69,11 +70,17 @@ fn parse_log(lines: &[&[u8]], cx: RecordCx<'_>, out: &mut TranscriptSink) {
 }
 
 fn parse_chat(record: &str, _: RecordCx<'_>, out: &mut TranscriptSink) -> Result<(), String> {
+    let requests = read_chat(record, out)?;
+    out.count_elements(requests);
+    Ok(())
+}
+
+/// Adds the transcript of a chat, and returns the number of its requests.
+fn read_chat(record: &str, out: &mut TranscriptSink) -> Result<usize, String> {
     let fields = RawFields::parse(record)?;
     let requests = fields
         .list("requests")
         .ok_or_else(|| "its `requests` are not a list".to_owned())?;
-    out.count_records(requests.len() as u64);
     let mut built = TranscriptBuilder::new("copilot", fields.id_text("sessionId"));
     built.meta.set_raw("timestamp", fields.get("creationDate"));
     built.meta.set_raw("title", fields.get("customTitle"));
@@ -110,7 +117,7 @@ fn parse_chat(record: &str, _: RecordCx<'_>, out: &mut TranscriptSink) -> Result
         });
     }
     built.finish(out);
-    Ok(())
+    Ok(requests.len())
 }
 
 fn add_request(request: &RawFields<'_>, built: &mut TranscriptBuilder) {

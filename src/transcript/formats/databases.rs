@@ -434,10 +434,8 @@ impl TranscriptReader for DatabaseReader {
                     .unknown_error("this SQLite database is damaged: its rows are not in order"));
             }
             let mut out = TranscriptSink::new(std::mem::take(&mut self.tally));
-            // The parsers of chats count their messages instead, and that of evals its results.
-            if self.rows == RowSource::PromptfooResults {
-                out.count_records(rows.len() as u64);
-            }
+            // The parsers of some chats count their messages instead of the row, and that of evals its results.
+            out.count_records(rows.len() as u64);
             for rowid in &rows {
                 self.parse_row(*rowid, source, &mut out);
             }

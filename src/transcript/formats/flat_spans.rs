@@ -148,7 +148,7 @@ fn parse_jaeger(record: &str, cx: RecordCx<'_>, out: &mut TranscriptSink) -> Res
     let trace = RawFields::parse(record)?;
     let mut group = SpanGroup::default();
     let spans = trace.list("spans").unwrap_or_default();
-    out.count_records(spans.len() as u64);
+    out.count_elements(spans.len());
     for raw in spans {
         match RawFields::from_raw(raw) {
             Some(span) => group.add(&span, &[], out),

@@ -115,7 +115,7 @@ fn parse_session(record: &str, _: RecordCx<'_>, out: &mut TranscriptSink) -> Res
     let fields = RawFields::parse(record)?;
     let mut built = begin_session(&fields);
     let list = fields.list("messages").unwrap_or_default();
-    out.count_records(list.len() as u64);
+    out.count_elements(list.len());
     let mut messages = SessionMessages::default();
     messages.add_all(list, &mut built);
     messages.finish(&mut built);

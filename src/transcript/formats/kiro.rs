@@ -87,11 +87,12 @@ pub(super) fn parse_conversation(
         }
     }
     let history = fields.list("history").unwrap_or_default();
-    out.count_records(history.len() as u64);
+    let next = fields.object("next_message");
+    out.count_elements(history.len() + usize::from(next.is_some()));
     for raw in &history {
         add_turn(raw, &mut built);
     }
-    if let Some(next) = fields.object("next_message") {
+    if let Some(next) = next {
         add_prompt(&next, &mut built);
     }
     if history.is_empty() {

@@ -111,7 +111,7 @@ impl RecordParser for LivekitParser {
         let items = report_items
             .or(fields.items)
             .ok_or("it has no list `items`, nor a `chat_history` with one")?;
-        out.count_records(items.len() as u64);
+        out.count_elements(items.len());
         let mut history = LivekitMessageBuilder::default();
         for raw in items {
             match serde_json::from_str::<ObjectOnly<LivekitItem<'_>>>(raw.get()) {

@@ -30,7 +30,8 @@ fn parse_state(record: &str, _: RecordCx<'_>, out: &mut TranscriptSink) -> Resul
         .id_text("conversation_id")
         .or_else(|| fields.id_text("previous_response_id"));
     let mut built = TranscriptBuilder::new("openai-agents", id);
-    if let Some(input) = fields.get_first(&["original_input", "originalInput"]) {
+    let input = fields.get_first(&["original_input", "originalInput"]);
+    if let Some(input) = input {
         add_messages(input, &MessageRole::User, &mut built);
     }
     let items = fields
@@ -40,7 +41,8 @@ fn parse_state(record: &str, _: RecordCx<'_>, out: &mut TranscriptSink) -> Resul
         .or_else(|| fields.list("generated_items"))
         .or_else(|| fields.list("generatedItems"));
     let items = items.unwrap_or_default();
-    out.count_records(items.len() as u64);
+    // The input is a record of its own, next to the list.
+    out.count_elements(items.len() + usize::from(input.is_some()));
     for raw in &items {
         let item = RawFields::from_raw(raw).unwrap_or_default();
         let kind = item.text("type").unwrap_or_default();

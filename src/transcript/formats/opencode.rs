@@ -85,7 +85,7 @@ pub(super) fn parse_session(
     let messages = list_items(raw).or_else(|| fields.list("messages"));
     // A single message of the list that the API returns.
     let messages = messages.unwrap_or_else(|| vec![raw]);
-    out.count_records(messages.len() as u64);
+    out.count_elements(messages.len());
     let mut built = TranscriptBuilder::new("opencode", None);
     if fields.has("messages") {
         built.id = info.id_text("id").unwrap_or_default().0.into_owned();

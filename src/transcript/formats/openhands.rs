@@ -79,7 +79,7 @@ fn parse_list(record: &str, cx: RecordCx<'_>, out: &mut TranscriptSink) -> Resul
     let raw: &RawValue =
         serde_json::from_str(record).map_err(|why| format!("not a list of events: {why}"))?;
     let events = list_items(raw).unwrap_or_else(|| vec![raw]);
-    out.count_records(events.len() as u64);
+    out.count_elements(events.len());
     let mut session = EventSession::new(TranscriptBuilder::new("openhands", None));
     // The name of a downloaded file is the id of its conversation.
     cx.source.stem().clone_into(&mut session.built.id);
@@ -113,13 +113,14 @@ fn parse_result(record: &str, _: RecordCx<'_>, out: &mut TranscriptSink) -> Resu
     }
     let mut session = EventSession::new(built);
     let history = fields.list("history").unwrap_or_default();
-    out.count_records(history.len() as u64);
-    for raw in history {
-        // Older results have pairs of an action and its observation.
-        match list_items(raw) {
-            Some(pair) => pair.iter().for_each(|raw| session.add(raw)),
-            None => session.add(raw),
-        }
+    // Older results have pairs of an action and its observation.
+    let events = history
+        .into_iter()
+        .flat_map(|raw| list_items(raw).unwrap_or_else(|| vec![raw]));
+    let events: Vec<&RawValue> = events.collect();
+    out.count_elements(events.len());
+    for raw in events {
+        session.add(raw);
     }
     let mut built = session.built;
     // The first event may be the reply: then the instruction is the user's message.

@@ -152,7 +152,7 @@ pub(super) fn parse_eval(
     let parser = PromptfooResultParser { eval };
     let summary = outer.object("summary").unwrap_or_default();
     let results = summary.list("results").unwrap_or_default();
-    out.count_records(results.len() as u64);
+    out.count_elements(results.len());
     for result in results {
         if let Err(why) = parser.parse_record(result.get(), cx, out) {
             out.push_fault(why);

@@ -283,6 +283,32 @@ fn import_of_a_readers_output_is_the_identity() {
     }
 }
 
+#[test]
+fn elements_of_a_list_count_as_records_and_the_object_around_it_does_not() {
+    for (sample, records) in [
+        ("adk_session.json", 6),
+        ("autogen.json", 5),
+        // Each of the two model calls has messages and a reply.
+        ("autogen_calls.json", 5),
+        ("copilot.json", 2),
+        ("cursor.json", 5),
+        ("gemini_cli.json", 3),
+        ("jaeger.json", 1),
+        ("kiro.json", 2),
+        ("opencode.json", 2),
+        ("openhands_events.json", 7),
+        // A pair of an action and its observation.
+        ("openhands_output.jsonl", 2),
+        ("swe_agent.traj", 5),
+        ("swe_agent_steps.traj", 2),
+    ] {
+        let path = fixture(&format!("foreign/{sample}"));
+        let mut file = TranscriptFile::open(&path).expect("a known format");
+        while file.next_block().expect("a block").is_some() {}
+        assert_eq!(file.tally().expect("a tally").records, records, "{sample}");
+    }
+}
+
 /// A source of numbers that are the same in every run.
 pub(super) struct Numbers(u64);
 

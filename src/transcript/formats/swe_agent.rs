@@ -63,7 +63,7 @@ fn parse_trajectory(
         .find_map(|key| fields.list(key).filter(|all| !all.is_empty()));
     match history {
         Some(history) => {
-            out.count_records(history.len() as u64);
+            out.count_elements(history.len());
             let info = fields.object("info").unwrap_or_default();
             let submission = info.text("submission").unwrap_or_default();
             for raw in history {
@@ -161,7 +161,7 @@ fn add_entry(raw: &RawValue, built: &mut TranscriptBuilder) {
 
 fn add_steps(fields: &RawFields<'_>, out: &mut TranscriptSink, built: &mut TranscriptBuilder) {
     let steps = fields.list("trajectory").unwrap_or_default();
-    out.count_records(steps.len() as u64);
+    out.count_elements(steps.len());
     for raw in steps {
         let Some(step) = RawFields::from_raw(raw) else {
             built
