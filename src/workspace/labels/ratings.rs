@@ -45,6 +45,8 @@ struct Rating {
     rubric: Option<String>,
     eval: Option<String>,
     value: Value,
+    /// The number that the tool states next to the value. It is the score, and decides if the value cannot.
+    number: Value,
     score: Option<f64>,
     by: Option<String>,
     at: Option<String>,
@@ -100,6 +102,7 @@ pub(super) fn read(reader: &mut LabelFileReader<'_>, tool: RatingTool) {
     let mut skipped: BTreeMap<&'static str, (u64, SourceSpan)> = BTreeMap::new();
     let mut unread: BTreeMap<String, (u64, SourceSpan)> = BTreeMap::new();
     let mut drafts: Option<(u64, SourceSpan)> = None;
+    let mut off_scale: Option<(u64, SourceSpan)> = None;
     for RatingRecord { value, span } in records {
         let mut ratings = Vec::new();
         let result = match tool {
@@ -127,7 +130,9 @@ pub(super) fn read(reader: &mut LabelFileReader<'_>, tool: RatingTool) {
                 reader.error(span.clone(), why);
                 continue;
             }
-            add_rating(reader, rating, &span);
+            add_rating(reader, rating, &span, &mut || {
+                off_scale.get_or_insert((0, span.clone())).0 += 1;
+            });
         }
     }
     for (what, (count, span)) in skipped {
@@ -139,6 +144,16 @@ pub(super) fn read(reader: &mut LabelFileReader<'_>, tool: RatingTool) {
         );
     }
     warn_about_unread(reader, unread);
+    if let Some((count, span)) = off_scale {
+        let scores = pluralize(count, "score");
+        let are = if count == 1 { "is" } else { "are" };
+        reader.warning(
+            span,
+            format!(
+                "{scores} {are} not between 0 and 1, and dicta leaves out such a score: state the `scale` of `pass`"
+            ),
+        );
+    }
     if let Some((count, span)) = drafts {
         let responses = pluralize(count, "response");
         let author = if count == 1 {
@@ -262,7 +277,13 @@ fn join_path(choice: Value) -> Value {
     joined.map_or(choice, Value::String)
 }
 
-fn add_rating(reader: &mut LabelFileReader<'_>, rating: Rating, span: &SourceSpan) {
+/// Adds the label of a rating. Calls `leave_out` if its number is not a score.
+fn add_rating(
+    reader: &mut LabelFileReader<'_>,
+    rating: Rating,
+    span: &SourceSpan,
+    leave_out: &mut dyn FnMut(),
+) {
     let value = match rating.value {
         // A list of choices with one choice.
         Value::Array(mut choices) if choices.len() == 1 => join_path(choices.remove(0)),
@@ -290,12 +311,24 @@ fn add_rating(reader: &mut LabelFileReader<'_>, rating: Rating, span: &SourceSpa
         return reader.error(span.clone(), message);
     };
     let rule = reader.defaults.pass.clone().unwrap_or_default();
-    match rule.rate(&value) {
+    let rated = rule.rate(&value).or_else(|why| {
+        if rating.number.is_null() {
+            return Err(why);
+        }
+        rule.rate(&rating.number).map_err(|_| why)
+    });
+    match rated {
         Ok(found) => {
             let score = rating.score.map(|score| rule.convert_score(score));
+            let number = to_text(&rating.number).and_then(|text| parse_score(&text).ok());
+            let number = number.map(|number| rule.convert_score(number));
+            let fitting = number.filter(|number| (0.0..=1.0).contains(number));
+            if score.is_none() && number.is_some() && fitting.is_none() {
+                leave_out();
+            }
             let label = Label {
                 rubric: rating.rubric,
-                score: score.or(found.score),
+                score: score.or(fitting).or(found.score),
                 by: rating.by,
                 at: rating.at.map(WallTime),
                 note: rating.note,
@@ -350,13 +383,16 @@ fn add_langsmith(record: &Value, ratings: &mut Vec<Rating>) -> Result<(), &'stat
     if ["model", "auto_eval", "evaluator"].contains(&kind.as_str()) {
         return Err("feedback of an evaluator (`feedback_source`)");
     }
-    let value = [&record["value"], &record["score"]]
+    // A category has its name in `value`, and its number in `score`.
+    let mut stated = [&record["value"], &record["score"]]
         .into_iter()
-        .find(|value| to_text(value).is_some() || value.is_boolean());
+        .filter(|value| to_text(value).is_some() || value.is_boolean());
+    let (value, number) = (stated.next(), stated.next());
     ratings.push(Rating {
         transcript: text_at(record, "/run_id"),
         eval: text_at(record, "/key"),
         value: value.cloned().unwrap_or(Value::Null),
+        number: number.cloned().unwrap_or(Value::Null),
         by: text_at(source, "/user_name")
             .or_else(|| text_at(source, "/user_id"))
             .or_else(|| text_at(record, "/user_id")),
@@ -734,6 +770,36 @@ mod tests {
             "{problems:?}"
         );
         assert!(problems[1].contains("1 row has no verdict"), "{problems:?}");
+    }
+
+    #[test]
+    fn feedback_of_langsmith_keeps_its_score_next_to_its_category() {
+        let table = "run_id,key,score,value\nr1,tone,0.75,good\nr2,tone,0.25,bad\nr3,tone,7,good\nr4,tone,,good\n";
+        let (found, problems) = labels(", pass: { values: [good] }", table);
+        assert_eq!(
+            found,
+            [
+                "r1 tone Some(true) Some(0.75) -",
+                "r2 tone Some(false) Some(0.25) -",
+                "r3 tone Some(true) None -",
+                "r4 tone Some(true) None -",
+            ]
+        );
+        assert_eq!(
+            problems,
+            [
+                "scores:4:1: 1 score is not between 0 and 1, and dicta leaves out such a score: state the `scale` of `pass`"
+            ]
+        );
+        let stars = r#"{"run_id": "r1", "key": "tone", "score": 4, "value": "great"}"#;
+        let (found, problems) = labels(", pass: { at_least: 4, scale: [1, 5] }", stars);
+        assert_eq!(found, ["r1 tone Some(true) Some(0.75) -"], "{problems:?}");
+        let (found, problems) = labels("", stars);
+        assert_eq!(found, Vec::<String>::new());
+        assert!(
+            problems[0].contains("the value `great` is not pass or fail"),
+            "{problems:?}"
+        );
     }
 
     #[test]
