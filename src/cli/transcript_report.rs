@@ -220,6 +220,7 @@ impl TranscriptFileReport {
             ),
             // A file may have the answer under a key that dicta does not read.
             ("no message of the assistant", self.counts.without_answer),
+            ("no message at all", self.counts.without_messages),
         ] {
             if n > 0 {
                 let _infallible = writeln!(out, "  {what} in {n} of {all}");
@@ -375,8 +376,10 @@ impl WorkspaceFilesReport {
         }
         // A native file has no tally, and its counts are in the summary line, unless something was not read.
         let counts = &one.counts;
-        let is_complete =
-            counts.unread.is_empty() && counts.empty_replies == 0 && counts.without_answer == 0;
+        let is_complete = counts.unread.is_empty()
+            && counts.empty_replies == 0
+            && counts.without_answer == 0
+            && counts.without_messages == 0;
         if one.tally.is_none() && is_complete {
             return;
         }

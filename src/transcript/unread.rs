@@ -37,8 +37,10 @@ pub struct UnreadContent {
     pub messages: u64,
     /// The number of assistant messages without content or call.
     pub empty_replies: u64,
-    /// True if no message is the assistant's.
+    /// True if it has messages, and none of them is the assistant's.
     pub lacks_answer: bool,
+    /// True if it has no message.
+    pub lacks_messages: bool,
 }
 
 impl UnreadContent {
@@ -49,7 +51,8 @@ impl UnreadContent {
             all.add_message(message);
         }
         let is_answer = |message: &TranscriptMessage<'_>| message.role == MessageRole::Assistant;
-        all.lacks_answer = !transcript.messages.iter().any(is_answer);
+        all.lacks_messages = transcript.messages.is_empty();
+        all.lacks_answer = !all.lacks_messages && !transcript.messages.iter().any(is_answer);
         all
     }
 
@@ -135,8 +138,10 @@ pub struct ReadCounts {
     pub unread: BTreeMap<String, u64>,
     /// The number of transcripts with an assistant message that has neither content nor a call.
     pub empty_replies: u64,
-    /// The number of transcripts without a message of the assistant.
+    /// The number of transcripts with messages, but without one of the assistant.
     pub without_answer: u64,
+    /// The number of transcripts without a message.
+    pub without_messages: u64,
     partly_read: u64,
     unread_messages: u64,
 }
@@ -157,6 +162,7 @@ impl ReadCounts {
         self.unread_messages += unread.messages;
         self.empty_replies += u64::from(unread.empty_replies > 0);
         self.without_answer += u64::from(unread.lacks_answer);
+        self.without_messages += u64::from(unread.lacks_messages);
         for (kind, count) in &unread.kinds {
             *self.unread.entry(kind.clone()).or_default() += count;
         }
@@ -173,6 +179,7 @@ impl ReadCounts {
         self.bad_records += other.bad_records;
         self.empty_replies += other.empty_replies;
         self.without_answer += other.without_answer;
+        self.without_messages += other.without_messages;
         self.partly_read += other.partly_read;
         self.unread_messages += other.unread_messages;
         for (kind, count) in other.unread {
@@ -267,6 +274,16 @@ mod tests {
         let mut all = ReadCounts::default();
         all.merge(counts);
         assert_eq!((all.without_answer, all.transcripts), (1, 2));
+    }
+
+    #[test]
+    fn transcript_without_any_message_is_counted_apart_from_one_without_an_answer() {
+        let mut counts = ReadCounts::default();
+        counts.add_transcript(&unread("[]"));
+        counts.add_transcript(&unread(r#"[{"role":"user","content":"x"}]"#));
+        let mut all = ReadCounts::default();
+        all.merge(counts);
+        assert_eq!((all.without_messages, all.without_answer), (1, 1));
     }
 
     #[test]

@@ -83,7 +83,7 @@ fn check_reports_duplicate_ids_and_counts_in_words() {
         "{printed_lines}"
     );
     assert!(
-        printed_lines.contains("  no message of the assistant in 2 of 2 transcripts\n"),
+        printed_lines.contains("  no message at all in 2 of 2 transcripts\n"),
         "{printed_lines}"
     );
 }
