@@ -18,7 +18,7 @@
 //! | calls and results under other keys than `tool_calls`; `attachments` | kept as written, so that they count as unread |
 //! | without other thoughts: LiteLLM's `thinking_blocks`, else OpenRouter's `reasoning_details` | reasoning |
 //! | `audio` with a `transcript`; `images` | text, if the message has none, and media; media |
-//! | `tool_calls`; legacy `function_call` | calls; `arguments` as text, an object as its own text |
+//! | `tool_calls`, also as the JSON text of a list; legacy `function_call` | calls; `arguments` as text, an object as its own text |
 //! | a tool message | one result; `metadata.is_error` and `metadata.duration_ms` apply to it, and nothing is guessed |
 //! | Cohere's parts `document` with `data` in a tool message | text of the result |
 //!
@@ -30,6 +30,7 @@ mod json_strings;
 mod message_fields;
 mod messages;
 mod thoughts;
+mod tool_calls;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -41,6 +42,7 @@ pub(super) use self::json_strings::json_string;
 use self::message_fields::{MessageKey, NativeRecordMessage};
 use self::messages::ParsedMessages;
 use self::thoughts::find_thoughts;
+use self::tool_calls::{RawToolCalls, parse_call_text};
 use super::content::{ObjectOnly, RawContent};
 use super::{BadRecord, MAX_RECORD};
 use crate::model::{
@@ -222,7 +224,7 @@ impl<'a> NativeRecordMessage<'a> {
     /// Returns the calls, results and files of other programs, each list as a part with its key.
     fn unread_lists(&self) -> Vec<TranscriptPart<'a>> {
         // Some programs write their calls twice, but not the results in these lists.
-        let has_calls = self.tool_calls.as_ref().is_some_and(|all| !all.is_empty());
+        let has_calls = self.tool_calls.as_ref().is_some_and(|all| all.count() > 0);
         let lists = [
             ("toolCalls", MessageKey::CamelCaseCalls, !has_calls),
             ("toolInvocations", MessageKey::Invocations, true),
@@ -264,7 +266,7 @@ impl<'a> NativeRecordMessage<'a> {
             .content
             .or_else(|| others.find_map(|raw| parse_or_none(Some(raw))));
         let metadata = self.metadata.and_then(object_or_none);
-        parts.reserve_exact(1 + self.tool_calls.as_ref().map_or(0, Vec::len));
+        parts.reserve_exact(1 + self.tool_calls.as_ref().map_or(0, RawToolCalls::count));
         // A tool message normally is one result. Parts with call ids are several results, as `write.rs`
         // writes them.
         if role == MessageRole::Tool && !has_result_parts(content.as_ref()) {
@@ -307,7 +309,15 @@ impl<'a> NativeRecordMessage<'a> {
                 .filter(|t| !t.is_empty())
                 .map(TranscriptPart::Text),
         );
-        for (at, ObjectOnly(call)) in self.tool_calls.into_iter().flatten().enumerate() {
+        let calls = match self.tool_calls {
+            Some(RawToolCalls::List(calls)) => calls,
+            Some(RawToolCalls::Text(text)) => {
+                parts.extend(parse_call_text(&text)?);
+                Vec::new()
+            }
+            None => Vec::new(),
+        };
+        for (at, ObjectOnly(call)) in calls.into_iter().enumerate() {
             // OpenAI's custom tools have `custom` instead of `function`.
             let Some(ObjectOnly(function)) = call.function.or(call.custom) else {
                 return Err(NativeParseError::Invalid(format!(

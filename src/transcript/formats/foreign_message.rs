@@ -5,10 +5,12 @@
 //! a trace. An unknown part is kept as written and counted. Does not know the record around the messages.
 
 mod metadata;
+mod stored_calls;
 
 use serde_json::value::RawValue;
 
 use self::metadata::write_message_metadata;
+use self::stored_calls::{holds_calls, is_stored_call};
 use super::super::fields::{RawFields, compact_json, list_items};
 use super::super::native::{json_string, text_or_json};
 use super::transcript_builder::{
@@ -239,11 +241,8 @@ fn add_plain_message(
             "toolInvocations",
             "invalid_tool_calls",
         ] {
-            let Some(value) = source.get(key) else {
-                continue;
-            };
-            for call in list_items(value).unwrap_or_default() {
-                message.add_call(call);
+            if let Some(value) = source.get(key) {
+                message.add_calls(value);
             }
         }
         if let Some(call) = source.get("function_call") {
@@ -632,29 +631,6 @@ impl<'b> MessageInProgress<'b> {
     }
 }
 
-/// Returns true if a content is a list of calls, or a text with one.
-fn holds_calls(content: &RawValue) -> bool {
-    let text = json_string(content);
-    let list: Vec<&RawValue> = match &text {
-        Some(text) if text.starts_with('[') => serde_json::from_str(text).unwrap_or_default(),
-        Some(_) => Vec::new(),
-        None => list_items(content).unwrap_or_default(),
-    };
-    !list.is_empty() && list.into_iter().all(is_stored_call)
-}
-
-/// Returns true if a value is a call as LangChain or Koog stores it.
-fn is_stored_call(raw: &RawValue) -> bool {
-    RawFields::from_raw(raw).is_some_and(|fields| match fields.text("type").as_deref() {
-        Some("tool_call") => fields.text("name").is_some() && fields.has("args"),
-        // The definition of a function has parameters, and no arguments.
-        Some("function") => fields
-            .object("function")
-            .is_some_and(|call| call.text("name").is_some() && call.has("arguments")),
-        _ => false,
-    })
-}
-
 /// Returns the text of a tool result: a text, the texts of a list of text parts, or JSON.
 pub(super) fn result_text(raw: &RawValue) -> String {
     let Some(items) = list_items(raw) else {
@@ -692,6 +668,20 @@ mod tests {
         let (all, tally) = read(format!("{trace}\n").as_bytes());
         assert_eq!(tally.unknown_count(), 0, "{tally:?}");
         message_lines(all[0].as_ref().expect("a transcript"))
+    }
+
+    #[test]
+    fn calls_in_a_text_are_calls() {
+        let row = |calls: &str| json!({"conversations": [{"role": "user", "content": "Add."}, {"role": "assistant", "content": "", "tool_calls": calls}]});
+        let calls = r#"[{"name": "add", "arguments": {"a": 1}}]"#;
+        let file = format!("{}\n{}\n{}\n", row(calls), row(""), row("add(1)"));
+        let (all, _) = read(file.as_bytes());
+        let last = |at: usize| message_lines(all[at].as_ref().expect("a transcript")).pop();
+        assert_eq!(last(0).as_deref(), Some(r#"assistant add({"a":1})"#));
+        assert_eq!(last(1).as_deref(), Some("assistant "));
+        // A text in another language is kept, and counts as unread.
+        let kept = &all[2].as_ref().expect("a transcript")["messages"][1]["content"];
+        assert!(kept.to_string().contains("add(1)"), "{kept}");
     }
 
     #[test]

@@ -9,7 +9,8 @@ use serde::Deserialize;
 use serde::de::{Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::{NativeRecordFunctionCall, NativeRecordToolCall};
+use super::NativeRecordFunctionCall;
+use super::tool_calls::RawToolCalls;
 use crate::model::{JsonText, SourceText};
 use crate::transcript::content::{ObjectOnly, RawContent};
 
@@ -85,7 +86,7 @@ const NAMES: [&str; 26] = [
 pub(super) struct NativeRecordMessage<'a> {
     pub(super) role: Option<SourceText<'a>>,
     pub(super) content: Option<RawContent<'a>>,
-    pub(super) tool_calls: Option<Vec<ObjectOnly<NativeRecordToolCall<'a>>>>,
+    pub(super) tool_calls: Option<RawToolCalls<'a>>,
     pub(super) tool_call_id: Option<&'a RawValue>,
     pub(super) function_call: Option<ObjectOnly<NativeRecordFunctionCall<'a>>>,
     pub(super) refusal: Option<&'a RawValue>,
