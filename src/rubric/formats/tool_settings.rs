@@ -19,6 +19,10 @@ use crate::model::{
 const SETTINGS_KEYS: &[&str] = &[HEADERS, "config", "env", "provider", "providers", "targets"];
 const HEADERS: &str = "headers";
 
+/// The keys of a test's own data. A key there is content, such as a schema with the property `config`. A resumed run
+/// reads the recorded text, so it must have this data.
+const CONTENT_KEYS: &[&str] = &["value", "vars"];
+
 /// Returns the byte ranges of the secrets in the settings of another tool's file, sorted. A file in dicta's own format has
 /// none.
 pub fn find_tool_secrets(doc: &YamlDoc) -> Vec<Range<usize>> {
@@ -74,6 +78,10 @@ fn collect_secrets(value: &Value, place: ValuePlace<'_>, at: &mut String, found:
     match value {
         Value::Object(map) => {
             for (key, value) in map {
+                let is_setting = place.is_in_settings || place.is_named;
+                if !is_setting && CONTENT_KEYS.contains(&key.as_str()) {
+                    continue;
+                }
                 at.push('/');
                 at.push_str(&escape_pointer_step(key));
                 // The keys of the file itself are settings, too. Deeper keys may be those of a test.
@@ -150,6 +158,21 @@ tests:
         ] {
             assert!(masked.contains(kept), "{kept}: {masked}");
         }
+    }
+
+    #[test]
+    fn data_of_a_test_with_the_names_of_settings_stays() {
+        let config = "\
+prompts: [x]
+providers: [{ id: a, config: { value: { apiKey: hush }, vars: { token: hush } } }]
+tests:
+  - vars: { config: { token: word }, env: { PASSWORD: '123456789' } }
+    assert:
+      - { type: is-json, value: { properties: { headers: { properties: { token: { const: word } } } } } }
+      - { type: equals, value: { config: { api_key: word } }, provider: { config: { apiKey: hush } } }
+";
+        let masked = mask(config).expect("it has secrets");
+        assert_eq!(masked, config.replace("hush", "****"));
     }
 
     #[test]
