@@ -39,10 +39,23 @@ pub(super) fn parse_header(preview: &FilePreview<'_>) -> Option<TableHeader> {
     })
 }
 
-/// Returns a reader of the rows. `is_score` returns true for a column of numbers or Booleans.
+/// The values of a column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ColumnKind {
+    /// Numbers or Booleans.
+    Score,
+    /// Texts, which stay as written. An answer may be JSON or look like a list of Python.
+    Text,
+    /// Texts, or lists of messages.
+    TextOrMessages,
+    /// Texts, lists or objects.
+    Any,
+}
+
+/// Returns a reader of the rows. `kind_of` returns the kind of a column from its name.
 pub(super) fn open(
     header: TableHeader,
-    is_score: fn(&str) -> bool,
+    kind_of: fn(&str) -> ColumnKind,
     parse: ParseRecord,
 ) -> Box<dyn TranscriptReader> {
     let walk = RecordWalker::new(RecordLayout::Rows, header.start as u64);
@@ -51,7 +64,7 @@ pub(super) fn open(
         walk,
         RowParser {
             columns,
-            is_score,
+            kind_of,
             parse,
         },
     ))
@@ -61,7 +74,7 @@ pub(super) fn open(
 #[derive(Debug)]
 struct RowParser {
     columns: Vec<String>,
-    is_score: fn(&str) -> bool,
+    kind_of: fn(&str) -> ColumnKind,
     parse: ParseRecord,
 }
 
@@ -81,8 +94,12 @@ impl RecordParser for RowParser {
             if column.is_empty() || cell.is_empty() {
                 continue;
             }
-            let score = (self.is_score)(column).then(|| parse_score(&cell));
-            let value = score.flatten().or_else(|| parse_list(&cell));
+            let value = match (self.kind_of)(column) {
+                ColumnKind::Score => parse_score(&cell),
+                ColumnKind::Text => None,
+                ColumnKind::TextOrMessages => parse_list(&cell).filter(is_list_of_objects),
+                ColumnKind::Any => parse_list(&cell),
+            };
             row.insert(column.clone(), value.unwrap_or(Value::String(cell)));
         }
         (self.parse)(&Value::Object(row).to_string(), cx, out)
@@ -104,9 +121,12 @@ fn parse_list(cell: &str) -> Option<Value> {
         return None;
     }
     parse_literal(cell).filter(|value| match value {
-        Value::Array(items) => {
-            items.iter().all(Value::is_string) || items.iter().all(Value::is_object)
-        }
+        Value::Array(items) => items.iter().all(Value::is_string) || is_list_of_objects(value),
         value => value.is_object(),
     })
+}
+
+fn is_list_of_objects(value: &Value) -> bool {
+    let items = value.as_array();
+    items.is_some_and(|items| !items.is_empty() && items.iter().all(Value::is_object))
 }

@@ -12,7 +12,7 @@ use super::super::fields::RawFields;
 use super::super::metadata::MetadataBuilder;
 use super::super::native::text_or_json;
 use super::super::reader::{RecordCx, TranscriptReader, TranscriptSink};
-use super::data_frame::{self, TableHeader};
+use super::data_frame::{self, ColumnKind, TableHeader};
 use super::foreign_message::add_messages;
 use super::record_readers::open_records;
 use super::transcript_builder::{TranscriptBuilder, is_boolean_or_number, verdict_of};
@@ -110,9 +110,19 @@ fn is_metric(column: &str) -> bool {
     METRICS.contains(&name)
 }
 
+/// Returns the kind of a table's column.
+fn kind_of_column(column: &str) -> ColumnKind {
+    match column {
+        "question" | "answer" | "response" | "reference" | "ground_truth" => ColumnKind::Text,
+        "user_input" => ColumnKind::TextOrMessages,
+        _ if is_metric(column) => ColumnKind::Score,
+        _ => ColumnKind::Any,
+    }
+}
+
 pub(super) fn open(preview: &FilePreview<'_>) -> Box<dyn TranscriptReader> {
     match find_table(preview) {
-        Some(header) => data_frame::open(header, is_metric, parse_row),
+        Some(header) => data_frame::open(header, kind_of_column, parse_row),
         None => open_records(preview, parse_row),
     }
 }
@@ -189,6 +199,20 @@ mod tests {
                 .missing
                 .contains_key("the answer (`response`) is missing")
         );
+    }
+
+    #[test]
+    fn answer_that_looks_like_a_value_stays_as_written() {
+        let table = "user_input,retrieved_contexts,response,reference\n\
+            \"['a', 'b']\",\"['c']\",\"{\"\"b\"\":  1, \"\"a\"\": 2}\",\"['x']\"\n";
+        let (all, _) = read(table.as_bytes());
+        let one = all[0].as_ref().expect("a transcript");
+        assert_eq!(
+            message_lines(one),
+            ["user ['a', 'b']", r#"assistant {"b":  1, "a": 2}"#]
+        );
+        assert_eq!(one["metadata"]["reference"], "['x']");
+        assert_eq!(one["metadata"]["retrieved_contexts"], json!(["c"]));
     }
 
     #[test]
