@@ -18,7 +18,7 @@ use super::alpaca::{add_question, question_key};
 use super::record_readers::open_records;
 use super::sharegpt::{KEYS, add_all, add_extra_keys, begin};
 use super::transcript_builder::{TranscriptBuilder, verdict_of};
-use crate::model::MessageRole;
+use crate::model::{MessageRole, SourceText, SourceVerdict};
 
 /// The keys of the better and the worse answer.
 const PAIR_KEYS: [(&str, &str); 2] = [
@@ -210,6 +210,9 @@ fn add_completions(
     cx: RecordCx<'_>,
     out: &mut TranscriptSink,
 ) {
+    if answers.is_empty() {
+        out.count_missing("the answers (`completions`) are missing");
+    }
     let default_id = format!("{}:{:016x}", cx.source.stem(), hash_text(record));
     for (number, raw) in (1..).zip(answers.iter().copied()) {
         let Some(answer) = RawFields::from_raw(raw) else {
@@ -228,8 +231,9 @@ fn add_completions(
             built.push_text(MessageRole::System, &system);
         }
         add_prompt(fields, &mut built);
-        if let Some(response) = answer.get("response") {
-            add_answer(response, &mut built);
+        match answer.get("response") {
+            Some(response) => add_answer(response, &mut built),
+            None => out.count_missing("the answer (`response`) is missing"),
         }
         built.meta.set_raw("model", answer.get("model"));
         built.meta.set_raw("principle", answer.get("principle"));
@@ -240,22 +244,13 @@ fn add_completions(
             };
             let why = rating.text("Rationale For Rating");
             let why = why.or_else(|| rating.text("Rationale"));
-            built.push_verdict(verdict_of(
-                "ultrafeedback",
-                aspect,
-                rating.get("Rating"),
-                why,
-            ));
+            built.push_verdict(rating_of(aspect, rating.get("Rating"), why));
         }
         for key in WHOLE_SCORES {
             let Some(score) = answer.get(key) else {
                 continue;
             };
-            let mut verdict =
-                verdict_of("ultrafeedback", key, Some(score), answer.text("critique"));
-            // The scales end at 5 and 10, so a score of 1 is the worst one.
-            verdict.score = None;
-            built.push_verdict(verdict);
+            built.push_verdict(rating_of(key, Some(score), answer.text("critique")));
         }
         let used = [
             "completions",
@@ -267,6 +262,19 @@ fn add_completions(
         ];
         add_extra_keys(fields, &[&used[..], &KEYS].concat(), &mut built);
         built.finish(out);
+    }
+}
+
+/// Returns a verdict with a rating of UltraFeedback as its value. Its scales begin at 1 and end at 5 or 10, so a rating of 1
+/// is the worst one, and not the score 1.
+fn rating_of(
+    aspect: &str,
+    rating: Option<&RawValue>,
+    why: Option<SourceText<'_>>,
+) -> SourceVerdict {
+    SourceVerdict {
+        score: None,
+        ..verdict_of("ultrafeedback", aspect, rating, why)
     }
 }
 
@@ -422,6 +430,32 @@ mod tests {
             ids[0].ends_with(":1\"") && ids[1].ends_with(":2\""),
             "{ids:?}"
         );
+    }
+
+    #[test]
+    fn missing_answer_of_ultra_feedback_is_counted_and_a_number_is_its_rating() {
+        let answer = json!({"model": "a", "annotations": {"honesty": {"Rating": 1, "Rationale": "It lies."}}});
+        let rated =
+            |completions: Value| json!({"instruction": "Name a sea.", "completions": completions});
+        let rows = json!([
+            rated(json!([{"model": "a", "response": "The Baltic."}])),
+            rated(json!([])),
+            rated(json!([answer])),
+        ]);
+        let (all, tally) = read(rows.to_string().as_bytes());
+        assert_eq!(all.len(), 2);
+        let last = all[1].as_ref().expect("a transcript");
+        assert_eq!(message_lines(last), ["user Name a sea."]);
+        assert_eq!(
+            last["verdicts"],
+            json!([{"judge": "ultrafeedback", "eval": "honesty", "value": 1, "reasoning": "It lies."}])
+        );
+        for what in [
+            "the answers (`completions`) are missing",
+            "the answer (`response`) is missing",
+        ] {
+            assert_eq!(tally.missing[what], 1, "{what}");
+        }
     }
 
     #[test]
