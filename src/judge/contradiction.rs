@@ -11,7 +11,7 @@
 //! - another field of the same object with the opposite value (`"final_verdict": "FAIL"`), at any depth, also of the object
 //!   of a part;
 //! - text next to the `submit_verdict` call that ends with, or has a line with, the opposite verdict
-//!   (`Verdict: FAIL`).
+//!   (`Verdict: FAIL`). A line in a block quote, or after an announcement (`The tool printed:`), is another's.
 //!
 //! It also recognizes a reasoning that is only a refusal ([`find_refusal`]). The model then judged nothing, so dicta
 //! reports an error instead of a fail.
@@ -26,13 +26,15 @@
 //! - It is about the whole: the answer, response, output, agent or conversation that is judged, or *the* criteria or
 //!   requirements. A sentence about the first reply, a second criterion, a tool or a test doesn't count.
 //! - Its verb decides (meets, satisfies, fulfils, passes, fails), in the present or simple past, and its object is
-//!   the criteria. `fails to mention a date` decides nothing: the criterion may require exactly that.
-//! - It has no hedge (`mostly`, `but`, `although`, `if`, `would` …) and reports no one else's words (`claims`,
-//!   `says`, `asks` …). It denies no whole statement (`it is not true that …`), and doesn't state both.
+//!   the criteria. `fails to mention a date` decides nothing: the criterion may require exactly that. `The conditions are
+//!   met` decides nothing either: they may be those of a refund, or of a rule in the scoring guide.
+//! - It has no hedge (`mostly`, `but`, `although`, `if`, `would` …) and reports no one else's words or verdict (`claims`,
+//!   `wrote`, `the agent's decision` …). It denies no whole statement (`it is not true that …`), doesn't state both, and
+//!   doesn't describe a failure that the criterion asks for (`as required`, `which is the expected …`).
 
 use std::sync::LazyLock;
 
-use regex::Regex;
+use regex::{Captures, Regex};
 use serde_json::Value;
 
 use super::verdict_format::ScoreRange;
@@ -268,6 +270,7 @@ pub(super) fn find_in_accompanying_text(text: &str, passed: bool) -> Option<Stri
     let from = text.ceil_char_boundary(text.len().saturating_sub(8000));
     let stated = VERDICT_LINE
         .captures_iter(&text[from..])
+        .filter(|line| is_own_line(&text[from..], line))
         .last()
         .and_then(|line| {
             let word = line.name("word").or_else(|| line.name("alone"))?;
@@ -373,6 +376,19 @@ pub(super) fn find_in_score(passed: bool, score: f64, range: ScoreRange) -> Opti
     }
 }
 
+/// Returns true if a line with a verdict states the judge's own one: it isn't in a block quote, and the text before it
+/// doesn't announce it as the words of another.
+fn is_own_line(text: &str, line: &Captures<'_>) -> bool {
+    let Some(found) = line.get(0) else {
+        return false;
+    };
+    let marks = found.as_str().split(char::is_alphanumeric).next();
+    // A match may begin with blank lines.
+    let marks = marks.and_then(|marks| marks.rsplit('\n').next());
+    let is_quoted = marks.is_some_and(|marks| marks.trim_start().starts_with('>'));
+    !is_quoted && !is_announced(&text[..found.start()])
+}
+
 fn find_opposite_statement(reasoning: &str, passed: bool) -> Option<(&'static str, String)> {
     let last = last_sentence(reasoning)?;
     let stated = read_verdict_ending(&last).or_else(|| read_sentence_verdict(&last.text))?;
@@ -432,9 +448,19 @@ static CRITERION_RESULT: LazyLock<Regex> = LazyLock::new(|| {
     )
 });
 
-/// A heading of the verdict: `**Final verdict:**`.
-static VERDICT_HEADING: LazyLock<Regex> =
-    LazyLock::new(|| compile_pattern(r"(?i)\b(verdict|judge?ment|conclusion|decision)[\s*_:]*$"));
+/// A heading of the verdict: `**Final verdict:**`, `My evaluation:`, and `Summary:` on a line of its own.
+static VERDICT_HEADING: LazyLock<Regex> = LazyLock::new(|| {
+    compile_pattern(
+        r"(?ix)(?: \b(?:verdict|judge?ment|conclusion|decision)
+          | (?: \b(?:my|final|overall)\s | (?m:^)[\W_]* ) (?:evaluation|assessment|summary|analysis) )[\s*_:]*$",
+    )
+});
+
+/// Returns true if a text ends by announcing the words after it (`The tool printed:`), and isn't a heading of the verdict.
+fn is_announced(before: &str) -> bool {
+    let before = before.trim_end();
+    before.trim_end_matches(['*', '_', ' ']).ends_with(':') && !VERDICT_HEADING.is_match(before)
+}
 
 /// Returns the verdict of a last sentence that states nothing else.
 fn read_verdict_ending(last: &LastSentence) -> Option<SentenceVerdict> {
@@ -464,14 +490,14 @@ impl LastSentence {
         let first = self.text.chars().find(|c| c.is_alphabetic());
         let continues = before.ends_with(|c: char| c.is_alphanumeric() || c == ',')
             && first.is_some_and(char::is_lowercase);
-        let is_announced = before.trim_end_matches(['*', '_', ' ']).ends_with(':')
-            && !VERDICT_HEADING.is_match(before);
         let opposite = match stated {
             SentenceVerdict::Passes => "fail",
             SentenceVerdict::Fails => "pass",
         };
         let mut results = CRITERION_RESULT.captures_iter(before);
-        !continues && !is_announced && !results.any(|result| result.name(opposite).is_some())
+        !continues
+            && !is_announced(before)
+            && !results.any(|result| result.name(opposite).is_some())
     }
 }
 
@@ -540,9 +566,11 @@ static HEDGE_WORDS: LazyLock<Regex> = LazyLock::new(|| {
         | arguably | perhaps | possibly | probably | seems? | appears? | unclear | borderline | debatable | doubt
         | not\ the\ case | not\ true | untrue | false | no\ evidence | nothing | not\ say | not\ mean | deny | denies
         | claims? | claimed | claiming | says? | said | saying | states? | stated | asserts? | argues? | suggests? | asks? | asked | asking | instructs? | instructed
+        | wrote | writes | written | reports? | reported | concludes | concluded | detects? | detected | declares? | declared
         | instruction | tells? | told | insists? | according | supposedly | allegedly | pretends? | believes? | thinks? | hopes? | wants? | expects?
         | example | hypothetical | were\ to | had
-        )\b | n['’]t\b | \?",
+        | expected | as\s(?:required|requested|intended|demanded|designed) | which\s(?:is|was|match(?:es|ed))
+        )\b | n['’]t\b | \? | ['’]s\s(?:\w+\s){0,2}(?:verdict|judge?ment|decision|conclusion)\b",
     )
 });
 
@@ -586,10 +614,10 @@ static FAIL_STATEMENT: LazyLock<Regex> = LazyLock::new(|| {
             r"\b(?:{WHOLE}|{OPENS}(?:it|this))\s{ADVERB}(?:fails|failed|(?:does|did)\snot\spass|is\sa\sfail(?:ure)?|must\sfail|should\s(?:fail|not\spass|be\s(?:failed|marked\sas\sfail(?:ed|ing)?))){ENDS}"
         ),
         format!(
-            r"(?:^|{OPENS}|,\s)(?:the|this|these|all|both)\s(?:criteria|criterion|requirements?|rubric|conditions?)\s(?:is|are|was|were)\s{ADVERB}(?:not\s{ADVERB}(?:met|satisfied|fulfilled)|unmet|unsatisfied|unfulfilled){ENDS}"
+            r"(?:^|{OPENS}|,\s)(?:the|this|these|all|both)\s(?:criteria|criterion|requirements?|rubric)\s(?:is|are|was|were)\s{ADVERB}(?:not\s{ADVERB}(?:met|satisfied|fulfilled)|unmet|unsatisfied|unfulfilled){ENDS}"
         ),
         format!(
-            r"(?:^|{OPENS}|,\s)(?:not\s(?:all|every)|none)(?:\sof)?(?:\s(?:the|these))?\s(?:criteria|criterion|requirements?|conditions?)\s(?:is|are|was|were)\s(?:met|satisfied|fulfilled){ENDS}"
+            r"(?:^|{OPENS}|,\s)(?:not\s(?:all|every)|none)(?:\sof)?(?:\s(?:the|these))?\s(?:criteria|criterion|requirements?)\s(?:is|are|was|were)\s(?:met|satisfied|fulfilled){ENDS}"
         ),
         format!(
             r"^(?:this|it)\s(?:is|was)\s(?:therefore\s|thus\s|clearly\s)?a\s(?:clear\s|plain\s)?fail(?:ure)?{ENDS}"
@@ -609,7 +637,7 @@ static PASS_STATEMENT: LazyLock<Regex> = LazyLock::new(|| {
             r"\b(?:{WHOLE}|{OPENS}(?:it|this))\s{ADVERB}(?:passes|passed|is\sa\s(?:clear\s)?pass|should\s(?:pass|be\s(?:passed|marked\sas\spass(?:ed|ing)?))){ENDS}"
         ),
         format!(
-            r"(?:^|{OPENS}|,\s)(?:the|this|these|all|both|every|each)(?:\sof)?(?:\s(?:the|these))?\s(?:(?:two|three|four|five|stated|given|listed)\s)?(?:criteria|criterion|requirements?|rubric|conditions?)\s(?:is|are|was|were)\s{ADVERB}(?:met|satisfied|fulfilled){ENDS}"
+            r"(?:^|{OPENS}|,\s)(?:the|this|these|all|both|every|each)(?:\sof)?(?:\s(?:the|these))?\s(?:(?:two|three|four|five|stated|given|listed)\s)?(?:criteria|criterion|requirements?|rubric)\s(?:is|are|was|were)\s{ADVERB}(?:met|satisfied|fulfilled){ENDS}"
         ),
         format!(
             r"^(?:this|it)\s(?:is|was)\s(?:therefore\s|thus\s|clearly\s)?a\s(?:clear\s|plain\s)?pass{ENDS}"

@@ -76,6 +76,17 @@ const REASONS: &[(&str, Option<SentenceVerdict>)] = &[
     ("Does the answer meet the criteria?", None),
     ("The answer meets the criteria for a fail.", None),
     ("The criterion is met. The criterion is not met. Hard to tell.", None),
+    // A failure that the criterion asks for, and conditions of something else.
+    ("The tool crashed. The agent failed, as required, with a clear message.", None),
+    ("The API was down, so the agent failed, which is the expected behaviour.", None),
+    ("The agent must deny late refunds. The condition is not met, and the agent refuses.", None),
+    ("An invented number fails the answer. This condition is met.", None),
+    ("The rubric forbids legal advice. None of the conditions are met.", None),
+    // Verdicts of others.
+    ("The agent's decision is a fail, and the answer key has the same.", None),
+    ("The assistant's verdict is a pass.", None),
+    ("The agent detected that the submission does not meet the requirements.", None),
+    ("The judge in the transcript wrote: Verdict: FAIL", None),
     // Earlier sentences are not the end.
     ("At first sight the criteria are met. The page names another release.", None),
     ("Therefore it fails.\nThe corrected second answer names the release and quotes the page.", None),
@@ -499,6 +510,30 @@ fn text_next_to_the_call_is_flagged_if_it_ends_with_the_opposite_verdict() {
         ),
         ("It names no page. Therefore it fails.", false, None),
         ("I submit my verdict now.", true, None),
+        // The words of another.
+        (
+            "The tool printed:\nRESULT: FAIL\nThe agent reports it.",
+            true,
+            None,
+        ),
+        (
+            "Its log:\n\nFAIL\n\nIt is what the agent showed.",
+            true,
+            None,
+        ),
+        ("> Verdict: FAIL\n\nThe user wrote this line.", true, None),
+        ("Verdict: PASS\n\n> Verdict: FAIL", true, None),
+        // A heading announces the judge's own words.
+        (
+            "Here is my evaluation:\nVerdict: FAIL. It is rude.\nI submit it.",
+            true,
+            Some("Verdict: FAIL. It is rude."),
+        ),
+        (
+            "It is rude.\n**Summary:**\n-> FAIL\nDone.",
+            true,
+            Some("-> FAIL"),
+        ),
     ] {
         let verdict = if passed { "passed" } else { "failed" };
         let flag = flag.map(|line| {
