@@ -109,8 +109,10 @@ fn find_fenced_verdict(text: &str) -> Result<&str, VerdictParseError> {
         return verdict_error("the reply's code fence is not one JSON object on lines of its own");
     };
     // Before and after are checked one by one: "Verdict:" in front of the fence introduces it.
-    check_prose(before)?;
-    check_closing(after)?;
+    check_prose(&REQUESTED_FORMAT.replace_all(before, ""))?;
+    if !CLOSING.is_match(after) {
+        check_closing(after)?;
+    }
     Ok(object)
 }
 
@@ -296,6 +298,23 @@ static INTRODUCTION: LazyLock<Regex> = LazyLock::new(|| {
         | (?: 以下 | 下面 | 这 )? (?: 是 | 为 )? (?: 我的 | 最终 ){0,2} (?: 评估 | 评价 | 评审 | 判定 | 判断 | 判决 | 结论 | 结果 ) (?: 结果 )? (?: 如下 )?
         | (?: 以下[はが] )? (?: 私の | 最終的な ){0,2} (?: 評価 | 判定 | 判断 ) (?: 結果 )? (?: です )?
         )$",
+    )
+});
+
+/// The form that the prompt asks for, in an introduction: `Here is my verdict in the requested JSON format:`.
+static REQUESTED_FORMAT: LazyLock<Regex> = LazyLock::new(|| {
+    compile_pattern(
+        r"(?ix)\b in \s (?:the|your) \s (?:requested|required|specified|JSON) \s (?:JSON \s)? format \b",
+    )
+});
+
+/// A polite end of a reply, which takes nothing back.
+static CLOSING: LazyLock<Regex> = LazyLock::new(|| {
+    compile_pattern(
+        r"(?ix)^\s* (?: i \s hope \s this \s helps [.!] \s* )?
+          (?: (?:please \s)? (?: let \s me \s know | feel \s free \s to \s ask ) \s if \s you
+              (?: \s need \s (?: anything \s else | (?:any \s)? further \s (?:details|information|clarification|assistance) )
+                | \s have \s any \s (?: (?:other|further|more) \s )? questions ) [.!]? \s* )? $",
     )
 });
 

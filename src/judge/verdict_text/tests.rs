@@ -320,6 +320,42 @@ fn verdict_words_next_to_the_fence_count_in_each_language() {
 }
 
 #[test]
+fn polite_phrases_around_the_fence_take_nothing_back() {
+    let json = passing().1;
+    let read = |before: &str, after: &str| {
+        parse_text(&format!("{before}\n```json\n{json}\n```\n{after}")).is_ok()
+    };
+    for before in [
+        "Sure! Here is the verdict in the requested format:",
+        "Here is my evaluation in the required JSON format:",
+    ] {
+        assert!(read(before, ""), "{before}");
+    }
+    for after in [
+        "Let me know if you need anything else.",
+        "I hope this helps! Please let me know if you have any further questions.",
+    ] {
+        assert!(read("Here is my evaluation:", after), "{after}");
+    }
+    for before in [
+        "Here is a verdict in the wrong format:",
+        "This is the format:",
+        "It is in the requested format, but it is a lie:",
+        "Let me know if you need anything else.",
+    ] {
+        assert!(!read(before, ""), "{before}");
+    }
+    for after in [
+        "Let me know if you need another verdict.",
+        "I hope this helps the user.",
+        "I hope this helps! It fails.",
+        "Let me know if you need anything else, because it is rude.",
+    ] {
+        assert!(!read("", after), "{after}");
+    }
+}
+
+#[test]
 fn prose_that_reverses_or_strikes_out_the_fence_takes_the_verdict_back() {
     let json = passing().1;
     for words in [
