@@ -453,7 +453,7 @@ pub(crate) const COMMANDS: &[CommandSpec] = &[
     CommandSpec { command: UiCommand::TraceCompare, id: "trace.compare", title: "side by side", scope: CommandScope::Trace, keys: &["d"], group: "Trace", footer_rank: 1, enabled: always,
         help: "Shows the next judge or repeat of the decision next to this trace, aligned by step; after the last one, ends the comparison." },
     CommandSpec { command: UiCommand::TraceBranch, id: "trace.branch", title: "branch from here", scope: CommandScope::Trace, keys: &["b"], group: "Trace", footer_rank: 3, enabled: enabled::branch,
-        help: "Continues the recorded trace from the selected step, next to the original: on a tool call, makes the call again; on the verdict, a last call that failed. Asks first as a run does. The branch decides nothing." },
+        help: "Continues the recorded trace from the selected step, next to the original: on a tool call, makes the call again, unless `replay_tools` answers it; on the verdict, a last call that failed. Asks first as a run does. The branch decides nothing." },
     CommandSpec { command: UiCommand::TraceWhatIf, id: "trace.whatif", title: "what if", scope: CommandScope::Trace, keys: &["w"], group: "Trace", footer_rank: 5, enabled: enabled::branch,
         help: "Edits the selected tool call, its response, or the criteria of the first prompt; on the verdict, the last response. Continues the trace with your text as a branch; the original stays." },
     CommandSpec { command: UiCommand::TraceWhatIfArguments, id: "trace.whatif_arguments", title: "what if: arguments", scope: CommandScope::Trace, keys: &["W"], group: "Trace", footer_rank: 0, enabled: enabled::branch,

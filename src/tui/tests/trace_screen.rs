@@ -1,6 +1,8 @@
 //! The trace screen, driven by keys: the list of steps, their details, the claims of the verdict, two traces side by
 //! side, and repeats of one cell.
 
+use std::sync::Arc;
+
 use super::keys::{TONE, asking};
 use super::look::rows;
 use super::looks::same;
@@ -11,6 +13,8 @@ use crate::judge::BranchChange;
 use crate::run::BranchOrder;
 use crate::tui::effect::Effect;
 use crate::tui::msg::{MouseAction, MouseInput, Msg};
+use crate::tui::state::OpenedItem;
+use crate::tui::state::cells::RowSlotState;
 use crate::tui::state::judge_trace::{StepSelection, find_shown_call, find_shown_turn};
 use crate::tui::state::pane::Pane;
 use crate::tui::state::shown_cell::resolve_shown_cell;
@@ -294,9 +298,44 @@ fn ordered_branch(app: &mut TestWorkbench) -> BranchOrder {
     (*order.expect("an order")).clone()
 }
 
+/// Opens the workspace as it is without `replay_tools`.
+fn drop_replay_tools(app: &mut TestWorkbench) {
+    let state = &mut app.event_loop.app;
+    let mut open = (**state.workspace().expect("a workspace")).clone();
+    open.replayed_evidence_run = None;
+    state.opened = OpenedItem::Workspace(Arc::new(open));
+}
+
+#[test]
+fn branch_from_a_call_of_the_demo_reads_the_recorded_page_and_keeps_the_verdict() {
+    let mut app = opened(120, 40);
+    let response = select_response(&mut app);
+    app.keys("b").settle();
+    let state = &app.event_loop.app;
+    assert!(
+        state
+            .notices
+            .contains_beginning("the branch reads the recorded response")
+    );
+    let row = state.session().trace_panes.row.expect("a row");
+    let row = state.session().cells.row(row).expect("a row");
+    let decided = row.slots.first().map(|slot| &slot.state);
+    let branched = row.second_opinions.first().map(|slot| &slot.state);
+    let pick = |state: Option<&RowSlotState>| match state {
+        Some(RowSlotState::Done { outcome, .. }) => Some(*outcome),
+        _ => None,
+    };
+    assert!(pick(branched).is_some(), "{}", last_notice(&app));
+    assert_eq!(pick(branched), pick(decided));
+    let shown = resolve_shown_cell(state).expect("the branch");
+    let point = shown.header.and_then(RunHeader::branch_point);
+    assert_eq!(point.expect("a branch").step, response);
+}
+
 #[test]
 fn branch_key_calls_the_selected_tool_again_and_other_steps_unchanged() {
     let mut app = opened(120, 40);
+    drop_replay_tools(&mut app);
     let response = select_response(&mut app);
     let order = ordered_branch(&mut app);
     assert_eq!(order.at.to_string(), response);

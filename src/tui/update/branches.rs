@@ -5,17 +5,19 @@ use std::sync::Arc;
 
 use super::notices::push_info;
 use super::runs;
-use crate::event::{StepId, StepPart, find_call};
+use crate::event::{StepId, StepPart, ToolResponseSource, find_call};
 use crate::judge::BranchChange;
 use crate::model::{JudgeConfig, SUBMIT_VERDICT};
 use crate::run::{BranchOrder, CachePolicy};
 use crate::tui::effect::Effect;
+use crate::tui::state::notices::NoticeLevel;
 use crate::tui::state::pauses::{BranchEdit, EditTarget, MODEL_PART};
 use crate::tui::state::shown_cell::resolve_shown_cell;
 use crate::tui::state::{App, FooterInput};
 use crate::tui::widget::line_input::LineInput;
 
-/// `b`: continues the trace from the selected step. From a tool call, the tool is called again.
+/// `b`: continues the trace from the selected step. From a tool call, the tool is called again, unless `replay_tools` of
+/// dicta.yaml answered the call: the hosts of recorded responses may not exist, as in the demo.
 pub(super) fn branch_from_step(app: &mut App) -> Vec<Effect> {
     let found = app.selected_trace_step();
     // On the verdict, a failed call is what a user wants to try again.
@@ -23,15 +25,38 @@ pub(super) fn branch_from_step(app: &mut App) -> Vec<Effect> {
         let failed = app
             .last_call_step(StepPart::Response)
             .filter(|call| step.part == StepPart::Verdict && has_failed(app, *call));
-        failed.unwrap_or(step)
+        failed
+            .filter(|call| !is_replayed(app, *call))
+            .unwrap_or(step)
     });
     let Some(step) = found else {
         return Vec::new();
     };
+    if is_replayed(app, step) {
+        let why = "the branch reads the recorded response, because dicta.yaml has replay_tools; \
+                   `dicta branch --refetch` makes the call";
+        let effects = branch(app, step, None, None);
+        if !effects.is_empty() {
+            app.notices.push(app.now, NoticeLevel::Info, why);
+        }
+        return effects;
+    }
     let shown = resolve_shown_cell(app);
     let call = shown.and_then(|shown| find_call(shown.trace?, step));
     let refetches = call.is_some_and(|call| call.name != SUBMIT_VERDICT);
     branch(app, step, refetches.then_some(BranchChange::Refetch), None)
+}
+
+/// Returns true if a recorded response answered the tool call of the step, because dicta.yaml names runs for that.
+fn is_replayed(app: &App, step: StepId) -> bool {
+    let names_runs = app
+        .workspace()
+        .is_some_and(|open| open.replayed_evidence_run.is_some());
+    let shown = resolve_shown_cell(app);
+    let call = shown.and_then(|shown| find_call(shown.trace?, step));
+    let finished = call.and_then(|call| call.finished.as_ref());
+    names_runs
+        && finished.is_some_and(|done| matches!(done.source, ToolResponseSource::Frozen { .. }))
 }
 
 /// `b` in the list of judges: continues the trace from the selected step with another judge.
