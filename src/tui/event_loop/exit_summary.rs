@@ -23,8 +23,21 @@ pub(super) fn render_review_summary(review: Option<&ReviewSession>) -> Option<St
 }
 
 /// Renders the number of created runs and their folder. Names the workspace if it is not at or above the folder `here`,
-/// because a command there does not find it. A path has a line of its own, so that people can copy it.
-pub(super) fn render_exit_summary(made: &[CreatedRun], here: &Path) -> String {
+/// because a command there does not find it. A path has a line of its own, so that people can copy it. Then comes the
+/// number of cells without a result, if there are any.
+pub(super) fn render_exit_summary(
+    made: &[CreatedRun],
+    here: &Path,
+    unjudged: Option<String>,
+) -> String {
+    let runs = render_runs(made, here);
+    match unjudged.filter(|_| !made.is_empty()) {
+        Some(unjudged) => format!("{runs}\n{unjudged}: press R in dicta"),
+        None => runs,
+    }
+}
+
+fn render_runs(made: &[CreatedRun], here: &Path) -> String {
     let Some(last) = made.last() else {
         // A session without runs prints a line too, so that the user sees this.
         return "dicta: nothing was run".to_owned();
@@ -71,8 +84,9 @@ mod tests {
             runs_dir: "/d/runs".into(),
             workspace: "/home/a/w".into(),
         };
-        let render_exit_summary =
-            |made: &[CreatedRun]| super::render_exit_summary(made, Path::new("/home/a/w/rubrics"));
+        let render_exit_summary = |made: &[CreatedRun]| {
+            super::render_exit_summary(made, Path::new("/home/a/w/rubrics"), None)
+        };
         assert_eq!(render_exit_summary(&[]), "dicta: nothing was run");
         assert_eq!(
             render_exit_summary(&[made("abcd")]),
@@ -83,7 +97,7 @@ mod tests {
             "dicta: 2 runs are recorded in\n/d/runs\n`dicta show wxyz` prints the last one"
         );
         assert_eq!(
-            super::render_exit_summary(&[made("abcd")], Path::new("/home/a")),
+            super::render_exit_summary(&[made("abcd")], Path::new("/home/a"), None),
             "dicta: run abcd is recorded in\n/d/runs/20260101T000000Z-abcd\nthe workspace is\n/home/a/w\n\
              in that folder, `dicta` opens it again, and `dicta show abcd` prints the run"
         );

@@ -156,7 +156,10 @@ impl<S: Screen> EventLoop<S> {
         let review = self.app.review.session.as_deref();
         exit_summary::render_review_summary(review)
             .filter(|_| made.is_empty())
-            .unwrap_or_else(|| exit_summary::render_exit_summary(&made, &here))
+            .unwrap_or_else(|| {
+                let unjudged = self.app.live_session.cells.describe_unjudged();
+                exit_summary::render_exit_summary(&made, &here, unjudged)
+            })
     }
 
     /// Applies one message and carries out the effects.

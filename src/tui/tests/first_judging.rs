@@ -126,6 +126,29 @@ fn recorded_run_keeps_a_workspace_from_being_judged_on_opening() {
 }
 
 #[test]
+fn cells_that_a_past_run_left_are_named_with_their_key_on_reopening_and_at_the_end() {
+    let app = open_with(
+        "judge: m\njudges:\n  m: { provider: openai, base_url: 'http://127.0.0.1:9', model: m }\n",
+        "id: r\nevals:\n  - { id: polite, type: llm_judge, params: { criteria: It is polite. } }\n  - { id: names, type: contains, params: { patterns: ['2.69'] } }\n",
+    );
+    let again = tempfile::tempdir().expect("a folder");
+    let mut second = open(again, &app.root);
+    second.settle_after_first_frame().draw().settle();
+    assert_eq!(outcomes(&second), [None, Some(Outcome::Pass)]);
+    let notices = &second.event_loop.app.notices;
+    assert!(
+        notices.contains("1 cell has no verdict yet: press R"),
+        "{}",
+        second.screen()
+    );
+    let farewell = app.close();
+    assert!(
+        farewell.ends_with("1 cell has no verdict yet: press R in dicta"),
+        "{farewell}"
+    );
+}
+
+#[test]
 fn judge_that_may_reach_a_model_the_network_or_a_program_keeps_dicta_from_judging_on_opening() {
     let model =
         "judge: m\njudges:\n  m: { provider: openai, base_url: 'http://127.0.0.1:9', model: m";

@@ -20,7 +20,15 @@ pub(super) fn start_if_due(app: &mut App) -> Vec<Effect> {
         return Vec::new();
     };
     let cells = &app.live_session.cells;
-    if !app.ui.first_frame_drawn || !first.nothing_recorded || !cells.outline_complete {
+    if !app.ui.first_frame_drawn || !cells.outline_complete {
+        return Vec::new();
+    }
+    if !first.nothing_recorded {
+        // Before the verdicts of past runs are read, each row would count.
+        if !app.past_verdict_wait.is_reading() {
+            app.first_judging = None;
+            report_unjudged(app);
+        }
         return Vec::new();
     }
     app.first_judging = None;
@@ -67,6 +75,19 @@ pub(super) fn start_if_due(app: &mut App) -> Vec<Effect> {
         run.left_out = left_out;
     }
     vec![effect]
+}
+
+/// Names the key that judges the cells without a result. A run on opening that was interrupted leaves such cells, and
+/// dicta does not judge them without an order.
+fn report_unjudged(app: &mut App) {
+    let is_running = app.live_session.runs.live().next().is_some();
+    if is_running || app.replay.is_some() || app.asks_about_reload() {
+        return;
+    }
+    if let Some(unjudged) = app.live_session.cells.describe_unjudged() {
+        let text = format!("{unjudged}: press R");
+        app.notices.push(app.now, NoticeLevel::Info, text);
+    }
 }
 
 /// Returns true if dicta may judge some eval of the workspace without an order of the user.

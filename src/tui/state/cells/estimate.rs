@@ -51,6 +51,20 @@ impl CellsState {
         groups.flat_map(|group| &group.matching).copied().collect()
     }
 
+    /// Returns the number of rows for which no run has a result, as words; `None` if there are none. The filter does not
+    /// count.
+    pub(crate) fn describe_unjudged(&self) -> Option<String> {
+        let rows = self.rows.iter();
+        let unjudged = rows.filter(|row| {
+            row.decision.is_none() && row.outcome_before.is_none() && !row.bookkeeping.removed
+        });
+        match unjudged.count() {
+            0 => None,
+            1 => Some("1 cell has no verdict yet".to_owned()),
+            n => Some(format!("{n} cells have no verdict yet")),
+        }
+    }
+
     /// Estimates a run over some rows. If `refresh`, current verdicts are judged again too.
     pub(crate) fn estimate_run(
         &self,
