@@ -465,6 +465,8 @@ pub(crate) struct DecidedRow {
     pub(crate) outcome: Outcome,
     /// True if the row had no verdict before.
     pub(crate) is_first: bool,
+    /// True if each of its cells has a verdict of a past run, so that no judge was asked.
+    pub(crate) is_recorded: bool,
 }
 
 /// A new verdict that differs from the one before.

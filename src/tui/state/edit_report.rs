@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use indexmap::IndexMap;
 
-use super::cells::{CellsState, RowFlip, RowId};
+use super::cells::{CellsState, DecidedRow, RowFlip, RowId};
 use super::runs::RunTicket;
 use crate::diag::LoadedFile;
 use crate::model::{
@@ -142,6 +142,8 @@ pub(crate) struct EditReport {
     pub(crate) judged: u64,
     /// These decisions.
     pub(crate) judged_rows: HashSet<RowId>,
+    /// Those of them that were decided again from recorded verdicts, for example by another `min_score`.
+    pub(crate) redecided_rows: HashSet<RowId>,
     /// The decisions without an earlier verdict, with their newest outcomes.
     pub(crate) first_verdicts: IndexMap<RowId, Outcome>,
     /// The judging that was left out and the reason: one line.
@@ -228,11 +230,28 @@ impl EditReport {
         Cow::Owned(visible)
     }
 
-    /// Adds a decision that was judged. `is_first`: it had no verdict before.
-    pub(crate) fn add_decided(&mut self, row: RowId, outcome: Outcome, is_first: bool) {
-        self.judged += u64::from(self.judged_rows.insert(row));
-        if is_first || self.first_verdicts.contains_key(&row) {
-            self.first_verdicts.insert(row, outcome);
+    /// Adds a decision that a run made. A decision that is judged once counts as judged, also if it is decided again.
+    pub(crate) fn add_decided(&mut self, one: DecidedRow) {
+        let row = one.row;
+        let is_new = self.judged_rows.insert(row);
+        self.judged += u64::from(is_new);
+        if !one.is_recorded {
+            self.redecided_rows.remove(&row);
+        } else if is_new {
+            self.redecided_rows.insert(row);
+        }
+        if one.is_first || self.first_verdicts.contains_key(&row) {
+            self.first_verdicts.insert(row, one.outcome);
+        }
+    }
+
+    /// Counts the decisions: `6 judged, 30 decided again`.
+    fn count_decisions(&self) -> String {
+        let again = self.redecided_rows.len() as u64;
+        match (self.judged.saturating_sub(again), again) {
+            (judged, 0) => format!("{judged} judged"),
+            (0, again) => format!("{again} decided again"),
+            (judged, again) => format!("{judged} judged, {again} decided again"),
         }
     }
 
@@ -335,12 +354,12 @@ fn describe_verdicts(report: &EditReport, glyphs: &Glyphs) -> String {
         {
             NOTHING_MOVED.to_owned()
         }
-        [] if judging => format!("no verdict moved yet ({} judged)", report.judged),
+        [] if judging => format!("no verdict moved yet ({})", report.count_decisions()),
         // First verdicts can't flip, so the report does not claim that nothing moved.
         [] if report.judged > 0 && report.first_verdicts.len() as u64 == report.judged => {
             describe_first_verdicts(report, glyphs).unwrap_or_default()
         }
-        [] if report.judged > 0 => format!("no verdict moved ({} judged)", report.judged),
+        [] if report.judged > 0 => format!("no verdict moved ({})", report.count_decisions()),
         // Runs of an earlier session judged these, so this session counts none.
         [] if report.is_restored
             && report.not_judged.is_none()
@@ -579,6 +598,34 @@ mod tests {
     }
 
     #[test]
+    fn decisions_from_recorded_verdicts_count_as_decided_again_until_a_judge_is_asked() {
+        let mut report = EditReport {
+            touched_evals: vec!["beam/x".into()],
+            ..EditReport::default()
+        };
+        let mut decide = |row: u32, is_recorded: bool| {
+            report.add_decided(DecidedRow {
+                row: RowId(row),
+                outcome: Outcome::Pass,
+                is_first: false,
+                is_recorded,
+            });
+            summarize(&report)
+        };
+        for (row, is_recorded, expected) in [
+            (1, true, "1 decided again"),
+            (2, false, "1 judged, 1 decided again"),
+            (1, false, "2 judged"),
+            (1, true, "2 judged"),
+        ] {
+            assert_eq!(
+                decide(row, is_recorded),
+                format!("no verdict moved ({expected})")
+            );
+        }
+    }
+
+    #[test]
     fn save_summary_explains_why_nothing_was_judged() {
         let comment = EditReport {
             files: vec![file("a/x.yaml"), file("b.yaml")],
@@ -646,7 +693,12 @@ mod tests {
         report.running_runs.push(RunTicket(1));
         assert_eq!(summarize(&report), sentence);
         report.running_runs.clear();
-        report.add_decided(RowId(1), Outcome::Pass, false);
+        report.add_decided(DecidedRow {
+            row: RowId(1),
+            outcome: Outcome::Pass,
+            is_first: false,
+            is_recorded: false,
+        });
         assert_eq!(summarize(&report), sentence);
     }
 

@@ -80,6 +80,16 @@ fn diff_and_flips_stay_together_over_runs_and_comments() {
 }
 
 #[test]
+fn other_min_score_counts_as_decided_again_and_not_as_judged() {
+    let mut app = half_met(0.75);
+    app.save(SCORED, &scored("greets", 0.8)).settle();
+    assert_eq!(
+        summary(&app),
+        "saved scored.yaml: no verdict moved (2 decided again)"
+    );
+}
+
+#[test]
 fn closed_changes_open_with_the_next_edit() {
     let mut app = judged(120, 40);
     let (text, mended) = rubric(&app);

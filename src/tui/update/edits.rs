@@ -274,7 +274,7 @@ pub(super) fn add_to_report(app: &mut App, ticket: RunTicket, changes: DecisionC
         };
         for one in decided {
             if is_touched(report, one.row) {
-                report.add_decided(one.row, one.outcome, one.is_first);
+                report.add_decided(one);
             }
         }
         // The list keeps its selection once the user has moved it; else the first flip is selected.
