@@ -259,7 +259,7 @@ impl CellsView<'_> {
         };
         let counts = &group.counts;
         // The last number is the rank. In a narrow pane, the counts with the highest ranks are left out
-        // first.
+        // first, and failures last.
         let mut tallies = vec![
             (counts.live, self.spinner_frame(), Role::Live, 3),
             (counts.pass, glyphs.pass, Role::Pass, 4),
@@ -297,13 +297,24 @@ impl CellsView<'_> {
         let room = self
             .width
             .saturating_sub((name + 3).min(self.width * 6 / 10));
-        while wide(&tallies) > room
+        // A sign in front of the counts shows that some are hidden.
+        let all = tallies.len();
+        let hidden_sign = format!(" {}", glyphs.ellipsis);
+        let sign_width = |shown: usize| {
+            if shown < all {
+                hidden_sign.chars().count()
+            } else {
+                0
+            }
+        };
+        while wide(&tallies) + sign_width(tallies.len()) > room
             && let Some(worst) = tallies.iter().map(|(.., rank)| *rank).max()
             && tallies.len() > 1
         {
             tallies.retain(|(.., rank)| *rank != worst);
         }
-        let right = wide(&tallies);
+        let is_cut = tallies.len() < all;
+        let right = wide(&tallies) + sign_width(tallies.len());
         let mut left = StyledRow(vec![self.cursor_mark(selected)])
             .with(format!("{fold} "), Role::Muted)
             .with(
@@ -318,10 +329,9 @@ impl CellsView<'_> {
         if self.has_several_rubrics && left.width() + right + eval.rubric.len() + 3 < self.width {
             left = left.with(format!("  {}", eval.rubric), Role::Muted);
         }
+        let sign = is_cut.then_some((hidden_sign, Role::Muted)).into_iter();
         let row = StyledRow(
-            tallies
-                .iter()
-                .map(text)
+            sign.chain(tallies.iter().map(text))
                 .map(|(text, role)| (text.into(), role))
                 .collect(),
         );

@@ -102,6 +102,19 @@ fn failures_come_first_and_show_their_labels() {
 }
 
 #[test]
+fn narrow_group_keeps_its_failures_and_shows_that_counts_are_hidden() {
+    let app = judged_app();
+    for (width, expected) in [
+        (40, "names-a-version        ✓ 1 ✗ 1 ! 1"),
+        (26, "… ✗ 1 ! 1"),
+        (24, "… ✗ 1"),
+    ] {
+        let group = inside(&app, width, 9)[0].clone();
+        assert!(group.ends_with(expected), "{width}: {group}");
+    }
+}
+
+#[test]
 fn live_cell_shows_its_phase() {
     let mut app = judged_app();
     let run = RunId("20261121T000000Z-live".into());
