@@ -83,9 +83,9 @@ impl Tour {
             ),
             TourStep::LookAtFailure => (
                 format!(
-                    "look at a {fail}: ] and [ go from failure to failure, to names-a-version; pane 5 says why"
+                    "look at a {fail}: ] and [ go from failure to failure, to names-a-version; pane 5 has the reason"
                 ),
-                format!("look at a {fail}: ] and [ go to names-a-version, 5 says why"),
+                format!("look at a {fail}: ] and [ go to names-a-version; 5 has the reason"),
                 "] or [: names-a-version".to_owned(),
             ),
             TourStep::ChangeALine if !opens_rubric => (
@@ -187,6 +187,8 @@ mod tests {
                 let lines = tour.format_step(&Glyphs::UNICODE, path, opens_rubric);
                 assert!(lines.iter().any(|line| width(line) <= 80), "{lines:?}");
                 assert!(width(&lines[lines.len() - 1]) <= 38, "{lines:?}");
+                // The words are plain: a pane has a reason.
+                assert!(lines.iter().all(|(_, text)| !text.contains(" says ")));
             }
         }
     }
