@@ -129,7 +129,7 @@ impl VerdictClaim {
             return format!("{places}, but the agent got {value} in message {message}");
         }
         match (self.finding, &self.cited) {
-            (ClaimFinding::Found, Some(source)) => format!("{source}: found"),
+            (ClaimFinding::Found, Some(source)) => format!("found in {source}"),
             (ClaimFinding::Found, None) => format!("uncited, found in {places}"),
             (ClaimFinding::FoundElsewhere, Some(source)) => {
                 format!("cited {source}, found in {places}")
@@ -553,7 +553,7 @@ mod tests {
             findings(&judged, &["hello there", "no", "it was EUR  205.25"], ""),
             [
                 "EUR 205.25: cited message 1, found in message 2",
-                "hello: message 0: found"
+                "hello: found in message 0"
             ]
         );
     }

@@ -49,8 +49,23 @@ pub fn explain_request_body(body: &str) -> Option<ReadableBody> {
         })
         .collect();
     // The keys above are removed from `map`, so only settings remain.
-    body.settings = format_settings(&map);
+    let settings: Map<String, Value> = map.into_iter().map(name_setting).collect();
+    body.settings = format_settings(&settings);
     Some(body)
+}
+
+/// Returns a setting with the words of the glossary: `answer` is the verdict format.
+fn name_setting((key, value): (String, Value)) -> (String, Value) {
+    if key != "answer" {
+        return (key, value);
+    }
+    let format = match value.as_str() {
+        Some("any") => "function call".into(),
+        Some("verdict") => "function call, due in this turn".into(),
+        Some("text") => "JSON text".into(),
+        _ => value,
+    };
+    ("verdict format".to_owned(), format)
 }
 
 /// Removes an array from `map`; returns an empty one if it is absent or not an array.

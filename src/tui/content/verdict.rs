@@ -541,17 +541,19 @@ fn push_verdict_details<'a>(
     }
 }
 
-/// Returns a citation: `“quote” message 4 found`.
+/// Returns a citation: `“quote” found in message 4`.
 fn citation_block<'a>(
     cx: &ContentCx<'a>,
     citation: &'a Citation,
     is_selected: bool,
 ) -> TextBlock<'a> {
     let elsewhere = find_elsewhere(cx, citation);
-    let (found, role) = match &elsewhere {
-        _ if citation.found => ("found", Role::Found),
-        Some(places) => (places.as_str(), Role::Warning),
-        None => ("NOT FOUND", Role::Missing),
+    let source = format!(" in {}", citation.source);
+    let (found, source, role) = match &elsewhere {
+        _ if citation.found => (" found", source.as_str(), Role::Found),
+        // The places elsewhere name the source, too.
+        Some(places) => (places.as_str(), "", Role::Warning),
+        None => (" NOT FOUND", source.as_str(), Role::Missing),
     };
     let quote = if is_selected { Role::Match } else { Role::Text };
     TextBlock {
@@ -559,14 +561,14 @@ fn citation_block<'a>(
         lead: if is_selected { cx.glyphs().cursor } else { "" }.into(),
         ..styled_line([
             (format!("“{}”", citation.quote).as_str(), quote),
-            (format!(" {} ", citation.source).as_str(), Role::Muted),
             (found, role),
+            (source, Role::Muted),
         ])
     }
 }
 
-/// Returns where a quote occurs that its source lacks: `not there, found in message 6`. `None` if it occurs nowhere, or if
-/// dicta has not searched.
+/// Returns where a quote occurs that its source lacks: ` not in message 4, found in message 6`. `None` if it occurs nowhere,
+/// or if dicta has not searched.
 fn find_elsewhere(cx: &ContentCx<'_>, citation: &Citation) -> Option<String> {
     let session = cx.app.session();
     let FoundClaims { key, claims, .. } = &session.trace_screen.claims;
@@ -578,7 +580,8 @@ fn find_elsewhere(cx: &ContentCx<'_>, citation: &Citation) -> Option<String> {
             && claim.cited.as_ref() == Some(&citation.source)
     });
     let claim = claim.filter(|_| is_current)?;
-    Some(format!("not there, {}", claim.describe_elsewhere()?))
+    let places = claim.describe_elsewhere()?;
+    Some(format!(" not in {}, {places}", citation.source))
 }
 
 /// Returns usage, cost and origin of the verdict.

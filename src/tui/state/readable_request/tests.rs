@@ -81,6 +81,10 @@ fn rules_body_is_readable_and_unknown_body_stays_json() {
         lines(&request),
         ["user", "P", "tool, an error", "fetch_url({})", "a page"]
     );
+    assert_eq!(
+        request.settings,
+        "judge: rules: a checker · verdict format: function call · scale: [0.0,1.0]"
+    );
     let other = ReadableRequest::from_body(key(), r#"{"input":[1]}"#, None);
     assert_eq!(lines(&other), ["{\n  \"input\": [\n    1\n  ]\n}"]);
     for torn in [

@@ -249,8 +249,8 @@ fn trace_fills_all_panes_and_orders_nothing_twice() {
         verdict[1..5],
         [
             "2.11.0 leads both pages. The changelog was cut at its end, which is the oldest part.",
-            "“Current release: Beamline 2.11.0” fetch 1 found",
-            "“Beamline 2.11.0 is the newest” message 9 found",
+            "“Current release: Beamline 2.11.0” found in fetch 1",
+            "“Beamline 2.11.0 is the newest” found in message 9",
             "c goes to the next citation",
         ]
     );
