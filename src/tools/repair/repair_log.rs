@@ -101,7 +101,7 @@ impl RepairKind {
                     count("control character", "control characters")
                 )
             }
-            RepairKind::Escape => format!("mended {}", count("escape", "escapes")),
+            RepairKind::Escape => format!("repaired {}", count("escape", "escapes")),
             RepairKind::Surrogate => format!(
                 "replaced {}",
                 count("half of a surrogate pair", "halves of surrogate pairs")
