@@ -86,7 +86,7 @@ impl JsonNode {
     }
 
     /// Returns the value with the keys of every object sorted.
-    fn with_sorted_keys(mut self) -> Self {
+    pub(super) fn with_sorted_keys(mut self) -> Self {
         match &mut self {
             JsonNode::Object(pairs) => {
                 pairs.sort_by(|a, b| a.0.cmp(&b.0));

@@ -11,13 +11,24 @@ use super::text::TextPosition;
 use crate::tools::json::JsonNode;
 
 /// The reason for a text with several objects, of which none is certain to be the arguments.
-const SEVERAL_VALUES: &str = "it holds several values, and which one counts is not said";
+const SEVERAL_VALUES: &str =
+    "it holds several values, and any of them can be the arguments; send only one object";
 
-impl JsonRepairer<'_> {
+impl<'t> JsonRepairer<'t> {
     pub(super) fn read_document(&mut self) -> Result<JsonNode, String> {
         // The order matters: a code fence may follow the thoughts, and tags may follow the fence.
         self.skip_thoughts()?;
-        self.enter_code_fence();
+        let front = self.enter_code_fence();
+        let node = self.read_content()?;
+        // `Try {"a": 1}` in front of a fence with `{"a": 2}`: either may be meant.
+        if holds_other_object(front, &node) {
+            return Err(SEVERAL_VALUES.to_owned());
+        }
+        Ok(node)
+    }
+
+    /// Reads the value of the whole text, or of its code fence.
+    fn read_content(&mut self) -> Result<JsonNode, String> {
         self.skip_blanks();
         self.skip_leaked_tags();
         let rest = self.rest();
@@ -31,13 +42,13 @@ impl JsonRepairer<'_> {
         match first {
             '[' => {
                 let list = self.read_value(TextPosition::Top)?;
-                self.read_last_object(list)
+                self.read_only_object(list)
             }
             // The opening brace is missing. This arm precedes the quotes, because a key may begin with one.
             _ if starts_with_key_and_colon(rest) && ends_with_closing_brace(rest) => {
                 self.log_repair(RepairKind::OpeningBracket);
                 let object = self.read_object()?;
-                self.read_last_object(object)
+                self.read_only_object(object)
             }
             _ if QuoteStyle::parse_opening(rest).is_some() => {
                 let text = self.read_text(TextPosition::Top);
@@ -50,7 +61,7 @@ impl JsonRepairer<'_> {
             }
             '{' => {
                 let object = self.read_value(TextPosition::Top)?;
-                self.read_last_object(object)
+                self.read_only_object(object)
             }
             _ => {
                 self.log_repair(RepairKind::SurroundingText);
@@ -58,7 +69,7 @@ impl JsonRepairer<'_> {
                     return Err("it holds no JSON object".to_owned());
                 }
                 let object = self.read_value(TextPosition::Top)?;
-                self.read_last_object(object)
+                self.read_only_object(object)
             }
         }
     }
@@ -84,16 +95,16 @@ impl JsonRepairer<'_> {
         }
     }
 
-    /// Enters the code fence if the text does not begin with JSON.
-    fn enter_code_fence(&mut self) {
+    /// Enters the code fence if the text does not begin with JSON. Returns the text in front of the fence.
+    fn enter_code_fence(&mut self) -> &'t str {
         let rest = self.rest();
         // A fence inside a value must not be taken for one around it.
         if rest.starts_with(['{', '[']) || QuoteStyle::parse_opening(rest).is_some() {
-            return;
+            return "";
         }
         // A fence that names JSON takes precedence over an earlier fence of another language.
         let Some(at) = rest.find("```json").or_else(|| rest.find("```")) else {
-            return;
+            return "";
         };
         self.log_repair(RepairKind::CodeFence);
         if !rest[..at].trim().is_empty() {
@@ -104,6 +115,7 @@ impl JsonRepairer<'_> {
             .rest()
             .trim_start_matches(|c: char| c.is_alphanumeric());
         self.at = self.text.len() - info.len();
+        &rest[..at]
     }
 
     /// Skips leaked tags such as `[TOOL_CALLS]`.
@@ -154,14 +166,11 @@ impl JsonRepairer<'_> {
         false
     }
 
-    /// Returns `first`, or the last of several objects with the same keys, because each corrects the one before.
-    /// Objects with different keys are an error, because choosing one would be a guess. So are different objects with
-    /// text around them, because the text can say which one counts.
-    fn read_last_object(&mut self, first: JsonNode) -> Result<JsonNode, String> {
-        // Of several objects with the same keys, the last one counts.
-        let mut kept = first;
-        let mut keys = sorted_keys(&kept);
-        let mut values_differ = false;
+    /// Returns `first` if no other object follows it. Equal objects are one object that the model wrote several times.
+    /// Different objects are an error, because choosing one would be a guess.
+    fn read_only_object(&mut self, first: JsonNode) -> Result<JsonNode, String> {
+        // The order of keys has no meaning in JSON.
+        let sorted = first.clone().with_sorted_keys();
         loop {
             self.skip_blanks();
             let from = self.at;
@@ -197,29 +206,17 @@ impl JsonRepairer<'_> {
             if !prose.is_empty() && !self.log.has(RepairKind::SurroundingText) {
                 self.log_repair(RepairKind::SurroundingText);
             }
-            // `{"a": 1} is right, not {"a": 2}`: the text decides which one counts.
-            if values_differ && self.log.has(RepairKind::SurroundingText) {
-                return Err(SEVERAL_VALUES.to_owned());
-            }
             if !more {
-                return Ok(kept);
+                return Ok(first);
             }
             let next = self.read_value(TextPosition::Top)?;
-            let next_keys = sorted_keys(&next);
-            // Values without keys cannot be compared, so they are an error too.
-            if keys.is_none() || next_keys != keys {
+            if next.with_sorted_keys() != sorted {
                 return Err(SEVERAL_VALUES.to_owned());
             }
-            if next != kept {
-                self.has_duplicate_keys = true;
-                values_differ = true;
-            }
             self.log_repair(RepairKind::RepeatedObject);
-            kept = next;
-            keys = next_keys;
             // Without progress, the loop would not end.
             if self.at == from {
-                return Ok(kept);
+                return Ok(first);
             }
         }
     }
@@ -254,14 +251,20 @@ fn skip_tags(text: &str) -> &str {
     }
 }
 
-/// Returns the sorted keys of an object.
-fn sorted_keys(node: &JsonNode) -> Option<Vec<String>> {
-    let JsonNode::Object(pairs) = node else {
-        return None;
-    };
-    let mut keys: Vec<String> = pairs.iter().map(|(key, _)| key.clone()).collect();
-    keys.sort();
-    Some(keys)
+/// Returns true if `text` holds an object that differs from `node` or cannot be read.
+fn holds_other_object(text: &str, node: &JsonNode) -> bool {
+    if !text.contains('{') {
+        return false;
+    }
+    let sorted = node.clone().with_sorted_keys();
+    let mut reader = JsonRepairer::new(text);
+    while reader.seek_object() {
+        let object = reader.read_value(TextPosition::Top);
+        if !object.is_ok_and(|object| object.with_sorted_keys() == sorted) {
+            return true;
+        }
+    }
+    false
 }
 
 fn ends_with_closing_bracket(text: &str) -> bool {

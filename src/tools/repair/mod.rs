@@ -6,10 +6,10 @@
 //! template tokens, raw control characters, illegal escapes, and cut-off text. Responsible for these rules and for
 //! `cases/*.txt`, the table of inputs and outputs.
 //!
-//! Does not guess. A missing value becomes the empty text, which is recorded. Two objects with different keys, a list
-//! that contains keys, prose without an object, and quotes with two readings are errors. The result is strict JSON without NaN. Only after a
-//! repair, texts are trimmed and empty texts and nulls are removed from lists, as livekit does. Each such step is
-//! recorded.
+//! Does not guess. A missing value becomes the empty text, which is recorded. Two different objects, a list that
+//! contains keys, prose without an object, and quotes with two readings are errors. The result is strict JSON without
+//! NaN. Only after a repair, texts are trimmed and empty texts and nulls are removed from lists, as livekit does. Each
+//! such step is recorded.
 //!
 //! Takes one pass: no lookahead exceeds a few hundred bytes or the next quote, and brackets nest at most 127 deep.
 //!

@@ -85,9 +85,7 @@ impl RepairKind {
             RepairKind::LeadingThought => "left out the thought in front".to_owned(),
             RepairKind::CodeFence => "took it out of its code fence".to_owned(),
             RepairKind::SurroundingText => "left out the text around it".to_owned(),
-            RepairKind::RepeatedObject => {
-                format!("kept the last of {} objects with the same keys", n + 1)
-            }
+            RepairKind::RepeatedObject => format!("kept one of {} equal objects", n + 1),
             RepairKind::KeyQuotes => format!("added quotes around {}", count("key", "keys")),
             RepairKind::WordQuotes => format!("added quotes around {}", count("value", "values")),
             RepairKind::OtherQuotes => {

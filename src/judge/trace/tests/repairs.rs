@@ -117,7 +117,7 @@ async fn repaired_verdict_counts_unless_it_is_truncated_or_contradicts_itself() 
             Outcome::Truncated,
             "cut off",
         ),
-        (glued, Outcome::Unparsed, "more than once"),
+        (glued, Outcome::Unparsed, "several values"),
         (twice, Outcome::Unparsed, "more than once"),
         (inner, Outcome::Unparsed, "more than once"),
         ("I would pass it.", Outcome::Unparsed, "could not parse"),
