@@ -1,9 +1,12 @@
 //! Values without quotes: numbers and literals in the syntax of other languages, and words.
+//!
+//! A word may contain blanks. A comma inside a word, or a word with a colon after a blank, has two readings: it belongs to
+//! the word, or the word ends before it. The call is rejected, except for the commas of a number and of a URL.
 
 use super::cursor::{
     JsonRepairer, OpenBracket, blank_len, is_blank, is_comma, is_comment, is_end,
     starts_with_bare_key, starts_with_key_and_colon, starts_with_last_key, starts_with_quoted_key,
-    token_len,
+    take_bytes, token_len,
 };
 use super::quote_style::QuoteStyle;
 use super::repair_log::RepairKind;
@@ -12,6 +15,9 @@ use crate::tools::json::JsonNode;
 
 /// The length limit of a number, in bytes.
 const MAX_NUMBER_LEN: usize = 60;
+
+/// The lookahead for the scheme of a URL, in bytes.
+const MAX_SCHEME_LEN: usize = 40;
 
 /// The meaning of a bare word.
 pub(super) enum BareWord {
@@ -130,11 +136,20 @@ impl JsonRepairer<'_> {
                     if self.ends_at_comma(from, &behind[blank_len(behind)..], place) {
                         return;
                     }
+                    // A comma in the brackets of a word, as in `x[1, 2]`, belongs to the word.
+                    if inner == 0 && !self.is_part_of_word(from, c) {
+                        self.record_second_reading(from, "its comma may belong to it or end it");
+                    }
                 }
                 c if is_blank(c) => {
                     let gap = blank_len(self.rest());
                     if self.ends_at_blank(from, gap, place) {
                         return;
+                    }
+                    // `{a: x b: 1}`: the comma before a key may be missing.
+                    if inner == 0 && starts_with_bare_key(&self.rest()[gap..]) {
+                        let reason = "a word before a colon may belong to it or be the next key";
+                        self.record_second_reading(from, reason);
                     }
                     self.at += gap;
                     continue;
@@ -145,6 +160,33 @@ impl JsonRepairer<'_> {
             }
             self.at += c.len_utf8();
         }
+    }
+
+    /// Records that the word at `from` has another reading, unless a text before it has one.
+    fn record_second_reading(&mut self, from: usize, reason: &str) {
+        self.second_reading.get_or_insert_with(|| {
+            format!(
+                "the value at byte {from} can be read in two ways: {reason}; write quotes around a text"
+            )
+        });
+    }
+
+    /// Returns true if `comma` at the cursor, inside the word at `from`, certainly belongs to the word.
+    fn is_part_of_word(&self, from: usize, comma: char) -> bool {
+        let before = &self.text[from..self.at];
+        let behind = &self.rest()[comma.len_utf8()..];
+        // `1,000`: three digits follow.
+        let digits = behind.bytes().take(4).take_while(u8::is_ascii_digit);
+        let is_in_number =
+            before.ends_with(|c: char| c.is_ascii_digit()) && comma == ',' && digits.count() == 3;
+        // `https://x.y/a,b`: no blank and no other URL follows.
+        let near = take_bytes(behind, MAX_SCHEME_LEN);
+        let end = near.find(|c| is_blank(c) || is_comma(c));
+        let next = &near[..end.unwrap_or(near.len())];
+        let is_in_url = take_bytes(before, MAX_SCHEME_LEN).contains("://")
+            && !next.is_empty()
+            && !next.contains("://");
+        is_in_number || is_in_url
     }
 
     fn ends_at_comma(&self, from: usize, next: &str, place: TextPosition) -> bool {

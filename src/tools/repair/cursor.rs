@@ -35,7 +35,7 @@ pub(super) struct JsonRepairer<'t> {
     pub(super) last_text_end: usize,
     /// True if a comment, or a token or tag with other words than those of chat templates, is outside all brackets.
     pub(super) has_outer_remark: bool,
-    /// The reason why the first ambiguous text has another reading.
+    /// The reason why the first ambiguous text or unquoted value has another reading.
     pub(super) second_reading: Option<String>,
 }
 

@@ -7,9 +7,9 @@
 //! `cases/*.txt`, the table of inputs and outputs.
 //!
 //! Does not guess. A missing value becomes the empty text, which is recorded. Two different objects, a list that
-//! contains keys, prose without an object, and quotes with two readings are errors. The result is strict JSON without
-//! NaN. Only after a repair, texts are trimmed and empty texts and nulls are removed from lists, as livekit does. Each
-//! such step is recorded.
+//! contains keys, prose without an object, and quotes or unquoted values with two readings are errors. The result is
+//! strict JSON without NaN. Only after a repair, texts are trimmed and empty texts and nulls are removed from lists, as
+//! livekit does. Each such step is recorded.
 //!
 //! Takes one pass: no lookahead exceeds a few hundred bytes or the next quote, and brackets nest at most 127 deep.
 //!
