@@ -2,8 +2,8 @@
 
 use super::bare_word::{BareWord, classify_word};
 use super::cursor::{
-    JsonRepairer, blank_len, is_blank, is_comma, is_end, starts_with_bare_key,
-    starts_with_key_and_colon, token_len,
+    JsonRepairer, blank_len, is_blank, is_colon, is_comma, is_end, is_word_char,
+    starts_with_bare_key, starts_with_key_and_colon, token_len,
 };
 use super::quote_style::QuoteStyle;
 use super::repair_log::RepairKind;
@@ -68,8 +68,19 @@ impl<'t> JsonRepairer<'t> {
                 if !self.seek_object() {
                     return Err("it holds no JSON object".to_owned());
                 }
+                let front = &rest[..rest.len() - self.rest().len()];
+                let start = self.at;
                 let object = self.read_value(TextPosition::Top)?;
-                self.read_only_object(object)
+                let object = self.read_only_object(object)?;
+                // `opts: {"a": 1}}`: the object may be a value of the arguments, which lack their bracket.
+                if ends_with_next_key(front)
+                    || is_key_only(front) && self.log.has(RepairKind::StrayBracket)
+                {
+                    return Err(format!(
+                        "a key is in front of the object at byte {start}; write the {{ in front of the first key"
+                    ));
+                }
+                Ok(object)
             }
         }
     }
@@ -249,6 +260,23 @@ fn skip_tags(text: &str) -> &str {
         rest = behind.trim_start_matches(is_blank);
         may_open = true;
     }
+}
+
+/// Returns true if `text` is one key with its colon, such as `opts:`.
+fn is_key_only(text: &str) -> bool {
+    let text = text.trim_matches(is_blank);
+    text.strip_suffix(is_colon).is_some_and(|key| {
+        let key = key.trim_end_matches(is_blank).trim_matches(['"', '\'']);
+        !key.is_empty() && key.chars().all(is_word_char)
+    })
+}
+
+/// Returns true if `text` is entries of an object whose last one lacks its value, such as `url: "x", opts:`.
+fn ends_with_next_key(text: &str) -> bool {
+    starts_with_bare_key(text)
+        && text
+            .rsplit_once(is_comma)
+            .is_some_and(|(_, last)| is_key_only(last))
 }
 
 /// Returns true if `text` holds an object that differs from `node` or cannot be read.

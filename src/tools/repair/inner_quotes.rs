@@ -104,14 +104,20 @@ impl InnerQuotes {
         })
     }
 
-    /// Returns the reason why the last inner quote may be the end of a text in `input` whose end quote is missing before
-    /// the next key. In `{"a": "x"], "b": 1}`, only a bracket follows it, which may be one too many.
+    /// Returns the reason why an inner quote may be the end of a text in `input` whose end quote is missing before the next
+    /// key. In `{"a": "x" b: 2, "c": 3}`, the quote after `x` has no partner. In `{"a": "x"], "b": 1}`, only a bracket
+    /// follows it, which may be one too many.
     pub(super) fn find_second_reading_before_key(&self, input: &str, end: usize) -> Option<String> {
         let behind = input.get(self.last_end?..end)?;
         let is_outside = |c: char| is_blank(c) || matches!(c, '}' | ']');
-        (behind.contains(['}', ']']) && behind.chars().all(is_outside)).then(|| {
-            "its last quote may end it, and the bracket after that quote is one too many".to_owned()
-        })
+        let reason = if behind.contains(['}', ']']) && behind.chars().all(is_outside) {
+            "its last quote may end it, and the bracket after that quote is one too many"
+        } else if self.single_count % 2 == 1 {
+            "a quote inside it may end it"
+        } else {
+            return None;
+        };
+        Some(reason.to_owned())
     }
 
     /// Returns the reason why a text that the input cuts may have ended earlier.
