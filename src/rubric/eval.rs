@@ -229,7 +229,7 @@ impl<'d> EvalReader<'d> {
             Some(kind) if !kind.judged => warn_without_judge(&fields, kind.name),
             Some(kind) if negate => {
                 let message = format!(
-                    "not: true negates a check; {} is a judge's: turn its criteria round",
+                    "not: true negates a check, and a judge decides {}: write criteria that state the opposite",
                     kind.name
                 );
                 fields.error("not", "param", message);

@@ -211,10 +211,10 @@ fn apply_judge_threshold(
     inverse: bool,
 ) -> Result<ConvertedEval, ConversionError> {
     if inverse {
-        let why = "a judge's verdict is not turned round";
+        let why = "dicta does not negate the verdict of a judge";
         return Err(ConversionError::new(
             why,
-            "turn its criteria round: say what must not be so",
+            "the same type with criteria that state the opposite",
         ));
     }
     // A written threshold, the default of the type, or the grader's verdict alone.

@@ -225,7 +225,7 @@ fn assertion_with_another_meaning_is_reported_at_its_place() {
         ),
         (
             "{type: not-llm-rubric, value: x}",
-            "`not-llm-rubric` does not carry over: a judge's verdict is not turned round",
+            "`not-llm-rubric` does not carry over: dicta does not negate the verdict of a judge",
         ),
         (
             "{type: latency, metric: ms}",
