@@ -68,7 +68,7 @@ pub(super) const GOALS: &[Goal] = &[
     },
     Goal {
         id: "U12",
-        promise: "A user's pattern compiles to at most 1 MiB within 200 ms. A search over 100 MB can be cancelled within 100 ms.",
+        promise: "dicta compiles a user's pattern to at most 1 MiB within 200 ms, and refuses a larger one. A search over 100 MB can be cancelled within 100 ms.",
         measure: Measure::Here(limits::measure_patterns),
     },
 ];
