@@ -70,7 +70,7 @@
 //! | proposal | a change of an eval that a model suggests; `dicta improve` measures it as a variant | [`run`] | suggestion |
 //! | clause | a part of criteria that can be judged by itself | [`judge`] | atom |
 //! | reference | an eval that code decides, whose verdicts serve as labels of a judged eval | [`rubric`] | – |
-//! | question | what a label answers: the criteria, scoring guide and scale of a judged eval, or the type and params of a check | [`rubric`] | – |
+//! | question | what a label answers: the criteria, scoring guide and scale of a judged eval, or the type of a check and its `not` | [`rubric`] | – |
 //!
 //! ## What judges it
 //!
