@@ -370,7 +370,7 @@ pub(super) fn split_turns(text: &str) -> Vec<(MessageRole<'static>, &str)> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::super::read_back::{message_lines, read};
     use super::super::sample_tests::{Numbers, damage};
