@@ -28,6 +28,12 @@ use crate::model::JsonText;
 /// The deepest nesting of a value. serde reads 128 levels, and the value is inside the metadata and `original`.
 const MAX_VALUE_DEPTH: usize = 120;
 
+/// The key below which values of the source are if dicta uses their keys.
+const ORIGINAL: &str = "original";
+
+/// The keys that readers set themselves. Their values never come from a key of a record.
+const READER_KEYS: [&str; 4] = ["source", "parent", "pair", "choice"];
+
 /// The number of keys up to which a search among all of them needs no map.
 const MAX_SEARCHED_KEYS: usize = 32;
 
@@ -63,6 +69,31 @@ impl MetadataBuilder {
     pub(super) fn set_readable(&mut self, key: &str, value: Option<&RawValue>) -> &mut Self {
         if let Some(value) = value.filter(|value| value.get() != "null") {
             self.insert_json(key, format_readable(value));
+        }
+        self
+    }
+
+    /// Adds a key of a record that its reader did not read, unless it is null. If the reader uses the key for a value of its
+    /// own, such as `source`, the record's value is below `original`. Any other key that is set has its value from the record.
+    /// A value that is nested too deeply for evals becomes its text.
+    pub(super) fn add_record_key(&mut self, key: &str, value: &RawValue) -> &mut Self {
+        self.add_record_json(key, format_readable(value))
+    }
+
+    /// Adds a key as [`Self::add_record_key`] does, with its value as written.
+    pub(super) fn add_raw_record_key(&mut self, key: &str, value: &RawValue) -> &mut Self {
+        self.add_record_json(key, value.get().to_owned())
+    }
+
+    fn add_record_json(&mut self, key: &str, value: String) -> &mut Self {
+        let is_taken = self.has(key);
+        if value == "null" || (is_taken && !READER_KEYS.contains(&key)) {
+            return self;
+        }
+        if is_taken {
+            self.keep_originals(vec![(key.to_owned(), value)]);
+        } else {
+            self.push(key.to_owned(), value);
         }
         self
     }
@@ -152,10 +183,37 @@ impl MetadataBuilder {
         }
         // Both values remain: dicta's under the standard key, the source's below `original`.
         if !conflicts.is_empty() {
-            let conflicts: Vec<(String, String)> = conflicts.into_iter().collect();
-            self.insert_json("original", format_object(&conflicts));
+            self.keep_originals(conflicts.into_iter().collect());
         }
         self
+    }
+
+    /// Adds values of the source below `original`, next to those that are there.
+    fn keep_originals(&mut self, values: Vec<(String, String)>) {
+        let before = self.find(ORIGINAL).map(|at| self.entries[at].1.clone());
+        let mut all: IndexMap<String, String> = match before.as_deref().map(RawFields::parse) {
+            None => IndexMap::new(),
+            Some(Ok(fields)) => fields
+                .iter()
+                .map(|(key, value)| (key.to_owned(), value.get().to_owned()))
+                .collect(),
+            // The source has a key `original` of its own.
+            Some(Err(_)) => {
+                let own = before.clone().unwrap_or_default();
+                IndexMap::from([(ORIGINAL.to_owned(), own)])
+            }
+        };
+        for (key, value) in values {
+            // The record and its metadata can have different values of one key.
+            let key = if all.contains_key(&key) {
+                format!("{key}~2")
+            } else {
+                key
+            };
+            all.insert(key, value);
+        }
+        let all: Vec<(String, String)> = all.into_iter().collect();
+        self.insert_json(ORIGINAL, format_object(&all));
     }
 }
 
@@ -268,4 +326,41 @@ impl SourceUsage {
 /// Returns the JSON of a raw value, borrowed.
 pub(super) fn borrow_json(raw: &RawValue) -> JsonText<'_> {
     serde_json::from_str(raw.get()).expect("a raw value is JSON")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn key_of_a_record_that_its_reader_uses_is_below_original() {
+        let record = r#"{"source":"web","parent":null,"model":"m","topic":"tea"}"#;
+        let metadata = r#"{"source":"crawl","topic":"milk","lang":"en"}"#;
+        let mut meta = MetadataBuilder::default();
+        meta.set("source", "dataset").set("model", "m");
+        for (key, value) in RawFields::parse(record).expect("a record").iter() {
+            meta.add_record_key(key, value);
+        }
+        meta.merge_readable_fields(&RawFields::parse(metadata).expect("metadata"));
+        let json = meta.finish().expect("metadata");
+        assert_eq!(
+            json.get(),
+            r#"{"source":"dataset","model":"m","original":{"source":"web","source~2":"crawl","topic":"milk"},"topic":"tea","lang":"en"}"#
+        );
+    }
+
+    #[test]
+    fn own_key_original_of_a_source_is_kept_next_to_taken_keys() {
+        let record = r#"{"original":"a text","source":"web"}"#;
+        let mut meta = MetadataBuilder::default();
+        meta.set("source", "dataset");
+        for (key, value) in RawFields::parse(record).expect("a record").iter() {
+            meta.add_record_key(key, value);
+        }
+        let json = meta.finish().expect("metadata");
+        assert_eq!(
+            json.get(),
+            r#"{"source":"dataset","original":{"original":"a text","source":"web"}}"#
+        );
+    }
 }

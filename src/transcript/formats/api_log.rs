@@ -319,8 +319,8 @@ fn add_extra_keys(record: &RawFields<'_>, read: &[&str], meta: &mut MetadataBuil
         meta.set_raw("latency_ms", record.get("duration_ms"));
     }
     for (key, value) in record.iter() {
-        if !known.contains(&key) && !read.contains(&key) && !meta.has(key) {
-            meta.set_raw(key, Some(value));
+        if !known.contains(&key) && !read.contains(&key) {
+            meta.add_raw_record_key(key, value);
         }
     }
     if let Some(record_metadata) = record.object("metadata") {

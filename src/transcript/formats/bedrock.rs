@@ -232,8 +232,8 @@ pub(super) fn parse_record(
             "stopReason",
             "model",
         ];
-        if !known.contains(&key) && !built.meta.has(key) {
-            built.meta.set_readable(key, Some(value));
+        if !known.contains(&key) {
+            built.meta.add_record_key(key, value);
         }
     }
     if let Some(metadata) = fields.object("metadata") {

@@ -277,8 +277,8 @@ fn write_metadata(
         "total_tokens",
     ];
     for (key, value) in record.iter() {
-        if !known.contains(&key) && !built.meta.has(key) {
-            built.meta.set_readable(key, Some(value));
+        if !known.contains(&key) {
+            built.meta.add_record_key(key, value);
         }
     }
     if let Some(source) = record.object("metadata") {

@@ -56,7 +56,7 @@ pub(super) fn parse_message_record(
     }
     for (key, value) in fields.iter() {
         if !["id", "messages", "system", "tags", "metadata"].contains(&key) {
-            built.meta.set_readable(key, Some(value));
+            built.meta.add_record_key(key, value);
         }
     }
     if let Some(metadata) = fields.object("metadata") {

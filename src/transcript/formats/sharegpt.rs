@@ -88,8 +88,8 @@ pub(super) fn begin(fields: &RawFields<'_>) -> TranscriptBuilder {
 pub(super) fn add_extra_keys(fields: &RawFields<'_>, used: &[&str], built: &mut TranscriptBuilder) {
     for (key, value) in fields.iter() {
         let known = ["id", "system", "system_prompt", "metadata"].contains(&key);
-        if !known && !used.contains(&key) && !built.meta.has(key) {
-            built.meta.set_readable(key, Some(value));
+        if !known && !used.contains(&key) {
+            built.meta.add_record_key(key, value);
         }
     }
     if let Some(metadata) = fields.object("metadata") {
