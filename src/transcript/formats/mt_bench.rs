@@ -1,10 +1,12 @@
 //! MT-Bench's answers (`model_answer/MODEL.jsonl` of FastChat), with its questions and judgments.
 //!
 //! Responsible for one answer per record, and for the files that MT-Bench keeps near it: `question.jsonl` in the folder
-//! or the one above, and `model_judgment/*_single.jsonl`, or a folder `*_single` with a file per model. A judgment is a
-//! verdict of its judge, such as `gpt-4`, named `turn 1`; its score from 1 to 10 is the value. Without the questions, the
-//! answers are read alone. Also reads the answers of Arena-Hard and reference answers, which have the same shape, and
+//! or the one above, and `model_judgment/*_single.jsonl`, `*_pair.jsonl`, or a folder per judge with a file per model. A
+//! judgment is a verdict of its judge, such as `gpt-4`, named `turn 1`; its score from 1 to 10 is the value. A comparison of two
+//! answers is a verdict, too: `comparisons.rs`. Without the questions, the answers are read alone. Also reads the answers of Arena-Hard and reference answers, which have the same shape, and
 //! the older answers of FastChat, which have one `text`. Judgments themselves are not transcripts.
+
+mod comparisons;
 
 use std::collections::HashMap;
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -44,7 +46,10 @@ fn is_single_answer(record: &Value) -> bool {
 /// Returns true if the first record is a judgment.
 pub(super) fn is_judgments(preview: &FilePreview<'_>) -> bool {
     preview.first_matches(|s| {
-        s.has("question_id") && s.has("judge") && (s.has("judgment") || s.has("g1_judgment"))
+        let has_judgment = ["judgment", "g1_judgment", "games"]
+            .iter()
+            .any(|key| s.has(key));
+        (s.has("question_id") || s.has("uid")) && s.has("judge") && has_judgment
     })
 }
 
@@ -53,11 +58,7 @@ pub(super) fn open(
     preview: &FilePreview<'_>,
 ) -> Result<Box<dyn TranscriptReader>, TranscriptError> {
     if is_judgments(preview) {
-        let why = if preview.first_matches(|s| s.has("g1_judgment")) {
-            "these are MT-Bench's comparisons of two answers, which dicta does not read; open the answers in `model_answer`"
-        } else {
-            "these are MT-Bench's judgments; open the answers in `model_answer`, which then have them as verdicts"
-        };
+        let why = "these are judgments of MT-Bench or Arena-Hard; open the answers in `model_answer`, which then have them as verdicts";
         return Err(source.unknown_error(why));
     }
     let parser = AnswerParser {
@@ -207,7 +208,7 @@ fn read_questions(answers: &Path) -> HashMap<String, Vec<String>> {
     questions
 }
 
-/// Returns the paths of the files with single judgments, in order.
+/// Returns the paths of the files with judgments, in order.
 fn judgment_paths(answers: &Path) -> Vec<PathBuf> {
     let mut paths = Vec::new();
     for folder in answers.ancestors().skip(1).take(2) {
@@ -217,9 +218,9 @@ fn judgment_paths(answers: &Path) -> Vec<PathBuf> {
         for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
             let name = name.into_owned();
-            if name.ends_with("_single.jsonl") {
+            if name.ends_with("_single.jsonl") || name.ends_with("_pair.jsonl") {
                 paths.push(path);
-            } else if name.ends_with("_single") {
+            } else if path.is_dir() {
                 // A folder per judge has a file per model, with the name of the answers.
                 paths.extend(answers.file_name().map(|file| path.join(file)));
             }
@@ -234,9 +235,8 @@ fn read_judgments(answers: &Path) -> HashMap<(String, String), Vec<SourceVerdict
     let mut judgments: HashMap<(String, String), Vec<SourceVerdict>> = HashMap::new();
     for path in judgment_paths(answers) {
         for_each_line(&path, |fields| {
-            let (Some(question), Some(model)) =
-                (fields.id_text("question_id"), fields.id_text("model"))
-            else {
+            let ids = ["question_id", "uid"];
+            let Some(question) = ids.iter().find_map(|key| fields.id_text(key)) else {
                 return;
             };
             // The judge is a list: the model and the name of its prompt.
@@ -248,26 +248,42 @@ fn read_judgments(answers: &Path) -> HashMap<(String, String), Vec<SourceVerdict
                 .or(judge)
                 .map(text_or_json)
                 .unwrap_or_default();
-            let turn = fields.integer("turn").unwrap_or(1);
-            let reasoning = fields.text("judgment");
-            let mut verdict = verdict_of(
-                &judge,
-                &format!("turn {turn}"),
-                fields.get("score"),
-                reasoning,
-            );
-            // The scale is 1 to 10, so a 1 is the worst score and not a full one.
-            verdict.score = None;
-            // FastChat writes -1 if it found no score in the judgment.
-            if fields.number("score").is_some_and(|score| score < 0.0) {
-                verdict.value = None;
-                verdict.error = Some("the judgment has no score".to_owned());
+            let judge = judge.0.into_owned();
+            let verdicts = if fields.has("games") {
+                comparisons::read_games(fields, judge)
+            } else if fields.has("model_1") {
+                comparisons::read_pair(fields, judge)
+            } else {
+                read_single(fields, &judge).into_iter().collect()
+            };
+            for (model, verdict) in verdicts {
+                let key = (question.to_string(), model);
+                judgments.entry(key).or_default().push(verdict);
             }
-            let key = (question.0.into_owned(), model.0.into_owned());
-            judgments.entry(key).or_default().push(verdict);
         });
     }
     judgments
+}
+
+/// Returns the verdict of a judgment on one answer, with the model of the answer.
+fn read_single(fields: &RawFields<'_>, judge: &str) -> Option<(String, SourceVerdict)> {
+    let model = fields.id_text("model")?;
+    let turn = fields.integer("turn").unwrap_or(1);
+    let reasoning = fields.text("judgment");
+    let mut verdict = verdict_of(
+        judge,
+        &format!("turn {turn}"),
+        fields.get("score"),
+        reasoning,
+    );
+    // The scale is 1 to 10, so a 1 is the worst score and not a full one.
+    verdict.score = None;
+    // FastChat writes -1 if it found no score in the judgment.
+    if fields.number("score").is_some_and(|score| score < 0.0) {
+        verdict.value = None;
+        verdict.error = Some("the judgment has no score".to_owned());
+    }
+    Some((model.to_string(), verdict))
 }
 
 #[cfg(test)]
@@ -329,6 +345,41 @@ mod tests {
         assert_eq!(transcript.verdicts[0].judge, "gpt-4o");
         let transcript = serde_json::from_slice(bytes).expect("JSON");
         assert_eq!(message_lines(&transcript), ["user Why?", "assistant So."]);
+    }
+
+    #[test]
+    fn comparisons_in_both_orders_are_verdicts_of_the_answers() {
+        let bench = tempfile::tempdir().expect("a folder");
+        for folder in ["model_answer", "model_judgment/judge-1"] {
+            std::fs::create_dir_all(bench.path().join(folder)).expect("made");
+        }
+        let answers = bench.path().join("model_answer/m.jsonl");
+        let answer = r#"{"question_id":"7","answer_id":"a1","model_id":"m","choices":[{"index":0,"turns":["So."]}]}"#;
+        std::fs::write(&answers, format!("{answer}\n")).expect("written");
+        let pair = r#"{"question_id":"7","model_1":"n","model_2":"m","g1_winner":"model_2","g2_winner":"model_2","judge":["gpt-4","pair-v2"],"g1_judgment":"B. [[B]]","g2_judgment":"A. [[A]]","turn":1}"#;
+        let games = r#"{"question_id":"7","model":"m","judge":"judge-1","games":[{"judgment":"[[B>A]]","score":"B>A"},{"judgment":"[[B>A]]","score":"B>A"}]}"#;
+        let judgments = bench.path().join("model_judgment");
+        let files = [("gpt-4_pair.jsonl", pair), ("judge-1/m.jsonl", games)];
+        for (name, judgment) in files {
+            std::fs::write(judgments.join(name), format!("{judgment}\n")).expect("written");
+            let refused = TranscriptFile::open(&judgments.join(name)).expect_err("no transcripts");
+            assert!(
+                refused.to_string().contains("open the answers"),
+                "{refused}"
+            );
+        }
+        let mut file = TranscriptFile::open(&answers).expect("answers");
+        let block = file.next_block().expect("a block").expect("a record");
+        let (_, bytes) = block.records().next().expect("a record");
+        let transcript: serde_json::Value = serde_json::from_slice(bytes).expect("JSON");
+        assert_eq!(
+            transcript["verdicts"],
+            serde_json::json!([
+                {"judge": "gpt-4", "eval": "turn 1 against n", "passed": true, "reasoning": "B. [[B]]\n\nA. [[A]]",
+                    "value": {"g1_winner": "model_2", "g2_winner": "model_2"}},
+                {"judge": "judge-1", "eval": "against the baseline", "reasoning": "[[B>A]]\n\n[[B>A]]", "value": ["B>A", "B>A"]},
+            ])
+        );
     }
 
     #[test]
