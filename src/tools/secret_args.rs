@@ -4,6 +4,44 @@ use std::ops::Range;
 
 use crate::model::{MIN_UNNAMED_SECRET_LEN, strip_auth_scheme};
 
+/// The names of settings in connection strings and cookies whose values are often ordinary words.
+const PUBLIC_SETTINGS: &[&str] = &[
+    "app",
+    "application_name",
+    "applicationname",
+    "catalog",
+    "charset",
+    "client_encoding",
+    "database",
+    "db",
+    "dbname",
+    "domain",
+    "driver",
+    "encrypt",
+    "expires",
+    "host",
+    "id",
+    "lang",
+    "language",
+    "locale",
+    "name",
+    "options",
+    "path",
+    "port",
+    "region",
+    "samesite",
+    "schema",
+    "search_path",
+    "server",
+    "sslmode",
+    "sslrootcert",
+    "theme",
+    "timezone",
+    "uid",
+    "user",
+    "username",
+];
+
 /// Returns the range of the secret in an argument: after `--token=`, `API_KEY=` or `Authorization:`, or the password
 /// of a URL.
 ///
@@ -49,16 +87,32 @@ pub(super) fn list_argument_secrets(
 
 /// Returns the parts of a secret that a program or a server may repeat alone, without short ones, which are often words.
 ///
-/// They are its first value, the password in it, and the parts between equals signs. Each of these contains `abc` in
-/// another way: `me:abc@tcp(h)`, `sid=abc; theme=dark`, `abc dbname=d`, `TOKEN=name=abc`.
+/// They are its first value, the password in it, the parts between its equals signs, and the values of further settings
+/// that are not public. Each of these contains `abc` in another way: `me:abc@tcp(h)`, `sid=abc; theme=dark`, `abc dbname=d`,
+/// `TOKEN=name=abc`.
 pub(super) fn list_secret_parts(secret: &str) -> Vec<String> {
     let value = strip_auth_scheme(secret.trim()).trim_start_matches(['"', '\'']);
     let is_end = |c: char| ends_assignment(c) || "\"'}])".contains(c);
     let first = value.split(is_end).next().unwrap_or(value);
+    let rest = &value[first.len()..];
+    // A word of a passphrase may occur in every transcript, so only the whole phrase is a secret.
+    let is_phrase = rest.starts_with(char::is_whitespace)
+        && rest.contains(char::is_alphanumeric)
+        && !rest.contains(['=', ':']);
+    if is_phrase {
+        return Vec::new();
+    }
     // The host of an address may follow the login.
     let login = first.rsplit_once('@').map_or(first, |(login, _)| login);
     let password = login.split_once(':').map(|(_user, password)| password);
-    let assigned = secret.split('=').chain(first.split('='));
+    let is_public = |name: &str| PUBLIC_SETTINGS.contains(&&*name.to_ascii_lowercase());
+    let own = first.split_once('=').filter(|(name, _)| !is_public(name));
+    let own = own.into_iter().flat_map(|_| first.split('='));
+    let further = rest
+        .split(ends_assignment)
+        .filter_map(|part| part.split_once('='));
+    let further = further.filter(|(name, _)| !is_public(name));
+    let assigned = own.chain(further.map(|(_, text)| text));
     let mut parts: Vec<String> = Vec::new();
     for part in std::iter::once(first).chain(password).chain(assigned) {
         let is_part = part.len() >= MIN_UNNAMED_SECRET_LEN && part.len() < secret.len();
@@ -128,6 +182,30 @@ mod tests {
             list("Authorization: Bearer hush-hush"),
             ["Bearer hush-hush", "hush-hush"],
             "a scheme alone is not a secret"
+        );
+    }
+
+    #[test]
+    fn ordinary_words_next_to_a_secret_are_not_secrets() {
+        let list = |arg| list_argument_secrets(arg, is_secret_name);
+        for (arg, word) in [
+            (
+                "password=hush-hush dbname=d application_name=assistant",
+                "assistant",
+            ),
+            (
+                "Password=hush-hush;Database=production;Encrypt=true",
+                "production",
+            ),
+            ("Cookie: language=portuguese; sid=hush-hush", "portuguese"),
+        ] {
+            let found = list(arg);
+            assert!(found.contains(&"hush-hush".to_owned()), "{arg}: {found:?}");
+            assert!(!found.contains(&word.to_owned()), "{arg}: {found:?}");
+        }
+        assert_eq!(
+            list("PASSPHRASE=mountain lakes are deep"),
+            ["mountain lakes are deep"]
         );
     }
 
