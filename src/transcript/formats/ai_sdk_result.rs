@@ -12,8 +12,9 @@ use super::super::metadata::SourceUsage;
 use super::super::native::{json_string, parse_tags};
 use super::super::reader::TranscriptSink;
 use super::foreign_message::{MessageInProgress, add_messages};
+use super::response_items::MessageBuilder;
 use super::transcript_builder::{TranscriptBuilder, reasoning_part, text_part};
-use crate::model::{MessageRole, SourceText};
+use crate::model::{MessageRole, SourceText, TranscriptPart};
 
 /// The keys of the messages in the request of a provider.
 const REQUEST_KEYS: [&str; 3] = ["messages", "input", "contents"];
@@ -87,15 +88,23 @@ pub(super) fn parse_result(fields: &RawFields<'_>, out: &mut TranscriptSink) -> 
     built.count_unknown("a step that is not an object", unread);
     add_prompt(fields, first, &mut built);
     let before = built.messages.len();
-    // Some programs log the whole conversation next to the result.
-    let last_role = built.messages.last().map(|message| &message.role);
-    if last_role != Some(&MessageRole::Assistant) {
-        add_response(fields, &steps, &mut built);
-        if built.messages.len() == before {
-            for step in &steps {
-                add_step(step, &mut built);
-            }
+    add_response(fields, &steps, &mut built);
+    if built.messages.len() == before {
+        for step in &steps {
+            add_step(step, &mut built);
         }
+    }
+    // Some programs log the whole conversation next to the result. Another answer at the end of a prompt is a beginning
+    // that the model continues.
+    let (asked, added) = built.messages.split_at(before);
+    let is_repeated = asked
+        .last()
+        .zip(added.last())
+        .is_some_and(|(last, answer)| {
+            last.role == MessageRole::Assistant && list_texts(last).eq(list_texts(answer))
+        });
+    if is_repeated {
+        built.messages.truncate(before);
     }
     let reason = fields
         .get("finishReason")
@@ -106,6 +115,13 @@ pub(super) fn parse_result(fields: &RawFields<'_>, out: &mut TranscriptSink) -> 
     write_metadata(fields, &steps, &mut built);
     built.finish(out);
     Ok(())
+}
+
+fn list_texts<'m>(message: &'m MessageBuilder<'_>) -> impl Iterator<Item = &'m str> {
+    message.parts.iter().filter_map(|part| match part {
+        TranscriptPart::Text(text) => Some(&*text.0),
+        _ => None,
+    })
 }
 
 /// Adds what the model was asked.
@@ -305,6 +321,23 @@ mod tests {
         let bare = json!({"prompt": "Weather?", "steps": steps});
         let (all, _) = read(format!("{bare}\n").as_bytes());
         assert_eq!(lines_of_each(&all), [LINES]);
+    }
+
+    #[test]
+    fn begun_answer_is_continued_and_a_logged_conversation_is_not_repeated() {
+        let step = json!({"text": "Sunny.", "toolCalls": [], "toolResults": [], "finishReason": "stop", "usage": {}});
+        for (last, lines) in [
+            (
+                "It is",
+                &["user Weather?", "assistant It is", "assistant Sunny."][..],
+            ),
+            ("Sunny.", &["user Weather?", "assistant Sunny."][..]),
+        ] {
+            let prompt = json!([{"role": "user", "content": "Weather?"}, {"role": "assistant", "content": last}]);
+            let record = json!({"messages": prompt, "steps": [step]});
+            let (all, _) = read(format!("{record}\n").as_bytes());
+            assert_eq!(lines_of_each(&all), [lines], "{last}");
+        }
     }
 
     #[test]
