@@ -341,6 +341,8 @@ mod tests {
             Some("[redacted] / [redacted] / short".to_owned())
         );
         assert_eq!(redactor.redact("-----BEGIN KEY-----"), None);
+        let prompt = Redactor::new(["You are a helpful assistant.\nAnswer in short sentences."]);
+        assert_eq!(prompt.redact("You are a helpful assistant."), None);
     }
 
     #[test]

@@ -15,8 +15,9 @@ const HTML_QUOTES: [(&str, &str); 5] = [
 /// `quote`, and JavaScript's `encodeURIComponent` and `encodeURI`.
 const URL_SAFE: [&str; 5] = ["", "-._~", "-._~/", "-_.!~*'()", "-_.!~*'();,/?:@&=+$#"];
 
-/// The length in bytes from which a line of a secret counts as one. A shorter line may be an ordinary text.
-const MIN_LINE_LEN: usize = 16;
+/// The length in bytes of the longest word from which a line of a secret counts as one. A line of shorter words may be
+/// ordinary text, such as a line of a prompt in a variable.
+const MIN_LINE_WORD_LEN: usize = 16;
 
 /// Returns a secret in all spellings of JSON, HTML, URL, hexadecimal and base64 writers.
 pub(super) fn list_spellings(secret: &str) -> Vec<String> {
@@ -77,7 +78,11 @@ pub(super) fn list_spellings(secret: &str) -> Vec<String> {
 /// Returns the spellings of the lines of a secret that has several lines. Programs print such a secret line by line.
 pub(super) fn list_line_spellings(secret: &str) -> Vec<String> {
     let lines = secret.lines().map(str::trim);
-    let long = lines.filter(|line| line.len() >= MIN_LINE_LEN && line.len() < secret.len());
+    let has_long_word = |line: &str| {
+        let mut words = line.split_whitespace();
+        words.any(|word| word.len() >= MIN_LINE_WORD_LEN)
+    };
+    let long = lines.filter(|line| has_long_word(line) && line.len() < secret.len());
     // The first line of a PEM file is the same in all files.
     let own = long.filter(|line| !line.starts_with("-----"));
     own.flat_map(|line| [line.to_owned(), escape_json(line)])
