@@ -3,7 +3,6 @@
 
 use std::fmt::{self, Write as _};
 use std::io;
-use std::ops::Range;
 
 use serde_json::Value;
 
@@ -29,18 +28,18 @@ impl fmt::Display for QuotedText<'_> {
     }
 }
 
-/// A location in a transcript: `message 4, bytes 10..16`.
+/// The end of a sentence about a found text: ` in message 4`. It is empty without a message. The finding's spans have the
+/// exact range, which the transcript pane marks.
 pub(super) struct TextLocation {
     pub(super) message: Option<usize>,
-    pub(super) bytes: Range<usize>,
 }
 
 impl fmt::Display for TextLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(message) = self.message {
-            write!(f, "message {message}, ")?;
+        match self.message {
+            Some(message) => write!(f, " in message {message}"),
+            None => Ok(()),
         }
-        write!(f, "bytes {}..{}", self.bytes.start, self.bytes.end)
     }
 }
 

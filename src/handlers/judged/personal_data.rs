@@ -33,10 +33,9 @@ pub(super) fn find_personal_data(subject: &Subject<'_>) -> Option<Finding> {
         let mark = subject.text_span(message_text, &bytes);
         let place = TextLocation {
             message: message_text.message,
-            bytes,
         };
         // The explanation names the kind and the place only, because reports must not repeat the data.
-        let why = format!("the agent says {what} ({place}); decided without a judge");
+        let why = format!("the agent says {what}{place}; decided without a judge");
         Some(Finding::new(false, why).with_score(0.0).with_spans(mark))
     })
 }

@@ -131,13 +131,12 @@ impl ContainsAnyCheck {
 }
 
 impl PatternSet {
-    /// Formats a hit: `"refund" at message 4, bytes 10..16`.
+    /// Formats a hit: `"refund" in message 4`.
     fn describe_hit(&self, message_text: &MessageText<'_>, hit: &PatternHit) -> String {
         let place = TextLocation {
             message: message_text.message,
-            bytes: hit.bytes.clone(),
         };
-        format!("{} at {place}", QuotedText(&self.written[hit.pattern]))
+        format!("{}{place}", QuotedText(&self.written[hit.pattern]))
     }
 
     fn list_patterns(&self) -> String {

@@ -101,9 +101,8 @@ impl Check for JsonValidCheck {
             Ok(()) => {
                 let place = TextLocation {
                     message: output.message,
-                    bytes: range.clone(),
                 };
-                Finding::new(true, format!("the output contains JSON at {place}"))
+                Finding::new(true, format!("the output contains JSON{place}"))
                     .with_spans(subject.text_span(output, &range))
             }
             Err(why) => Finding::new(false, explain_not_json(output, &range, &why)),
@@ -297,10 +296,7 @@ mod tests {
             &json!({"extract_json": true}),
             "so {\"a\":1}.",
         );
-        assert_eq!(
-            found.explanation,
-            "the output contains JSON at message 1, bytes 3..10"
-        );
+        assert_eq!(found.explanation, "the output contains JSON in message 1");
         assert_eq!(found.spans[0].bytes, 3..10);
         let broken = on_output(
             "json_valid",

@@ -100,11 +100,10 @@ impl RegexpHit<'_> {
     fn describe(&self, message_text: &MessageText<'_>) -> String {
         let place = TextLocation {
             message: message_text.message,
-            bytes: self.bytes.clone(),
         };
         let text = &message_text.text[self.bytes.clone()];
         format!(
-            "{} matches {} at {place}",
+            "{} matches {}{place}",
             QuotedText(&self.pattern.written),
             QuotedText(text)
         )
@@ -230,11 +229,7 @@ mod tests {
         let found = on_output("regexp_matcher", &params, "see N-7");
         assert_eq!(
             (found.outcome, found.score, found.explanation.as_str()),
-            (
-                Pass,
-                Some(1.0),
-                r#""N-\\d" matches "N-7" at message 1, bytes 4..7"#
-            )
+            (Pass, Some(1.0), r#""N-\\d" matches "N-7" in message 1"#)
         );
         assert_eq!(found.spans[0].bytes, 4..7);
         assert_eq!(
