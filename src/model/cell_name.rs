@@ -6,6 +6,8 @@ use std::str::FromStr;
 
 use thiserror::Error;
 
+use super::visible::make_visible;
+
 /// The full name of one cell.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CellName {
@@ -48,6 +50,20 @@ impl CellName {
             judge: self.judge.as_deref(),
             repeat: self.repeat,
         }
+    }
+
+    /// Returns the name for people: the ids without percent-encoding, with hidden characters as marks. It may not parse.
+    pub fn to_plain_text(&self) -> String {
+        let show = |id: &str| make_visible(id, false).into_owned();
+        let ids = [&self.transcript, &self.rubric, &self.eval].map(|id| show(id.as_str()));
+        let message = self.message.map(|at| format!("@{at}"));
+        let judge = self
+            .judge
+            .as_deref()
+            .map(|judge| format!("~{}", show(judge)));
+        let repeat = self.repeat.map(|at| format!("#{at}"));
+        let rest = [message, judge, repeat].into_iter().flatten();
+        ids.join("/") + &rest.collect::<String>()
     }
 
     /// Returns the name of the decision: without judge and repeat.
@@ -265,6 +281,14 @@ mod tests {
         assert!("a/b".parse::<CellName>().is_err());
         assert!("a/b/c/d".parse::<CellName>().is_err());
         assert!("a/b/c#x".parse::<CellName>().is_err());
+    }
+
+    #[test]
+    fn plain_text_of_a_name_has_its_ids_as_they_are() {
+        let name: CellName = "data%2Fchat:1/beam/a%40b@4~gemini#2"
+            .parse()
+            .expect("a full name");
+        assert_eq!(name.to_plain_text(), "data/chat:1/beam/a@b@4~gemini#2");
     }
 
     #[test]

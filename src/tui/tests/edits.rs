@@ -90,6 +90,33 @@ fn other_min_score_counts_as_decided_again_and_not_as_judged() {
 }
 
 #[test]
+fn log_names_the_cell_of_a_flip_without_percent_encoding() {
+    let transcript = "{\"id\":\"data/chat\",\"messages\":[{\"role\":\"user\",\"content\":\"hi\"},{\"role\":\"assistant\",\"content\":\"hello\"}]}\n";
+    let rubric = |word: &str| {
+        format!(
+            "id: r\nevals:\n  - {{ id: greets, type: contains, params: {{ patterns: [{word}] }} }}\n"
+        )
+    };
+    let mut app = workbench(
+        120,
+        40,
+        &[
+            ("dicta.yaml", "transcripts: [t.jsonl]\nrubrics: [r.yaml]\n"),
+            ("t.jsonl", transcript),
+            ("r.yaml", &rubric("hello")),
+        ],
+    );
+    app.settle().keys("R").settle();
+    app.save("r.yaml", &rubric("bye")).settle();
+    let notices = &app.event_loop.app.notices;
+    assert!(
+        notices.contains_beginning("flip ✓ → ✗ data/chat/r/greets: "),
+        "{}",
+        app.screen()
+    );
+}
+
+#[test]
 fn closed_changes_open_with_the_next_edit() {
     let mut app = judged(120, 40);
     let (text, mended) = rubric(&app);

@@ -321,7 +321,7 @@ fn explain_arithmetic(app: &App, flip: &RowFlip) -> Option<String> {
 fn log_flip(app: &mut App, flip: &RowFlip) {
     let glyphs = app.ui.theme.glyphs();
     let name = app.live_session.cells.decision_name(flip.row);
-    let name = name.map_or_else(|| "?".to_owned(), |name| name.to_string());
+    let name = name.map_or_else(|| "?".to_owned(), |name| name.to_plain_text());
     let direction = match flip.agrees_with_label {
         Some(true) => ", towards your label",
         Some(false) => ", away from your label",

@@ -46,7 +46,7 @@ pub(super) fn handle_paused(
         repeat: None,
         ..name
     });
-    let name = decision.map_or_else(String::new, |name| format!(" {name}"));
+    let name = decision.map_or_else(String::new, |name| format!(" {}", name.to_plain_text()));
     // The keys that continue a trace work on its screen.
     let way = if is_shown {
         "enter opens the trace, where s and space continue it"
