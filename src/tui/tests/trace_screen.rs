@@ -10,6 +10,7 @@ use super::server::{Server, ServerReply};
 use super::{go_to, judged, last_notice, point, rubric};
 use crate::event::{RunHeader, StepPart};
 use crate::judge::BranchChange;
+use crate::model::Millis;
 use crate::run::BranchOrder;
 use crate::tui::effect::Effect;
 use crate::tui::msg::{MouseAction, MouseInput, Msg};
@@ -396,6 +397,23 @@ fn branch_of_a_trace_from_before_an_edit_makes_no_verdict_stale() {
     assert_eq!(row.second_opinions.len(), 1, "{}", last_notice(&app));
     // The header of the branch has the eval `names-a-version` from before the edit.
     assert_eq!(cells.total.stale, 0, "{}", app.screen());
+}
+
+#[test]
+fn summary_of_a_save_leaves_room_for_the_keys_of_the_trace_screen() {
+    for (width, height, has_summary) in [(80, 24, false), (120, 40, true)] {
+        let mut app = judged(width, height);
+        let (_, mended) = rubric(&app);
+        app.save("rubrics/beamline.yaml", &mended).settle();
+        go_to(&mut app, CELL);
+        app.keys("1 enter").settle();
+        app.pass(Millis(60_000));
+        let row = app.last_row();
+        for key in [" w what if ", " c next citation ", " r run "] {
+            assert!(row.contains(key), "{width}: {row}");
+        }
+        assert_eq!(row.contains("3 flips"), has_summary, "{width}: {row}");
+    }
 }
 
 #[test]

@@ -233,11 +233,16 @@ fn draw_save_summary(canvas: &mut Canvas<'_>, area: Rect, app: &App) -> Rect {
         edit_report::summarize_with_glyphs(report, glyphs),
         Role::Flipped,
     );
-    let most = area.width * 2 / 3;
-    if row.width() > usize::from(area.width / 2) {
+    // The trace screen has keys of its own, and the changes pane has the summary, too.
+    let keys = measure_trace_keys(app);
+    let most = (area.width * 2 / 3).min(area.width.saturating_sub(keys));
+    if row.width() > usize::from(most.min(area.width / 2)) {
         let brief = edit_report::summarize_briefly(report, glyphs);
         let brief = keep_whole_clauses(brief, usize::from(most));
         row = StyledRow::new(brief, Role::Flipped);
+    }
+    if keys > 0 && row.width() > usize::from(most) {
+        return area;
     }
     let wide = u16::try_from(row.width()).unwrap_or(u16::MAX).min(most);
     let left = area.width - wide - 1;
@@ -447,14 +452,30 @@ fn draw_hints(canvas: &mut Canvas<'_>, area: Rect, app: &App) {
 }
 
 /// The commands of the trace screen in the footer, the most useful first.
-const TRACE_HINTS: [&str; 6] = [
+const TRACE_HINTS: [&str; 7] = [
     "trace.compare",
     "trace.branch",
     "trace.whatif",
     "trace.ask",
     "citation",
+    "run.focused",
     "trace.unfold",
 ];
+
+/// Returns the columns of the keys that the trace screen must show, with two columns between them and the summary of a
+/// save; 0 on other screens.
+fn measure_trace_keys(app: &App) -> u16 {
+    if !app.shows_trace_screen() {
+        return 0;
+    }
+    let ids = TRACE_HINTS.into_iter().filter(|id| *id != "trace.unfold");
+    let specs = ids
+        .chain(["help"])
+        .filter_map(|id| COMMANDS.iter().find(|spec| spec.id == id));
+    let usable = specs.filter(|spec| spec.check_usable(app).is_ok());
+    let columns: usize = usable.map(|spec| hint_row(app, spec).width()).sum();
+    u16::try_from(columns + 2).unwrap_or(u16::MAX)
+}
 
 /// The commands that set a label.
 const LABEL_COMMANDS: [UiCommand; 3] = [
