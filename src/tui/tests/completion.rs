@@ -50,6 +50,20 @@ fn tab_completes_a_key_then_a_value_and_applies_it() {
 }
 
 #[test]
+fn wide_screen_shows_the_description_of_each_outcome_in_full() {
+    let mut app = judged(200, 60);
+    app.keys("/").type_in("outcome:");
+    let screen = app.screen();
+    let Some(FooterInput::Filter { completion, .. }) = &app.event_loop.app.ui.footer_input else {
+        panic!("no filter is typed: {screen}");
+    };
+    assert!(completion.offers.len() > 5, "{screen}");
+    for offer in &completion.offers {
+        assert!(screen.contains(offer.note), "{}: {screen}", offer.note);
+    }
+}
+
+#[test]
 fn enter_on_a_chosen_key_lists_its_values() {
     let mut app = judged(120, 40);
     app.keys("/ tab tab");

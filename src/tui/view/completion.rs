@@ -8,8 +8,8 @@ use crate::tui::state::cells::completion::FilterCompletion;
 use crate::tui::view::Canvas;
 use crate::tui::widget::styled_row::{self, StyledRow};
 
-/// The maximum width of the list. A longer description is cut, and a longer id loses its middle.
-const MAX_WIDTH: u16 = 84;
+/// The maximum width of a list of ids. A longer id loses its middle. A list with descriptions is as wide as it needs.
+const MAX_IDS_WIDTH: u16 = 84;
 /// The number of columns between a text and its description.
 const NOTE_GAP: usize = 2;
 
@@ -17,8 +17,9 @@ const NOTE_GAP: usize = 2;
 pub(super) fn draw(canvas: &mut Canvas<'_>, line: Rect, column: u16, list: &FilterCompletion) {
     let screen = canvas.buffer.area;
     // The cells that the filter selects stay visible above the list.
-    let most = usize::from((screen.height / 3).max(3)).min(usize::from(line.y.saturating_sub(4)));
-    let rows = list.offers.len().min(most);
+    let most_rows =
+        usize::from((screen.height / 3).max(3)).min(usize::from(line.y.saturating_sub(4)));
+    let rows = list.offers.len().min(most_rows);
     if rows == 0 {
         return;
     }
@@ -41,7 +42,12 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, line: Rect, column: u16, list: &Filt
     // The frame takes two columns, and a blank is at each end of a row.
     let width = (texts + notes).max(text_width(&keys) + 2) + 4;
     let width = u16::try_from(width).unwrap_or(u16::MAX);
-    let width = width.min(screen.width).min(MAX_WIDTH);
+    let most = if notes > 0 {
+        screen.width
+    } else {
+        screen.width.min(MAX_IDS_WIDTH)
+    };
+    let width = width.min(most);
     let height = u16::try_from(rows + 2).unwrap_or(u16::MAX);
     let area = Rect {
         x: column.min(screen.width - width) + screen.x,
