@@ -21,6 +21,7 @@ use dicta::report::{
 };
 
 use dicta::handlers::EvalTypeRegistry;
+use dicta::review::{DEFAULT_CUT, NoteOutcome, ReviewNote, suggest_groups};
 use dicta::workspace::Env;
 
 use crate::text::text;
@@ -114,6 +115,21 @@ pub(crate) fn cases() -> Vec<Case> {
                 let keys = (0..20).map(|key| Some(f64::from(key) / 20.0));
                 let flips = keys.map(|at| preview.count_at(at).flips.total() + 1);
                 usize::try_from(flips.sum::<u64>()).expect("it fits")
+            })
+        }),
+    });
+    cases.push(Case {
+        name: "groups of similar notes".to_owned(),
+        unit: 2000,
+        prepare: Box::new(|n| {
+            let notes = (0..n).map(|at| ReviewNote {
+                note: Some(text(at)),
+                ..ReviewNote::new(format!("note-{at}"), "transcript", NoteOutcome::Failure)
+            });
+            let notes: Vec<ReviewNote> = notes.collect();
+            Box::new(move || {
+                let notes: Vec<&ReviewNote> = notes.iter().collect();
+                suggest_groups(&notes, DEFAULT_CUT).len()
             })
         }),
     });

@@ -20,8 +20,8 @@ use crate::model::{make_visible, pluralize};
 use crate::process::BoundedRuntime;
 use crate::review::{
     JudgeSuggestions, JudgeSuggestionsError, ReviewNote, ReviewSession, Suggestion,
-    SuggestionOrder, append_notes, describe_uncompared, plan_change, read_last_suggestions,
-    record_suggestions, render_suggestion_prompt, suggest_groups, write_modes,
+    SuggestionOrder, append_notes, plan_change, read_last_suggestions, record_suggestions,
+    render_suggestion_prompt, suggest_groups, write_modes,
 };
 use crate::run::{AskJudgeError, ConnectionError};
 use crate::workspace::{SECRET_FILE, Workspace, data_dir, load_or_create_installation_secret};
@@ -40,7 +40,7 @@ pub(super) fn suggest(args: &SuggestArgs, cx: &CommandCx) -> Result<u8, CommandE
         return Ok(0);
     }
     let suggestions = match &args.judge {
-        None => group_by_words(&session, args.cut, cx),
+        None => group_by_words(&session, args.cut),
         Some(judge) => ask(judge, &session, args, cx)?,
     };
     if suggestions.is_empty() {
@@ -103,12 +103,8 @@ fn format_suggestions(suggestions: &[Suggestion], session: &ReviewSession) -> St
     out
 }
 
-fn group_by_words(session: &ReviewSession, cut: f64, cx: &CommandCx) -> Vec<Suggestion> {
-    let notes = session.book.ungrouped();
-    let groups = suggest_groups(&notes, cut);
-    if let Some(note) = describe_uncompared(notes.len()) {
-        cx.streams.print_note(&format!("note: {note}"));
-    }
+fn group_by_words(session: &ReviewSession, cut: f64) -> Vec<Suggestion> {
+    let groups = suggest_groups(&session.book.ungrouped(), cut);
     let suggestions: Vec<Suggestion> = groups
         .into_iter()
         .map(|group| Suggestion {

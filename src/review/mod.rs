@@ -20,6 +20,7 @@
 //! - A share uses [`crate::compare::statistics`] over sampling cells. Transcripts picked by hand are never part of it.
 
 mod answers;
+mod block_groups;
 mod catalog;
 mod check;
 mod counts;
@@ -74,7 +75,7 @@ pub use report_html::render_html;
 pub use report_json::render_json;
 pub use sampling::{MixError, ReviewMix, ReviewQueueItem, SampleRequest, draw_sample, list_queue};
 pub use session::{ReviewError, ReviewSession, open_session};
-pub use similarity::{DEFAULT_CUT, NoteGroup, describe_uncompared, suggest_groups};
+pub use similarity::{DEFAULT_CUT, NoteGroup, suggest_groups};
 pub use suggestion::{
     ReadSuggestions, Suggestion, SuggestionError, SuggestionPrompt, parse_suggestions,
     read_last_suggestions, record_suggestions, render_suggestion_prompt,

@@ -2,15 +2,12 @@
 
 use indexmap::IndexMap;
 
-use super::linkage::link_average;
+use super::block_groups::group_in_blocks;
 use super::note::ReviewNote;
-use super::terms::{Vocabulary, distance, split_words, weigh_terms};
+use super::terms::{Vocabulary, split_words, weigh_terms};
 
 /// The mean distance above which groups stay apart.
 pub const DEFAULT_CUT: f64 = 0.75;
-
-/// The largest number of notes that are compared with each other: 5,000 take 100 MB and about a second.
-const MAX_COMPARED: usize = 5000;
 
 /// A group of similar notes.
 #[derive(Debug, Clone, PartialEq)]
@@ -21,20 +18,10 @@ pub struct NoteGroup {
     pub notes: Vec<String>,
 }
 
-/// Returns a sentence about notes that [`suggest_groups`] leaves out; `None` if it compares all of them.
-pub fn describe_uncompared(notes: usize) -> Option<String> {
-    (notes > MAX_COMPARED).then(|| {
-        format!(
-            "only the first {MAX_COMPARED} of {notes} notes are compared: group some of them, and others follow"
-        )
-    })
-}
-
 /// Groups notes by their words: merges the two groups with the least mean distance until it exceeds `cut`. Notes
-/// without a similar one stay out, and so do those of [`describe_uncompared`]. The result depends on nothing but the
-/// notes.
+/// without a similar one stay out. The result depends on nothing but the notes.
 pub fn suggest_groups(notes: &[&ReviewNote], cut: f64) -> Vec<NoteGroup> {
-    let mut sorted: Vec<&ReviewNote> = notes[..notes.len().min(MAX_COMPARED)].to_vec();
+    let mut sorted: Vec<&ReviewNote> = notes.to_vec();
     // The order of the file must not decide between equal distances.
     sorted.sort_by(|a, b| a.id.cmp(&b.id));
     let mut vocabulary = Vocabulary::default();
@@ -43,9 +30,8 @@ pub fn suggest_groups(notes: &[&ReviewNote], cut: f64) -> Vec<NoteGroup> {
         .map(|note| vocabulary.count(note.text().unwrap_or_default()))
         .collect();
     let vectors = weigh_terms(&texts);
-    let groups = link_average(sorted.len(), cut, |a, b| distance(&vectors[a], &vectors[b]));
-    let groups = groups.into_iter().filter(|group| group.len() > 1);
-    let mut groups: Vec<NoteGroup> = groups
+    let mut groups: Vec<NoteGroup> = group_in_blocks(&vectors, cut)
+        .into_iter()
         .map(|group| {
             let members: Vec<&ReviewNote> = group.iter().map(|at| sorted[*at]).collect();
             NoteGroup {

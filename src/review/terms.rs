@@ -90,14 +90,20 @@ pub(super) fn distance(a: &TermVector, b: &TermVector) -> f64 {
     (1.0 - dot).clamp(0.0, 1.0)
 }
 
-/// Returns the mean of vectors, with length 1.
-pub(super) fn mean_vector(vectors: &[TermVector]) -> TermVector {
+/// Returns the sum of vectors, sorted by number.
+pub(super) fn sum_vectors<'v>(vectors: impl IntoIterator<Item = &'v TermVector>) -> TermVector {
     let mut sums: HashMap<u32, f64> = HashMap::new();
-    for (term, weight) in vectors.iter().flatten() {
+    for (term, weight) in vectors.into_iter().flatten() {
         *sums.entry(*term).or_default() += weight;
     }
-    let mut mean: TermVector = sums.into_iter().collect();
-    mean.sort_unstable_by_key(|(term, _)| *term);
+    let mut sum: TermVector = sums.into_iter().collect();
+    sum.sort_unstable_by_key(|(term, _)| *term);
+    sum
+}
+
+/// Returns the mean of vectors, with length 1.
+pub(super) fn mean_vector(vectors: &[TermVector]) -> TermVector {
+    let mut mean = sum_vectors(vectors);
     normalize(&mut mean);
     mean
 }

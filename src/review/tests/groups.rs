@@ -413,3 +413,20 @@ fn note_of_many_with_few_words_is_in_one_group_at_most() {
     assert!(groups.len() > 1, "{}", groups.len());
     assert_eq!(grouped.len(), count);
 }
+
+#[test]
+fn every_note_of_many_is_compared() {
+    const COUNT: usize = 6000;
+    let causes = [
+        "quotes a wrong price for the ticket",
+        "answers in another language than the user",
+        "calls the same tool twice without need",
+    ];
+    let notes: Vec<ReviewNote> = (0..COUNT)
+        .map(|at| failure(&format!("n{at:04}"), causes[at % causes.len()]))
+        .collect();
+    let notes: Vec<&ReviewNote> = notes.iter().collect();
+    let groups = suggest_groups(&notes, DEFAULT_CUT);
+    let sizes: Vec<usize> = groups.iter().map(|group| group.notes.len()).collect();
+    assert_eq!(sizes, [COUNT / causes.len(); 3]);
+}

@@ -5,7 +5,7 @@
 use super::notices::push_info;
 use super::review_write::{change_groups, type_text, update_groups};
 use crate::model::{make_visible, pluralize};
-use crate::review::{JudgeSuggestions, NoteGroup, SuggestionOrder, describe_uncompared};
+use crate::review::{JudgeSuggestions, NoteGroup, SuggestionOrder};
 use crate::run::PaidCalls;
 use crate::tui::effect::Effect;
 use crate::tui::history_view::Shared;
@@ -30,14 +30,7 @@ pub(super) fn handle_groups(
     }
     modes.is_grouping = false;
     match groups {
-        Ok(groups) => {
-            modes.groups = groups;
-            let session = app.review.session.as_ref();
-            let notes = session.map_or(0, |session| session.book.ungrouped().len());
-            if let Some(text) = describe_uncompared(notes) {
-                return push_info(app, text);
-            }
-        }
+        Ok(groups) => modes.groups = groups,
         Err(why) => {
             let text = format!("dicta cannot group the notes: {why}");
             app.notices.push(app.now, NoticeLevel::Error, text);
