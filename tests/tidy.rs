@@ -335,14 +335,8 @@ fn only_the_storage_module_writes_files() {
 
 /// The functions that read a whole file of any kind and size.
 const FILE_READS: &[&str] = &["fs::read(", "fs::read_to_string("];
-/// A file that the user names as an argument may be a pipe, such as `<(command)`. The last file contains only helpers
-/// of tests.
-const FILE_READERS: &[&str] = &[
-    "src/storage/",
-    "src/report/result_file.rs",
-    "src/workspace/variant_file.rs",
-    "src/transcript/formats/read_back.rs",
-];
+/// The last file contains only helpers of tests.
+const FILE_READERS: &[&str] = &["src/storage/", "src/transcript/formats/read_back.rs"];
 
 fn file_read_problems(source: &Source) -> Vec<String> {
     let is_reader = FILE_READERS
@@ -367,7 +361,7 @@ fn whole_files_are_read_with_a_limit_and_without_a_wait_for_a_pipe() {
     let problems: Vec<String> = sources().iter().flat_map(file_read_problems).collect();
     fail_with(
         &problems,
-        "a file that no argument names is read with `storage::read_regular_file`",
+        "a whole file is read with `storage::read_regular_file`",
     );
     let unlimited = source("src/review/files.rs", "let text = fs::read(&path)?;\n");
     assert_eq!(

@@ -21,6 +21,7 @@ use crate::model::{
     Label, Labels, Millis, Outcome, Panel, ProviderKind, RunId, TranscriptRef, Verdict,
     VerdictPart, WallTime, explain_file_error,
 };
+use crate::storage::read_regular_file;
 
 /// The reason why a file is not a result file.
 #[derive(Debug, Error)]
@@ -123,9 +124,17 @@ struct Line {
     demo: bool,
 }
 
+/// The size limit of a result file, in bytes: a million results of 1 KB.
+const MAX_RESULT_FILE: u64 = 1 << 30;
+
 /// Reads a result file.
 pub fn read_result_file(path: &Path) -> Result<ResultFile, ResultFileError> {
-    let text = std::fs::read(path).map_err(|why| ResultFileError::Io {
+    read_limited_result_file(path, MAX_RESULT_FILE)
+}
+
+/// As [`read_result_file`], with at most `max` bytes.
+fn read_limited_result_file(path: &Path, max: u64) -> Result<ResultFile, ResultFileError> {
+    let text = read_regular_file(path, max).map_err(|why| ResultFileError::Io {
         path: path.to_owned(),
         why,
     })?;

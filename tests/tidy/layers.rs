@@ -31,7 +31,10 @@ pub(crate) const LAYERS: &[(&str, &[&str])] = &[
     ("workspace", UP_TO_HANDLERS),
     ("run", UP_TO_WORKSPACE),
     ("compare", &["model", "event", "record"]),
-    ("report", &["model", "event", "record", "compare"]),
+    (
+        "report",
+        &["model", "storage", "event", "record", "compare"],
+    ),
     ("review", UP_TO_REPORT),
     ("theme", &["model", "storage", "diag"]),
     ("untrusted", &["model", "transcript", "provider", "tools"]),

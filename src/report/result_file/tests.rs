@@ -22,6 +22,21 @@ fn parse(text: &str) -> Result<ResultFile, String> {
     parse_result_file(Path::new("old.jsonl"), text.as_bytes()).map_err(|error| error.to_string())
 }
 
+#[test]
+fn result_file_above_the_limit_or_without_an_end_is_refused() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let path = dir.path().join("old.jsonl");
+    std::fs::write(&path, OLD_LINES).expect("written");
+    let size = OLD_LINES.len() as u64;
+    let read = read_limited_result_file(&path, size).expect("as large as the limit");
+    assert!(!read.events.is_empty());
+    let why = read_limited_result_file(&path, size - 1).expect_err("too large");
+    let expected = format!("{}: larger than {} bytes", path.display(), size - 1);
+    assert_eq!(why.to_string(), expected);
+    let why = read_result_file(Path::new("/dev/zero")).expect_err("a device");
+    assert_eq!(why.to_string(), "/dev/zero: not a file");
+}
+
 fn write_lines(events: &[RunEvent]) -> String {
     let mut out = Vec::new();
     {
