@@ -9,8 +9,8 @@ use dicta::event::{
     SettledCell, SnapshotFile, TurnFact,
 };
 use dicta::model::{
-    Blob, CellIx, CellResult, Digest, Label, Labels, Millis, Outcome, RunId, TranscriptRef, TurnIx,
-    WallTime,
+    Ballot, Blob, CellIx, CellResult, CellVote, Digest, Label, Labels, Millis, Outcome, PanelRule,
+    RunId, TranscriptRef, TurnIx, VoteParams, WallTime,
 };
 use dicta::record::{
     DecisionStanding, EvalDecisions, FolderBlobs, State, StateDecision, StateTranscript,
@@ -130,6 +130,29 @@ pub(crate) fn cases() -> Vec<Case> {
             Box::new(move || {
                 let notes: Vec<&ReviewNote> = notes.iter().collect();
                 suggest_groups(&notes, DEFAULT_CUT).len()
+            })
+        }),
+    });
+    cases.push(Case {
+        name: "decision of a large jury".to_owned(),
+        unit: 4000,
+        prepare: Box::new(|n| {
+            let judges: Vec<u32> = (0..u32::try_from(n).expect("it fits")).collect();
+            let ballot = Ballot::from(&result(1));
+            let cells = judges.iter().map(|judge| CellVote {
+                judge: Some(*judge),
+                repeat: None,
+                ballot: Some(ballot),
+            });
+            let cells: Vec<CellVote> = cells.collect();
+            Box::new(move || {
+                let jury = VoteParams {
+                    rule: Some(PanelRule::Unanimity),
+                    judges: &judges,
+                    ..VoteParams::single_judge()
+                };
+                let next = jury.needed_cells(&cells[..cells.len() / 2]);
+                next.len() + usize::from(jury.decide(&cells).is_some())
             })
         }),
     });

@@ -20,6 +20,8 @@ mod needed_votes;
 mod tests;
 mod vote_share;
 
+use std::collections::{HashMap, HashSet};
+
 use serde::{Deserialize, Serialize};
 
 use self::needed_votes::{count_needed_votes, settled_prefix_len};
@@ -363,10 +365,8 @@ impl VoteParams<'_> {
             .iter()
             .filter_map(|member| self.decide_member(rule, member))
             .collect();
-        let next = self
-            .judges
-            .iter()
-            .filter(|judge| !members.iter().any(|member| member.judge == **judge));
+        let decided: HashSet<u32> = members.iter().map(|member| member.judge).collect();
+        let next = self.judges.iter().filter(|judge| !decided.contains(*judge));
         let count = match rule {
             PanelRule::Majority => {
                 let total = u32::try_from(self.judges.len()).unwrap_or(u32::MAX);
@@ -390,16 +390,22 @@ impl VoteParams<'_> {
 
     /// Returns the members that have cells, in the panel's order.
     fn collect_members(self, cells: &[CellVote]) -> Vec<MemberBallots> {
-        let collect = |judge: &u32| {
-            let mut member_cells: Vec<&CellVote> =
-                cells.iter().filter(|c| c.judge == Some(*judge)).collect();
+        // One pass over the cells, because a large jury has many, and each result collects them again.
+        let mut cells_of_judges: HashMap<u32, Vec<&CellVote>> = HashMap::new();
+        for cell in cells {
+            if let Some(judge) = cell.judge {
+                cells_of_judges.entry(judge).or_default().push(cell);
+            }
+        }
+        for member_cells in cells_of_judges.values_mut() {
             // Cells end in any order, and the prefix rule below depends on the order of repeats.
             member_cells.sort_by_key(|cell| cell.repeat);
-            let ballots: Vec<Option<Ballot>> =
-                member_cells.iter().map(|cell| cell.ballot).collect();
-            (!ballots.is_empty()).then_some(MemberBallots {
+        }
+        let collect = |judge: &u32| {
+            let member_cells = cells_of_judges.get(judge)?;
+            Some(MemberBallots {
                 judge: *judge,
-                ballots,
+                ballots: member_cells.iter().map(|cell| cell.ballot).collect(),
             })
         };
         self.judges.iter().filter_map(collect).collect()

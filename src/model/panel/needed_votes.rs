@@ -52,17 +52,25 @@ pub(super) fn count_needed_votes(most: u32, done: &[Outcome]) -> u32 {
     if open == 0 || is_settled(done, open) {
         return 0;
     }
-    // The smallest number of votes that could settle the outcome is certain to be needed.
-    for more in 1..open {
-        for way in POSSIBLE_OUTCOMES {
-            let ahead = std::iter::repeat_n(way, more as usize);
+    // The smallest number of votes that could settle the outcome is certain to be needed. A further vote of the same kind
+    // keeps a settled outcome, so all larger numbers could settle it too, and a binary search finds the smallest one.
+    let could_settle = |more: u32| {
+        POSSIBLE_OUTCOMES.iter().any(|way| {
+            let ahead = std::iter::repeat_n(*way, more as usize);
             let with: Vec<Outcome> = done.iter().copied().chain(ahead).collect();
-            if is_settled(&with, open - more) {
-                return more;
-            }
+            is_settled(&with, open - more)
+        })
+    };
+    let (mut least, mut most_needed) = (1, open);
+    while least < most_needed {
+        let middle = u32::midpoint(least, most_needed);
+        if could_settle(middle) {
+            most_needed = middle;
+        } else {
+            least = middle + 1;
         }
     }
-    open
+    least
 }
 
 /// Returns the number of leading votes that a new run would have planned.

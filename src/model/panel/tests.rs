@@ -5,7 +5,7 @@
 
 use proptest::prelude::*;
 
-use super::needed_votes::count_needed_votes;
+use super::needed_votes::{count_needed_votes, is_settled};
 use super::*;
 use Outcome::{Cancelled, Fail, JudgeError, NotApplicable, Pass, Timeout, Unparsed};
 
@@ -328,6 +328,27 @@ fn jury_first_asks_two_of_three_members() {
 }
 
 #[test]
+fn large_jury_asks_as_many_members_as_a_majority_needs() {
+    const MEMBERS: u32 = 3001;
+    let judges: Vec<u32> = (0..MEMBERS).rev().collect();
+    let jury = terms(PanelRule::Majority, &judges, 1);
+    assert_eq!(jury.needed_cells(&[]).len(), 1501);
+    let passed = judges[..1000].iter();
+    let mut cells: Vec<CellVote> = passed.map(|judge| cast(*judge, ballot_of(Pass))).collect();
+    // Results arrive in any order.
+    cells.reverse();
+    let needed = jury.needed_cells(&cells);
+    let asked: Vec<u32> = needed.iter().map(|(judge, _)| *judge).collect();
+    assert_eq!(asked, judges[1000..1501]);
+    cells.extend(asked.iter().map(|judge| cast(*judge, ballot_of(Pass))));
+    let decision = jury.decide(&cells).expect("decided");
+    assert_eq!(decision.outcome, Pass);
+    let members = decision.panel.expect("a panel").members;
+    let members: Vec<u32> = members.iter().map(|member| member.judge).collect();
+    assert_eq!(members, judges[..1501]);
+}
+
+#[test]
 fn panel_decision_lists_every_member() {
     let near = |score| Ballot {
         score: Some(score),
@@ -530,7 +551,31 @@ fn run(terms: VoteParams<'_>, would: &[Vec<Ballot>], mut cells: Vec<CellVote>) -
     }
 }
 
+/// The number of further votes that are certain to be needed, by the definition: tries every number.
+fn count_by_definition(most: u32, done: &[Outcome]) -> u32 {
+    let open = most - u32::try_from(done.len()).expect("few votes");
+    if open == 0 || is_settled(done, open) {
+        return 0;
+    }
+    let could_settle = |more: &u32| {
+        Outcome::ALL.into_iter().any(|way| {
+            let votes = [done, &vec![way; *more as usize][..]].concat();
+            is_settled(&votes, open - more)
+        })
+    };
+    (1..=open).find(could_settle).expect("all votes settle it")
+}
+
 proptest! {
+    #[test]
+    fn needed_votes_are_the_fewest_that_could_settle(
+        done in prop::collection::vec(prop::sample::select(Outcome::ALL.to_vec()), 0..9),
+        open in 0_u32..9,
+    ) {
+        let most = u32::try_from(done.len()).expect("few votes") + open;
+        prop_assert_eq!(count_needed_votes(most, &done), count_by_definition(most, &done));
+    }
+
     #[test]
     fn stopping_early_never_changes_the_outcome(
         rule in rule(), would in all_said(), repeat in 1..4_u32,

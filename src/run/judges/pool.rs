@@ -2,6 +2,7 @@
 //!
 //! Responsible for the state of planned cells. Does not schedule calls or build judges.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::circuit_breaker::{CircuitBreaker, CircuitBreakers};
@@ -246,15 +247,11 @@ impl JudgePool {
         } else {
             terms.needed_cells(&cell_votes(cells))
         };
+        let known_counts = count_cells_by_judge(cells);
         for (judge, more) in missing {
-            let known_cells = cells
-                .iter()
-                .filter(|known| known.judge_repeat.judge == Some(judge))
-                .count();
             // Repeats count from 1.
-            let first = u32::try_from(known_cells)
-                .unwrap_or(u32::MAX)
-                .saturating_add(1);
+            let known_cells = known_counts.get(&judge).copied().unwrap_or_default();
+            let first = known_cells.saturating_add(1);
             needed.extend((first..).take(more as usize).map(|number| JudgeRepeat {
                 judge: Some(judge),
                 repeat: (decision.repeat > 1).then_some(number),
@@ -342,14 +339,20 @@ fn missing_repeats(terms: VoteParams<'_>, cells: &[DecisionCell]) -> Vec<(u32, u
         Some(PanelRule::Cascade { .. }) => &terms.judges[..terms.judges.len().min(1)],
         _ => terms.judges,
     };
+    let known_counts = count_cells_by_judge(cells);
     let missing = judges.iter().map(|judge| {
-        let known = cells
-            .iter()
-            .filter(|cell| cell.judge_repeat.judge == Some(*judge));
-        let known = u32::try_from(known.count()).unwrap_or(u32::MAX);
+        let known = known_counts.get(judge).copied().unwrap_or_default();
         (*judge, terms.repeat.saturating_sub(known))
     });
     missing.filter(|(_, repeats)| *repeats > 0).collect()
+}
+
+fn count_cells_by_judge(cells: &[DecisionCell]) -> HashMap<u32, u32> {
+    let mut counts: HashMap<u32, u32> = HashMap::new();
+    for judge in cells.iter().filter_map(|cell| cell.judge_repeat.judge) {
+        *counts.entry(judge).or_default() += 1;
+    }
+    counts
 }
 
 fn cell_votes(cells: &[DecisionCell]) -> Vec<CellVote> {
