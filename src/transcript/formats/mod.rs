@@ -23,6 +23,7 @@ mod bedrock_agent;
 mod bfcl;
 mod binary_formats;
 mod braintrust;
+mod browser_use;
 #[cfg(test)]
 pub(super) mod catalog;
 mod chatgpt;

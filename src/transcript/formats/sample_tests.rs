@@ -29,6 +29,7 @@ const SAMPLES: &[&str] = &[
     "bfcl_score.jsonl",
     "bedrock_invocations.jsonl",
     "braintrust.jsonl",
+    "browser_use.json",
     "chatgpt.json",
     "claude_export.json",
     "cline.json",

@@ -6,8 +6,8 @@ use super::super::detect::FilePreview;
 use super::super::sniff;
 use super::{
     NATIVE_FORMAT, TranscriptFormat, adk, agent_bench, ai_sdk, aider, alpaca, anthropic, api_log,
-    arena, atif, autogen, azure_eval, bedrock, bedrock_agent, bfcl, braintrust, chatgpt,
-    claude_code, claude_export, cline, codex, codex_exec, cohere, continue_dev, copilot,
+    arena, atif, autogen, azure_eval, bedrock, bedrock_agent, bfcl, braintrust, browser_use,
+    chatgpt, claude_code, claude_export, cline, codex, codex_exec, cohere, continue_dev, copilot,
     copilot_cli, csv, cursor, deepeval, deepseek, droid, evalbench, event_stream, flat_spans,
     gemini_cli, gemini_takeout, goose, grok, helicone, helm, http_recording, inspect, item_list,
     kimi, kiro, kiro_ide, langchain, langfuse, langsmith, librechat, livekit, lm_eval, lm_studio,
@@ -282,6 +282,11 @@ pub(in crate::transcript) const TEXT_FORMATS: &[TranscriptFormat] = &[
         name: "OpenHands events",
         matches: openhands::is_events,
         create_reader: Some(|_, preview| Ok(openhands::open(preview))),
+    },
+    TranscriptFormat {
+        name: "a history of browser-use",
+        matches: browser_use::is_history,
+        create_reader: Some(|_, preview| Ok(browser_use::open(preview))),
     },
     TranscriptFormat {
         name: "results of AgentBench",

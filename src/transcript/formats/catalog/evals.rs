@@ -215,6 +215,16 @@ pub(super) const EVALS: &[FormatDescription] = &[
         origin: SampleOrigin::Real("trajectories in OpenHands/OpenHands and software-agent-sdk"),
     },
     FormatDescription {
+        name: "a history of browser-use",
+        known_by: "`history` of steps with `model_output` and `result`",
+        transcript: "a history",
+        id: "`FILE:NUMBER`",
+        version: "browser-use of 2024-12 to 0.13",
+        origin: SampleOrigin::Real(
+            "histories in zzxwill/browser-use, jakkaj/tools and richard-devbot/waigenie-qa; judgements from the code of browser-use",
+        ),
+    },
+    FormatDescription {
         name: "results of AgentBench",
         known_by: "`index`, `error`, `info`, and `output` with `status` and `history`",
         transcript: "a sample",
