@@ -111,6 +111,21 @@ const NEGATIVE_FIELD_WORDS: &[&str] = &[
     "not",
 ];
 
+/// Words of such a field whose `true` states a pass.
+const PASSING_FIELD_WORDS: &[&str] = &[
+    "pass",
+    "passed",
+    "passes",
+    "met",
+    "meets",
+    "success",
+    "satisfied",
+    "satisfies",
+    "fulfilled",
+    "fulfils",
+    "fulfills",
+];
+
 /// Other words that the name of such a field can have. A name with any further word, such as `tool_result`, is about
 /// something else.
 const VERDICT_FIELD_QUALIFIERS: &[&str] = &[
@@ -166,7 +181,22 @@ fn find_opposite_field(object: &Value, own: &str, passed: bool) -> Option<String
 
 /// Returns true if a field, or a field inside it, states `verdict`.
 fn states_verdict(name: &str, value: &Value, verdict: bool) -> bool {
-    is_verdict_field(name) && has_verdict(value, verdict, is_negative_field(name))
+    // `"result": "No"` may answer the question of the criterion, such as "Does it contain a slur?".
+    let is_answer = value
+        .as_str()
+        .is_some_and(|word| matches!(&*word.trim().to_lowercase(), "yes" | "yes." | "no" | "no."));
+    is_verdict_field(name)
+        && (!is_answer || asks_for_verdict(name))
+        && has_verdict(value, verdict, is_negative_field(name))
+}
+
+/// Returns true if yes and no are verdicts as values of a field: of `met`, and not of `result`.
+fn asks_for_verdict(name: &str) -> bool {
+    let is_asking = |word: &String| {
+        let word = word.as_str();
+        PASSING_FIELD_WORDS.contains(&word) || NEGATIVE_FIELD_WORDS.contains(&word)
+    };
+    split_words(name).iter().any(is_asking)
 }
 
 /// Returns true if a field's name asks for the opposite: `"failed": true` states a fail.

@@ -297,6 +297,7 @@ fn another_field_with_the_opposite_verdict_is_flagged() {
         (r#"{"passed": false, "is_failed": false}"#, false),
         (r#"{"passed": true, "assessment": "FAIL"}"#, true),
         (r#"{"passed": true, "conclusion": "fail"}"#, true),
+        (r#"{"passed": true, "met": "no"}"#, true),
         (r#"{"passed": true, "evaluation": "failed"}"#, true),
     ] {
         assert!(find_in_other_fields(json, passed).is_some(), "{json}");
@@ -347,6 +348,9 @@ fn another_field_with_the_opposite_verdict_is_flagged() {
         (r#"{"passed": true, "failure": "none"}"#, true),
         (r#"{"passed": true, "not_met": false}"#, true),
         (r#"{"passed": true, "failed_calls": true}"#, true),
+        // The answer to the question of the criterion.
+        (r#"{"passed": true, "result": "No"}"#, true),
+        (r#"{"passed": false, "evaluation": "yes."}"#, false),
     ] {
         assert_eq!(find_in_other_fields(json, passed), None, "{json}");
     }
