@@ -29,8 +29,8 @@
 //!   the criteria. `fails to mention a date` decides nothing: the criterion may require exactly that. `The conditions are
 //!   met` decides nothing either: they may be those of a refund, or of a rule in the scoring guide.
 //! - It has no hedge (`mostly`, `but`, `although`, `if`, `would` …) and reports no one else's words or verdict (`claims`,
-//!   `wrote`, `the agent's decision` …). It denies no whole statement (`it is not true that …`), doesn't state both, and
-//!   doesn't describe a failure that the criterion asks for (`as required`, `which is the expected …`).
+//!   `wrote`, `the agent's decision` …). It denies no whole statement (`it is not true that …`), and doesn't state both. It
+//!   describes no failure that the criterion asks for (`as required`, `which is the expected …`).
 
 use std::sync::LazyLock;
 
