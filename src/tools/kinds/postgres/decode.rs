@@ -10,6 +10,8 @@ use super::super::sql::{MAX_ROWS_BYTES, SqlCell};
 
 /// The nesting limit of lists and rows.
 const MAX_NESTING: usize = 16;
+/// The distance from Greenwich that PostgreSQL does not accept anymore, in seconds.
+const MAX_ZONE_SECONDS: i32 = 16 * 3600;
 /// The origin of PostgreSQL's times.
 const POSTGRES_EPOCH: civil::DateTime = civil::DateTime::constant(2000, 1, 1, 0, 0, 0, 0);
 
@@ -284,8 +286,11 @@ fn format_time(micros: i64) -> Option<String> {
 fn format_time_with_zone(bytes: &[u8]) -> Option<String> {
     let mut reader = ByteReader(bytes);
     let time = format_time(reader.i64()?)?;
-    // PostgreSQL stores seconds west of Greenwich.
-    let east = -reader.i32()?;
+    // PostgreSQL stores seconds west of Greenwich. It accepts less than 16 hours, so other numbers are damaged.
+    let east = reader
+        .i32()?
+        .checked_neg()
+        .filter(|east| east.abs() < MAX_ZONE_SECONDS)?;
     let sign = if east < 0 { '-' } else { '+' };
     let (hours, minutes) = (east.abs() / 3600, east.abs() / 60 % 60);
     Some(format!("{time}{sign}{hours:02}:{minutes:02}"))
@@ -466,4 +471,27 @@ fn write_range(of: &Type, bytes: &[u8], out: &mut String, depth: usize) -> Optio
     let close = if is(4) { ']' } else { ')' };
     SqlCell::Text(&format!("{open}{low},{high}{close}")).write(out);
     Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_with_an_impossible_zone_becomes_bytes_with_a_hint() {
+        let write = |west: i32| {
+            let micros: i64 = 3_600_000_000;
+            let bytes = [&micros.to_be_bytes()[..], &west.to_be_bytes()].concat();
+            let mut out = String::new();
+            write_value_as_json(&Type::TIMETZ, Some(&bytes), &mut out);
+            out
+        };
+        assert_eq!(write(0), r#""01:00:00+00:00""#);
+        assert_eq!(write(-19_800), r#""01:00:00+05:30""#);
+        assert_eq!(write(57_540), r#""01:00:00-15:59""#);
+        for damaged in [i32::MIN, i32::MAX, 57_600, -57_600] {
+            let written = write(damaged);
+            assert!(written.contains("cast it to text"), "{damaged}: {written}");
+        }
+    }
 }
