@@ -234,7 +234,7 @@ pub(super) enum CliCommand {
             allow_negative_numbers = true
         )]
         speed: f64,
-        /// Print the replay to standard output instead
+        /// Print the replay to standard output instead; each wait takes at most 10 s
         #[arg(long)]
         print: bool,
         #[command(flatten)]

@@ -83,7 +83,9 @@ pub use log_index::{FinalState, LogIndex, OutlineEvent, StateAt};
 pub use newest_verdicts::{NewestVerdicts, RecordedResult, decide_under};
 pub use noise::{NoiseRecords, RepeatedQuestion, RepeatedVerdicts};
 pub use noise_reader::NoiseReader;
-pub use player::{Playback, PlaybackSpeed, Player, RecordedLog, SeekResult, StepUnit, play_events};
+pub use player::{
+    MAX_EVENT_WAIT, Playback, PlaybackSpeed, Player, RecordedLog, SeekResult, StepUnit, play_events,
+};
 pub use prune::{KeepReason, PrunePlan, PruneRules, StoredRun};
 pub use reader::{EventReader, LogEnding, parse_log};
 pub use recorded_plan::{PlannedCell, PlannedRange, RecordedPlan};

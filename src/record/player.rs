@@ -379,8 +379,11 @@ fn ends_cell(kind: &EventKind) -> bool {
     )
 }
 
+/// The longest wait for one event in [`play_events`], whatever time the log states.
+pub const MAX_EVENT_WAIT: Millis = Millis(10_000);
+
 /// Sends every event to `sink` when it is due, at the recorded times divided by `speed`; 0 and infinity mean at once.
-/// Holds one event at a time, so that it can play a log while reading it.
+/// Shortens each wait to [`MAX_EVENT_WAIT`]. Holds one event at a time, so that it can play a log while reading it.
 pub async fn play_events<E: Borrow<RunEvent>>(
     events: impl IntoIterator<Item = E>,
     speed: f64,
@@ -390,14 +393,18 @@ pub async fn play_events<E: Borrow<RunEvent>>(
     let speed = PlaybackSpeed::new(speed);
     let start = clock.now();
     let mut began = None;
+    let mut skipped = Millis(0);
     for event in events {
         let event = event.borrow();
         let began = *began.get_or_insert(event.at);
-        let due = start + speed.to_clock_time(event.at - began);
+        let due = (start + speed.to_clock_time(event.at - began)) - skipped;
         // The due time is absolute, so delays of single events do not add up.
         let now = clock.now();
         if due > now {
-            clock.sleep(due - now).await;
+            let wait = (due - now).min(MAX_EVENT_WAIT);
+            // All later events follow earlier by the part of the wait that is left out.
+            skipped = skipped + ((due - now) - wait);
+            clock.sleep(wait).await;
         }
         sink(event);
     }

@@ -8,7 +8,8 @@ use crate::event::laws::{kind, numbered, run};
 use crate::event::{EventKind, RunEvent, RunState};
 use crate::model::Millis;
 use crate::record::{
-    LogIntegrity, LogOrigin, PlaybackSpeed, Player, SeekResult, StepUnit, play_events,
+    LogIntegrity, LogOrigin, MAX_EVENT_WAIT, PlaybackSpeed, Player, SeekResult, StepUnit,
+    play_events,
 };
 
 const ID: &str = "20260101T000000Z-kvqa";
@@ -67,6 +68,22 @@ proptest! {
         } else {
             prop_assert_eq!(took, Millis(0));
         }
+    }
+
+    #[test]
+    fn gap_of_years_delays_a_replay_by_seconds_and_later_events_keep_their_distances(kinds in run()) {
+        /// Ten years.
+        const GAP: Millis = Millis(315_360_000_000);
+        let mut events = numbered(kinds);
+        prop_assume!(events.len() > 1);
+        let middle = events.len() / 2;
+        for event in &mut events[middle..] {
+            event.at = event.at + GAP;
+        }
+        let (out, took) = played(&events, 1.0);
+        prop_assert_eq!(&out, &events);
+        let others = Millis((events.len() as u64 - 2) * 7);
+        prop_assert_eq!(took, MAX_EVENT_WAIT + others);
     }
 
     #[test]
