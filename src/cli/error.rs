@@ -9,6 +9,7 @@ use super::streams::Streams;
 use crate::diag::Diagnostic;
 use crate::model::ExitReason;
 use crate::record::RecordError;
+use crate::storage::has_new_content;
 
 /// The exit code of wrong usage or configuration.
 pub(super) const EXIT_USAGE: u8 = ExitReason::Usage.code();
@@ -107,11 +108,17 @@ impl CommandError {
         }
     }
 
-    /// Returns the error of a file that could not be written.
+    /// Returns the error of a file that could not be written, or whose new content may not survive a loss of power.
     pub(super) fn write_failed(to: &str, error: &io::Error) -> Self {
+        // The error itself reports the new content.
+        let result = if has_new_content(error) {
+            ""
+        } else {
+            "; the file was not written"
+        };
         Self {
             code: EXIT_IO,
-            message: format!("{to}: {error}; the file was not written"),
+            message: format!("{to}: {error}{result}"),
             diagnostics: Vec::new(),
         }
     }
@@ -179,5 +186,25 @@ impl From<UnsupportedFormat> for CommandError {
 impl From<RecordError> for CommandError {
     fn from(error: RecordError) -> Self {
         Self::from_error(&error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::storage::{replace_file, sync_new_name};
+
+    #[test]
+    fn error_after_the_rename_does_not_deny_the_new_content() {
+        let missing = Path::new("/missing-folder-of-a-test");
+        let error = sync_new_name(missing).expect_err("no folder");
+        let message = CommandError::write_failed("out.jsonl", &error).message;
+        assert!(message.contains("has its new content"), "{message}");
+        assert!(!message.contains("was not written"), "{message}");
+        let error = replace_file(&missing.join("out.jsonl"), b"").expect_err("no folder");
+        let message = CommandError::write_failed("out.jsonl", &error).message;
+        assert!(message.ends_with("; the file was not written"), "{message}");
     }
 }

@@ -432,7 +432,13 @@ impl ImportTarget {
                 self.is_reader_gone = true;
                 Ok(())
             }
-            Err(error) => Err(CommandError::write_failed(&self.name, &error)),
+            Err(error) => match &self.writer {
+                TargetWriter::File(_) => Err(CommandError::write_failed(&self.name, &error)),
+                // Standard output has the lines before the error.
+                TargetWriter::Out(_) => {
+                    CommandError::text_output_failed(&error).map_or(Ok(()), Err)
+                }
+            },
             Ok(()) => Ok(()),
         }
     }

@@ -4,7 +4,7 @@ use std::fs::OpenOptions;
 use std::io::{self, Write as _};
 use std::path::Path;
 
-use super::atomic_file::sync_folder;
+use super::atomic_file::sync_new_name;
 use super::file_lock::FileLock;
 use super::regular_file::{MAX_GROWING_FILE, read_regular_file};
 
@@ -38,7 +38,7 @@ pub fn append_lines(path: &Path, lines: &str, whole: impl Fn(&[u8]) -> usize) ->
             .parent()
             .filter(|folder| !folder.as_os_str().is_empty())
     {
-        sync_folder(folder)?;
+        sync_new_name(folder)?;
     }
     Ok(())
 }

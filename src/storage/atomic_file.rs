@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tempfile::{NamedTempFile, TempPath};
+use thiserror::Error;
 
 use super::links::{LinkTarget, follow_links_for_writing, parent_folder, refuse_planted};
 
@@ -146,7 +147,7 @@ impl AtomicFile {
         .map_err(|error| explain_busy_target(error.error))?;
         // The file has its final name, and others may lock it.
         let _unlocked_if_locked = self.file.unlock();
-        sync_folder(parent_folder(&target))
+        sync_new_name(parent_folder(&target))
     }
 
     /// Publishes the whole content. Returns once it survives a loss of power.
@@ -233,6 +234,23 @@ pub fn sync_folder(folder: &Path) -> io::Result<()> {
         Err(error) if is_unsyncable(&error) => Ok(()),
         done => done,
     }
+}
+
+/// The error of a file that has its new content, but whose folder was not synced.
+#[derive(Debug, Error)]
+#[error("{0}; the file has its new content, but a loss of power can undo the change")]
+struct UnsyncedName(io::Error);
+
+/// As [`sync_folder`], after a file of the folder got its new content. [`has_new_content`] recognizes the error.
+pub fn sync_new_name(folder: &Path) -> io::Result<()> {
+    sync_folder(folder).map_err(|error| io::Error::new(error.kind(), UnsyncedName(error)))
+}
+
+/// Returns true if a write failed only after the file got its new content. The error's text then reports it.
+pub fn has_new_content(error: &io::Error) -> bool {
+    error
+        .get_ref()
+        .is_some_and(|inner| inner.is::<UnsyncedName>())
 }
 
 fn is_unsyncable(error: &io::Error) -> bool {
@@ -366,6 +384,19 @@ mod tests {
         drop(file);
         assert_eq!(fs::read_to_string(&path).expect("read"), "old");
         assert_eq!(list(dir.path()), ["report.md"]);
+    }
+
+    #[test]
+    fn failed_sync_of_the_folder_is_not_a_failed_write() {
+        let dir = tempfile::tempdir().expect("a folder");
+        sync_new_name(dir.path()).expect("synced");
+        let error = sync_new_name(&dir.path().join("missing")).expect_err("no folder");
+        assert_eq!(error.kind(), io::ErrorKind::NotFound);
+        assert!(has_new_content(&error));
+        let text = error.to_string();
+        assert!(text.contains("the file has its new content"), "{text}");
+        let error = replace_file(&dir.path().join("missing/a"), b"a").expect_err("no folder");
+        assert!(!has_new_content(&error));
     }
 
     #[test]

@@ -17,8 +17,8 @@ mod regular_file;
 
 pub use append::append_lines;
 pub use atomic_file::{
-    AtomicFile, create_new_file, create_private_file, replace_file, replace_private_file,
-    replace_signed_file, sync_folder,
+    AtomicFile, create_new_file, create_private_file, has_new_content, replace_file,
+    replace_private_file, replace_signed_file, sync_folder, sync_new_name,
 };
 pub use file_lock::{FileLock, has_no_locks};
 pub use input_files::InputFiles;

@@ -39,7 +39,7 @@ pub fn load_or_create_installation_secret(path: &Path) -> io::Result<Installatio
 /// Adds the file and the fix to an error of the system.
 fn explain_unusable(path: &Path, error: io::Error) -> io::Error {
     // dicta's own errors have both.
-    if error.raw_os_error().is_none() {
+    if error.raw_os_error().is_none() && !storage::has_new_content(&error) {
         return error;
     }
     let why = format!(
