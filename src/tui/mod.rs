@@ -121,7 +121,7 @@ pub struct WorkbenchSetup {
     pub theme: Theme,
     /// The exporter of states, which the command line has too.
     pub export: ExportState,
-    /// True to apply and to remember the choices on the screen (theme, splits, order, the end of the tour).
+    /// True to apply and to remember the choices on the screen (theme, splits, orders, the end of the tour).
     pub remembers_choices: bool,
 }
 

@@ -1,10 +1,11 @@
-//! The choices on the screen that dicta remembers for the next start: theme, splits, order, the end of the tour, and
-//! whether a label goes on to the next decision.
+//! The choices on the screen that dicta remembers for the next start: theme, splits, the order in each workspace, the end
+//! of the tour, and whether a label goes on to the next decision.
 //!
 //! Owns the file `screen.json` in the data directory, which only the user can read. Each value is read on its own, so a
 //! damaged file loses only the damaged values. A write changes only the values that the user changed, so two open
 //! workbenches do not undo each other.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -22,13 +23,16 @@ pub(crate) const FILE: &str = "screen.json";
 pub(crate) const LOCK: &str = "screen.lock";
 /// The maximum size of the file. dicta writes much less.
 const MAX_BYTES: u64 = 64 << 10;
+/// The maximum number of workspaces whose order is remembered. The oldest choice is forgotten first.
+const MAX_ORDERS: usize = 100;
 
 /// The remembered choices; `None` where the user chose nothing.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct ScreenChoices {
     /// The name of a bundled theme.
     pub(crate) theme: Option<String>,
-    pub(crate) sort: Option<RowSort>,
+    /// The order of the cells, by the folder of the workspace.
+    pub(crate) orders: BTreeMap<String, RowSort>,
     pub(crate) splits: Option<PaneSplits>,
     /// True if the user finished or hid the tour.
     pub(crate) tour_ended: Option<bool>,
@@ -37,6 +41,16 @@ pub(crate) struct ScreenChoices {
 }
 
 impl ScreenChoices {
+    /// Returns the order that the user chose in a workspace.
+    pub(crate) fn order_in(&self, root: &Path) -> Option<RowSort> {
+        self.orders.get(&order_key(root)).copied()
+    }
+
+    /// Remembers the order in a workspace.
+    pub(crate) fn set_order(&mut self, root: &Path, order: RowSort) {
+        self.orders.insert(order_key(root), order);
+    }
+
     /// Reads the choices. A missing, unsafe or damaged file gives no choices.
     pub(crate) fn read(env: &Env) -> Self {
         let Ok(dir) = data_dir(env) else {
@@ -49,7 +63,11 @@ impl ScreenChoices {
         let text = |key: &str| values.get(key)?.as_str();
         Self {
             theme: text("theme").map(str::to_owned),
-            sort: text("order").and_then(RowSort::from_id),
+            orders: values
+                .get("orders")
+                .and_then(Value::as_object)
+                .map(orders_from_values)
+                .unwrap_or_default(),
             splits: values
                 .get("splits")
                 .and_then(Value::as_object)
@@ -66,7 +84,12 @@ impl ScreenChoices {
         }
         let changes = Self {
             theme: changed(self.theme.as_ref(), before.theme.as_ref()),
-            sort: changed(self.sort.as_ref(), before.sort.as_ref()),
+            orders: self
+                .orders
+                .iter()
+                .filter(|(root, order)| before.orders.get(*root) != Some(*order))
+                .map(|(root, order)| (root.clone(), *order))
+                .collect(),
             splits: changed(self.splits.as_ref(), before.splits.as_ref()),
             tour_ended: changed(self.tour_ended.as_ref(), before.tour_ended.as_ref()),
             advance: changed(self.advance.as_ref(), before.advance.as_ref()),
@@ -77,7 +100,7 @@ impl ScreenChoices {
     /// Adds newer choices.
     pub(crate) fn merge(&mut self, newer: Self) {
         self.theme = newer.theme.or(self.theme.take());
-        self.sort = newer.sort.or(self.sort);
+        self.orders.extend(newer.orders);
         self.splits = newer.splits.or(self.splits);
         self.tour_ended = newer.tour_ended.or(self.tour_ended);
         self.advance = newer.advance.or(self.advance);
@@ -106,8 +129,8 @@ impl ScreenChoices {
         if let Some(theme) = &self.theme {
             values.insert("theme".to_owned(), theme.as_str().into());
         }
-        if let Some(sort) = self.sort {
-            values.insert("order".to_owned(), sort.id().into());
+        if !self.orders.is_empty() {
+            put_orders(&self.orders, values);
         }
         if let Some(splits) = &self.splits {
             values.insert("splits".to_owned(), splits_to_values(splits));
@@ -128,6 +151,34 @@ fn read_values(path: &Path) -> Map<String, Value> {
         Ok(Value::Object(values)) => values,
         _ => Map::new(),
     }
+}
+
+fn order_key(root: &Path) -> String {
+    root.display().to_string()
+}
+
+/// Reads the orders; a damaged one is left out.
+fn orders_from_values(values: &Map<String, Value>) -> BTreeMap<String, RowSort> {
+    let orders = values.iter().filter_map(|(root, order)| {
+        let order = RowSort::from_id(order.as_str()?)?;
+        Some((root.clone(), order))
+    });
+    orders.collect()
+}
+
+/// Adds the orders to those in the file, the newest last.
+fn put_orders(orders: &BTreeMap<String, RowSort>, values: &mut Map<String, Value>) {
+    let mut known = match values.get("orders") {
+        Some(Value::Object(known)) => known.clone(),
+        _ => Map::new(),
+    };
+    for (root, order) in orders {
+        known.shift_remove(root);
+        known.insert(root.clone(), order.id().into());
+    }
+    let forgotten = known.len().saturating_sub(MAX_ORDERS);
+    let kept: Map<String, Value> = known.into_iter().skip(forgotten).collect();
+    values.insert("orders".to_owned(), Value::Object(kept));
 }
 
 /// Reads the splits; a damaged value keeps its default.
@@ -165,7 +216,7 @@ mod tests {
     fn all() -> ScreenChoices {
         ScreenChoices {
             theme: Some("light".to_owned()),
-            sort: Some(RowSort::Unlabelled),
+            orders: BTreeMap::from([("/w".to_owned(), RowSort::Unlabelled)]),
             splits: Some(PaneSplits {
                 main: 250,
                 ..PaneSplits::default()
@@ -197,18 +248,37 @@ mod tests {
         let dir = tempfile::tempdir().expect("a folder");
         let env = env(dir.path());
         all().write(&env).expect("written");
-        let order = ScreenChoices {
-            sort: Some(RowSort::FileOrder),
-            ..ScreenChoices::default()
-        };
+        let mut order = ScreenChoices::default();
+        order.set_order(Path::new("/other"), RowSort::FileOrder);
         order.write(&env).expect("written");
-        let expected = ScreenChoices {
-            sort: Some(RowSort::FileOrder),
-            ..all()
-        };
+        let mut expected = all();
+        expected.set_order(Path::new("/other"), RowSort::FileOrder);
         assert_eq!(ScreenChoices::read(&env), expected);
         assert_eq!(expected.changes_since(&all()), Some(order));
         assert_eq!(all().changes_since(&all()), None);
+    }
+
+    #[test]
+    fn order_of_one_workspace_is_not_that_of_another() {
+        let choices = all();
+        assert_eq!(choices.order_in(Path::new("/w")), Some(RowSort::Unlabelled));
+        assert_eq!(choices.order_in(Path::new("/other")), None);
+    }
+
+    #[test]
+    fn order_of_the_oldest_choice_is_forgotten_first() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let env = env(dir.path());
+        for number in 0..=MAX_ORDERS {
+            let mut choices = ScreenChoices::default();
+            let root = format!("/{number}");
+            choices.set_order(Path::new(&root), RowSort::FileOrder);
+            choices.write(&env).expect("written");
+        }
+        let read = ScreenChoices::read(&env);
+        assert_eq!(read.orders.len(), MAX_ORDERS);
+        assert_eq!(read.order_in(Path::new("/0")), None);
+        assert_eq!(read.order_in(Path::new("/1")), Some(RowSort::FileOrder));
     }
 
     #[test]
@@ -222,7 +292,7 @@ mod tests {
             ("[1]", ScreenChoices::default()),
             ("{\"theme\": \"light\"", ScreenChoices::default()),
             (
-                r#"{"theme": 7, "order": "sideways", "splits": {"main": 5000, "changes": 700}, "tour_ended": true, "advance": "no", "later": 1}"#,
+                r#"{"theme": 7, "orders": {"/w": "sideways"}, "splits": {"main": 5000, "changes": 700}, "tour_ended": true, "advance": "no", "later": 1}"#,
                 ScreenChoices {
                     splits: Some(PaneSplits {
                         changes: 700,

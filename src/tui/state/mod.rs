@@ -330,7 +330,10 @@ impl App {
         if let Some(splits) = choices.splits {
             self.ui.splits = splits;
         }
-        if let Some(sort) = choices.sort {
+        let order = self
+            .workspace()
+            .and_then(|open| choices.order_in(&open.root));
+        if let Some(sort) = order {
             self.live_session.cells.sort = sort;
         }
         if let Some(tour) = &mut self.tour {

@@ -525,7 +525,7 @@ fn choices_on_the_screen_are_remembered_unless_fresh() {
     app.keys("0").settle();
     let expected = ScreenChoices {
         theme: Some(theme),
-        sort: Some(RowSort::Unlabelled),
+        orders: [(app.root.display().to_string(), RowSort::Unlabelled)].into(),
         splits: Some(app.event_loop.app.ui.splits),
         tour_ended: Some(true),
         advance: None,

@@ -41,8 +41,8 @@ fn open_workspace(app: &mut App, workspace: Arc<Workspace>) -> Vec<Effect> {
     let generation = app.generation;
     app.first_judging = app.judges_on_open.then(FirstJudging::default);
     app.past_verdict_wait.begin();
-    // A new session has the default order.
-    if let Some(sort) = app.ui.choices.sort {
+    // Without a choice in this workspace, a new session has the default order.
+    if let Some(sort) = app.ui.choices.order_in(&workspace.root) {
         app.live_session.cells.sort = sort;
     }
     warnings::report_new(app, &workspace.warnings);

@@ -306,7 +306,10 @@ pub(super) fn cycle_sort(app: &mut App) -> Vec<Effect> {
     let cells = &mut app.session_mut().cells;
     let sort = cells.sort.cycle();
     cells.set_sort(sort);
-    app.ui.choices.sort = Some(sort);
+    // Each workspace has its own order.
+    if let Some(root) = app.workspace().map(|open| open.root.clone()) {
+        app.ui.choices.set_order(&root, sort);
+    }
     if let Some(before) = &mut app.labelling.before_blind {
         before.sort = None;
     }
