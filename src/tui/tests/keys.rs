@@ -404,6 +404,20 @@ fn ctrl_c_cancels_run_then_quits() {
 }
 
 #[test]
+fn help_on_a_wide_screen_shows_descriptions_in_full_and_reasons_in_their_column() {
+    let mut app = demo(200, 60);
+    let screen = app.keys("?").screen();
+    let help = "Lists every key that works here. Type to search; enter runs the selected command.";
+    let column = |text: &str| {
+        let line = screen.lines().find(|line| line.contains(text));
+        let line = line.unwrap_or_else(|| panic!("{text}: {screen}"));
+        let before = line.split(text).next().unwrap_or_default();
+        before.chars().count()
+    };
+    assert_eq!(column("not now: "), column(help));
+}
+
+#[test]
 fn help_of_a_replay_begins_with_its_own_keys() {
     let mut app = judged(120, 40);
     go_to(&mut app, "beam-release/beamline/newest");

@@ -179,11 +179,14 @@ fn nth_row(area: Rect, at: usize) -> Rect {
     }
 }
 
+/// The largest width of the help, in columns: most descriptions fit into it.
+const MAX_HELP_WIDTH: usize = 160;
+
 fn draw_help(canvas: &mut Canvas<'_>, app: &App, search: &LineInput, selected: usize) {
     let screen = canvas.buffer.area;
     let found = overlay::list_help(app, &search.text);
     let rows = usize::from(screen.height.saturating_sub(6));
-    let width = usize::from(screen.width.saturating_sub(4)).min(110);
+    let width = usize::from(screen.width.saturating_sub(4)).min(MAX_HELP_WIDTH);
     let keys = "type to search  up, down  enter runs it  esc closes";
     let inside = draw_frame(canvas, width, rows + 1, "help", keys);
     let label = styled_row::draw_row(
@@ -358,7 +361,10 @@ fn help_row(spec: &'static CommandSpec, app: &App, narrow: bool) -> StyledRow<'s
         // The reason replaces the description, which the foot shows.
         Err(why) => StyledRow::new(keys, Role::Muted)
             .with(title, Role::Muted)
-            .with("  not now: ", Role::Muted)
+            .with(
+                if narrow { "  not now: " } else { "not now: " },
+                Role::Muted,
+            )
             .with(why, Role::Muted),
     }
 }
