@@ -19,6 +19,11 @@ use crate::tui::view::Canvas;
 use crate::tui::widget::line_input::LineInput;
 use crate::tui::widget::styled_row::{self, StyledRow};
 
+/// The narrowest footer, in columns, with the summary of the last save.
+const MIN_SUMMARY_WIDTH: u16 = 60;
+/// The same while a label queue is open.
+const MIN_SUMMARY_WIDTH_IN_QUEUE: u16 = 100;
+
 /// Draws the row.
 pub(super) fn draw(canvas: &mut Canvas<'_>, layout: &ScreenLayout, app: &App) {
     if layout.too_small {
@@ -224,8 +229,13 @@ fn draw_save_summary(canvas: &mut Canvas<'_>, area: Rect, app: &App) -> Rect {
         .filter(|_| {
             app.replay.is_none() && !app.progress.open && !app.review.open && !app.shows_labelling()
         });
-    // A narrow footer needs its columns for the keys.
-    let Some(report) = &report.filter(|_| area.width >= 60) else {
+    // A narrow footer needs its columns for the keys, and that of a label queue has more keys.
+    let least = if app.labelling.queue.is_some() {
+        MIN_SUMMARY_WIDTH_IN_QUEUE
+    } else {
+        MIN_SUMMARY_WIDTH
+    };
+    let Some(report) = &report.filter(|_| area.width >= least) else {
         return area;
     };
     let glyphs = canvas.glyphs();
