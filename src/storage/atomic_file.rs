@@ -241,16 +241,17 @@ pub fn sync_folder(folder: &Path) -> io::Result<()> {
 #[error("{0}; the file has its new content, but a loss of power can undo the change")]
 struct UnsyncedName(io::Error);
 
-/// As [`sync_folder`], after a file of the folder got its new content. [`has_new_content`] recognizes the error.
+/// Syncs a folder in which a file just got its new content. [`has_new_content`] recognizes the error.
 pub fn sync_new_name(folder: &Path) -> io::Result<()> {
     sync_folder(folder).map_err(|error| io::Error::new(error.kind(), UnsyncedName(error)))
 }
 
 /// Returns true if a write failed only after the file got its new content. The error's text then reports it.
 pub fn has_new_content(error: &io::Error) -> bool {
-    error
-        .get_ref()
-        .is_some_and(|inner| inner.is::<UnsyncedName>())
+    let Some(inner) = error.get_ref() else {
+        return false;
+    };
+    inner.is::<UnsyncedName>()
 }
 
 fn is_unsyncable(error: &io::Error) -> bool {
