@@ -55,8 +55,8 @@ fn gives_away(app: &TestWorkbench, rows: &[RowId]) -> Option<String> {
 fn blind_screen_shows_no_verdict() {
     let mut app = unlabelled(120, 40);
     without_messages(&mut app);
-    let (text, mended) = rubric(&app);
-    app.save("rubrics/beamline.yaml", &mended).settle();
+    let (text, edited) = rubric(&app);
+    app.save("rubrics/beamline.yaml", &edited).settle();
     assert!(app.screen().contains("3 flips"));
     app.keys("B 0").settle();
     app.pass(Millis(60_000));

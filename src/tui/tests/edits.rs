@@ -64,11 +64,11 @@ fn summary(app: &TestWorkbench) -> String {
 #[test]
 fn diff_and_flips_stay_together_over_runs_and_comments() {
     let mut app = judged(120, 40);
-    let (_, mended) = rubric(&app);
-    app.save(BEAMLINE, &mended).settle();
+    let (_, edited) = rubric(&app);
+    app.save(BEAMLINE, &edited).settle();
     app.pass(PARTIAL_WRITE_WINDOW + Millis(1));
     app.keys("R").settle();
-    app.save(BEAMLINE, &format!("# why\n{mended}")).settle();
+    app.save(BEAMLINE, &format!("# why\n{edited}")).settle();
     app.keys("r").settle();
     assert_eq!(
         summary(&app),
@@ -119,8 +119,8 @@ fn log_names_the_cell_of_a_flip_without_percent_encoding() {
 #[test]
 fn closed_changes_open_with_the_next_edit() {
     let mut app = judged(120, 40);
-    let (text, mended) = rubric(&app);
-    app.save(BEAMLINE, &mended).settle();
+    let (text, edited) = rubric(&app);
+    app.save(BEAMLINE, &edited).settle();
     assert!(app.screen().contains("7 changes"), "{}", app.screen());
     app.keys("w");
     assert!(!app.screen().contains("7 changes"), "{}", app.screen());
@@ -371,11 +371,11 @@ fn load(app: &TestWorkbench) -> Arc<Workspace> {
 #[test]
 fn save_before_the_verdicts_are_read_reports_flips_and_no_first_judging() {
     let app = judged(120, 40);
-    let (_, mended) = rubric(&app);
+    let (_, edited) = rubric(&app);
     let mut next = open_again(&app);
     // No message of the readers is handled before the key and the save.
     next.keys("R");
-    std::fs::write(app.root.join(BEAMLINE), &mended).expect("it is written");
+    std::fs::write(app.root.join(BEAMLINE), &edited).expect("it is written");
     next.send_msg(Msg::Reloaded {
         workspace: load(&app),
         changed: vec![BEAMLINE.into()],
@@ -452,8 +452,8 @@ fn newest_edit_is_shown_after_a_restart() {
     let root = demo_in(dir.path());
     let mut app = TestWorkbench::open(120, 40, None, dir, &root);
     app.settle().keys("R").settle();
-    let (_, mended) = rubric(&app);
-    app.save(BEAMLINE, &mended).settle();
+    let (_, edited) = rubric(&app);
+    app.save(BEAMLINE, &edited).settle();
     let flips = app.event_loop.app.live_session.cells.total.flipped;
     let next = app.reopen();
     assert_eq!(

@@ -298,7 +298,7 @@ fn two_parallel_save_runs_report_their_flips() {
     let mut app = TestWorkbench::watched(120, 40);
     app.settle();
     app.keys("R").settle();
-    let (_, mended) = rubric(&app);
+    let (_, edited) = rubric(&app);
     // The judges work, and a save changes a check.
     let tools = app.root.join("rubrics/tool-work.yaml");
     let text = std::fs::read_to_string(tools).expect("it is there");
@@ -313,7 +313,7 @@ fn two_parallel_save_runs_report_their_flips() {
             .live()
             .any(|(_, run)| run.judge_started > 0)
     });
-    app.save("rubrics/beamline.yaml", &mended);
+    app.save("rubrics/beamline.yaml", &edited);
     app.settle_until(|model| model.live_session.runs.live().count() > 1 || flips(model) >= 3);
     app.settle();
     let ended = |run: &TrackedRun| run.stage == RunStage::Ended(None);

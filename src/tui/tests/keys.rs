@@ -406,8 +406,8 @@ fn ctrl_c_cancels_run_then_quits() {
 #[test]
 fn summary_of_a_save_leaves_room_for_the_keys_of_a_label_queue() {
     let mut app = judged(80, 24);
-    let (_, mended) = rubric(&app);
-    app.save("rubrics/beamline.yaml", &mended).settle();
+    let (_, edited) = rubric(&app);
+    app.save("rubrics/beamline.yaml", &edited).settle();
     go_to(&mut app, "beam-release/beamline/newest");
     app.keys("1 Q").settle().keys("enter").settle();
     assert!(app.event_loop.app.labelling.queue.is_some());
@@ -541,8 +541,8 @@ fn editor_opens_at_eval_and_its_failure_is_reported() {
         last_notice(&app)
     );
     // The file is checked when the editor ends, without waiting for the watcher.
-    let (_, mended) = super::rubric(&app);
-    std::fs::write(&path, mended).expect("it is written");
+    let (_, edited) = super::rubric(&app);
+    std::fs::write(&path, edited).expect("it is written");
     app.send_msg(Msg::EditorClosed(Ok(())));
     app.settle_until(|model| {
         model
@@ -610,8 +610,8 @@ fn tour_steps_complete_automatically() {
     assert_eq!(done(&app), Some([true, false, false, false, false, false]));
     app.keys("] enter").settle();
     assert_eq!(done(&app).map(|done| done[1]), Some(true));
-    let (_, mended) = super::rubric(&app);
-    app.save("rubrics/beamline.yaml", &mended).settle();
+    let (_, edited) = super::rubric(&app);
+    app.save("rubrics/beamline.yaml", &edited).settle();
     app.pass(crate::model::Millis(5000)).settle();
     assert_eq!(done(&app), Some([true, true, true, true, false, false]));
     app.keys("v").settle();

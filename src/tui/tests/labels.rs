@@ -375,8 +375,8 @@ fn agreement_counts_are_shown_with_eval_and_in_statistics() {
 #[test]
 fn each_label_updates_direction_of_flips() {
     let mut app = judged(120, 40);
-    let (_, mended) = rubric(&app);
-    app.save("rubrics/beamline.yaml", &mended).settle();
+    let (_, edited) = rubric(&app);
+    app.save("rubrics/beamline.yaml", &edited).settle();
     let expected = |app: &TestWorkbench| {
         summarize(app.event_loop.app.saves.report.as_ref().expect("a report"))
     };

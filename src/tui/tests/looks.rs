@@ -122,8 +122,8 @@ fn save_that_does_not_load_looks_as_recorded() {
 #[test]
 fn flip_is_shown_with_its_diff() {
     let mut app = judged(120, 40);
-    let (_, mended) = rubric(&app);
-    app.save("rubrics/beamline.yaml", &mended).settle();
+    let (_, edited) = rubric(&app);
+    app.save("rubrics/beamline.yaml", &edited).settle();
     same("flip_120x40", &look(&app));
     app.resize(80, 24);
     same("flip_80x24", &rows(&app));
@@ -235,8 +235,8 @@ fn screens_without_colors_look_as_recorded() {
     use_theme(&mut app, "dark", Theme::without_color);
     go_to(&mut app, "beam-release/beamline/newest");
     same("nocolour_trace_120x40", &look(&app));
-    let (text, mended) = rubric(&app);
-    app.save("rubrics/beamline.yaml", &mended).settle();
+    let (text, edited) = rubric(&app);
+    app.save("rubrics/beamline.yaml", &edited).settle();
     app.resize(80, 24).settle();
     same("nocolour_flip_80x24", &look(&app));
     app.save("rubrics/beamline.yaml", &text.replace("evals:", "evels:"))

@@ -87,9 +87,9 @@ fn judged(width: u16, height: u16) -> TestWorkbench {
 fn rubric(app: &TestWorkbench) -> (String, String) {
     let text =
         std::fs::read_to_string(app.root.join("rubrics/beamline.yaml")).expect("it is there");
-    let mended = text.replace(r"Beamline \d\.\d\b", r"Beamline \d+\.\d+");
-    assert_ne!(text, mended, "the planted bug is there");
-    (text, mended)
+    let edited = text.replace(r"Beamline \d\.\d\b", r"Beamline \d+\.\d+");
+    assert_ne!(text, edited, "the planted bug is there");
+    (text, edited)
 }
 
 /// Selects a cell by its name, and waits for the texts that it needs.

@@ -36,8 +36,8 @@ fn picture_of_the_workbench_is_current() {
 #[test]
 fn picture_of_flips_is_current() {
     let mut app = judged(120, 40);
-    let (_, mended) = rubric(&app);
-    app.save("rubrics/beamline.yaml", &mended).settle();
+    let (_, edited) = rubric(&app);
+    app.save("rubrics/beamline.yaml", &edited).settle();
     app.keys("7").settle();
     let what = "Flips after a saved rubric, next to the difference of the file";
     check_picture("docs/assets/flips.svg", &draw(&app, what));

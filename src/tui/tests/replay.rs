@@ -220,8 +220,8 @@ fn recording_does_not_show_changes_of_saves() {
     app.keys("R").settle();
     let path = app.root.join("rubrics/beamline.yaml");
     let text = std::fs::read_to_string(path).expect("a rubric");
-    let mended = text.replace(r"\d\.\d\b", r"\d+\.\d+\b");
-    app.save("rubrics/beamline.yaml", &mended).settle();
+    let edited = text.replace(r"\d\.\d\b", r"\d+\.\d+\b");
+    app.save("rubrics/beamline.yaml", &edited).settle();
     assert!(app.screen().contains("7 changes"));
     super::go_to(&mut app, "beam-release/beamline/names-a-version");
     app.keys("v").settle_until(|app| app.replay.is_some());

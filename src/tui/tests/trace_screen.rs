@@ -386,8 +386,8 @@ fn branch_is_shown_next_to_the_original_and_decides_nothing() {
 #[test]
 fn branch_of_a_trace_from_before_an_edit_makes_no_verdict_stale() {
     let mut app = judged(120, 40);
-    let (_, mended) = rubric(&app);
-    app.save("rubrics/beamline.yaml", &mended).settle();
+    let (_, edited) = rubric(&app);
+    app.save("rubrics/beamline.yaml", &edited).settle();
     go_to(&mut app, CELL);
     app.keys("1 enter").settle();
     app.keys("g b").settle();
@@ -403,8 +403,8 @@ fn branch_of_a_trace_from_before_an_edit_makes_no_verdict_stale() {
 fn summary_of_a_save_leaves_room_for_the_keys_of_the_trace_screen() {
     for (width, height, has_summary) in [(80, 24, false), (120, 40, true)] {
         let mut app = judged(width, height);
-        let (_, mended) = rubric(&app);
-        app.save("rubrics/beamline.yaml", &mended).settle();
+        let (_, edited) = rubric(&app);
+        app.save("rubrics/beamline.yaml", &edited).settle();
         go_to(&mut app, CELL);
         app.keys("1 enter").settle();
         app.pass(Millis(60_000));

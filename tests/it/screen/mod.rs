@@ -160,12 +160,12 @@ fn partial_save_is_not_an_error_and_the_full_save_flips_a_verdict() {
     pty.until_shown(FIRST).until_run();
     let path = pty.demo().join("rubrics/beamline.yaml");
     let rubric = std::fs::read_to_string(&path).expect("a rubric");
-    let mended = rubric.replace(r"\d\.\d\b", r"\d+\.\d+");
-    assert_ne!(mended, rubric);
-    let half = mended.len() / 2;
+    let edited = rubric.replace(r"\d\.\d\b", r"\d+\.\d+");
+    assert_ne!(edited, rubric);
+    let half = edited.len() / 2;
     std::fs::write(&path, "").expect("truncated");
-    std::fs::write(&path, &mended[..half]).expect("half of it");
-    std::fs::write(&path, &mended).expect("written");
+    std::fs::write(&path, &edited[..half]).expect("half of it");
+    std::fs::write(&path, &edited).expect("written");
     pty.until_shown("towards your labels");
     // `y` answers the question that appears if judges of the save are still active.
     pty.type_in("qy");
