@@ -356,7 +356,7 @@ pub(super) fn feed_events(
         match &event.kind {
             EventKind::RunStarted(header) => {
                 cells.register_run(&header.run, ticket.0);
-                // The newest run has the newest rubrics, also if there is no outline. A branch has the evals of the trace
+                // The newest run has the newest rubrics, even without an outline. A branch has the evals of the trace
                 // that it continues, which an edit may have changed since.
                 let has_current_evals = newest && header.purpose != RunPurpose::Branch;
                 run.index_map = cells.register_header(header, has_current_evals);
