@@ -41,11 +41,7 @@ pub(super) fn handle_paused(
         return Vec::new();
     }
     // The pause may arrive before the plan of its run, and only the plan puts a cell in the list.
-    let decision = name.map(|name| CellName {
-        judge: None,
-        repeat: None,
-        ..name
-    });
+    let decision = name.map(|name| name.decision_name());
     let name = decision.map_or_else(String::new, |name| format!(" {}", name.to_plain_text()));
     // The keys that continue a trace work on its screen.
     let way = if is_shown {
