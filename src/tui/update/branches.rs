@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::notices::push_info;
 use super::runs;
-use crate::event::{StepId, StepPart, ToolResponseSource, find_call};
+use crate::event::{CallState, StepId, StepPart, ToolResponseSource, find_call};
 use crate::judge::BranchChange;
 use crate::model::{JudgeConfig, SUBMIT_VERDICT};
 use crate::run::{BranchOrder, CachePolicy};
@@ -22,12 +22,10 @@ pub(super) fn branch_from_step(app: &mut App) -> Vec<Effect> {
     let found = app.selected_trace_step();
     // On the verdict, a failed call is what a user wants to try again.
     let found = found.map(|step| {
-        let failed = app
-            .last_call_step(StepPart::Response)
-            .filter(|call| step.part == StepPart::Verdict && has_failed(app, *call));
-        failed
-            .filter(|call| !is_replayed(app, *call))
-            .unwrap_or(step)
+        let failed = app.last_call_step(StepPart::Response).filter(|call| {
+            step.part == StepPart::Verdict && has_failed(app, *call) && !is_replayed(app, *call)
+        });
+        failed.unwrap_or(step)
     });
     let Some(step) = found else {
         return Vec::new();
@@ -41,10 +39,14 @@ pub(super) fn branch_from_step(app: &mut App) -> Vec<Effect> {
         }
         return effects;
     }
-    let shown = resolve_shown_cell(app);
-    let call = shown.and_then(|shown| find_call(shown.trace?, step));
+    let call = find_tool_call(app, step);
     let refetches = call.is_some_and(|call| call.name != SUBMIT_VERDICT);
     branch(app, step, refetches.then_some(BranchChange::Refetch), None)
+}
+
+/// Returns the tool call of a step of the shown trace.
+fn find_tool_call(app: &App, step: StepId) -> Option<&CallState> {
+    find_call(resolve_shown_cell(app)?.trace?, step)
 }
 
 /// Returns true if a recorded response answered the tool call of the step, because dicta.yaml names runs for that.
@@ -52,9 +54,7 @@ fn is_replayed(app: &App, step: StepId) -> bool {
     let names_runs = app
         .workspace()
         .is_some_and(|open| open.replayed_evidence_run.is_some());
-    let shown = resolve_shown_cell(app);
-    let call = shown.and_then(|shown| find_call(shown.trace?, step));
-    let finished = call.and_then(|call| call.finished.as_ref());
+    let finished = find_tool_call(app, step).and_then(|call| call.finished.as_ref());
     names_runs
         && finished.is_some_and(|done| matches!(done.source, ToolResponseSource::Frozen { .. }))
 }
@@ -128,9 +128,7 @@ fn branch(
 
 /// Returns true if a tool call has an error response, or dicta rejected it.
 fn has_failed(app: &App, step: StepId) -> bool {
-    let shown = resolve_shown_cell(app);
-    let call = shown.and_then(|shown| find_call(shown.trace?, step));
-    call.is_some_and(|call| {
+    find_tool_call(app, step).is_some_and(|call| {
         let finished = call.finished.as_ref();
         call.rejected.is_some() || finished.is_some_and(|done| done.response.is_error)
     })
