@@ -173,13 +173,12 @@ pub(in crate::tui::update) fn start_or_ask(
         return vec![Effect::PreviewRun(order)];
     }
     // The estimate below counts the cells of decisions. A branch is one cell, and repeats are the same cells again.
-    let size = match order.repeat {
-        _ if order.branch.is_some() => Some("continuing the trace as a branch, free".to_owned()),
-        Some(times) => {
-            let cells = pluralize(rows.len() as u64, "cell");
-            Some(format!("judging {cells} {times} times, free"))
-        }
-        None => None,
+    let size = if order.branch.is_some() {
+        Some("continuing the trace as a branch, free".to_owned())
+    } else {
+        let cells = pluralize(rows.len() as u64, "cell");
+        let repeat = order.repeat;
+        repeat.map(|times| format!("judging {cells} {times} times, free"))
     };
     if let Some(text) = size {
         app.notices.push(app.now, NoticeLevel::Info, text);
