@@ -360,38 +360,24 @@ fn draw_hints(canvas: &mut Canvas<'_>, area: Rect, app: &App) {
     }
     // The trace screen begins with its own keys, because the list of cells has the others too.
     if app.shows_trace_screen() && app.replay.is_none() {
-        let own = |spec: &&CommandSpec| TRACE_HINTS.contains(&spec.id);
-        let useful = TRACE_HINTS
-            .into_iter()
-            .filter_map(|id| COMMANDS.iter().find(|spec| spec.id == id))
-            .filter(|spec| spec.check_usable(app).is_ok());
-        specs.retain(|spec| !own(spec));
-        specs.splice(0..0, useful);
+        specs.retain(|spec| !TRACE_HINTS.contains(&spec.id));
+        specs.splice(0..0, list_usable(TRACE_HINTS, app));
     }
     // In a transcript, the key for the file's own record is useful.
     if (app.ui.focus == Pane::Transcript || app.shows_unjudged_file()) && !app.shows_review() {
         let first = specs.partition_point(|spec| spec.footer_rank < 2);
-        let source = COMMANDS.iter().find(|spec| spec.id == "source");
-        specs.splice(
-            first..first,
-            source.filter(|spec| spec.check_usable(app).is_ok()),
-        );
+        specs.splice(first..first, list_usable(["source"], app));
     }
     // Without a rubric, reading comes first.
     if app.shows_unjudged_file() && !app.shows_review() {
-        let review = COMMANDS.iter().find(|spec| spec.id == "review");
-        specs.splice(0..0, review.filter(|spec| spec.check_usable(app).is_ok()));
+        specs.splice(0..0, list_usable(["review"], app));
     }
     // While the user labels, the keys of labelling are the most useful.
     let is_labelling = app.describe_labelling().is_some()
         && (app.labelling.queue.is_some() || app.live_session.cells.blind);
     if is_labelling {
         let useful = ["label.note", "label.next", "label.queues", "label.back"];
-        let found = useful
-            .into_iter()
-            .filter_map(|id| COMMANDS.iter().find(|spec| spec.id == id))
-            .filter(|spec| spec.check_usable(app).is_ok());
-        specs.splice(0..0, found);
+        specs.splice(0..0, list_usable(useful, app));
     }
     // A paused trace waits for one of its keys. They hide the same keys of a wider scope.
     if app.shows_paused_trace() {
@@ -479,12 +465,19 @@ fn measure_trace_keys(app: &App) -> u16 {
         return 0;
     }
     let ids = TRACE_HINTS.into_iter().filter(|id| *id != "trace.unfold");
-    let specs = ids
-        .chain(["help"])
-        .filter_map(|id| COMMANDS.iter().find(|spec| spec.id == id));
-    let usable = specs.filter(|spec| spec.check_usable(app).is_ok());
+    let usable = list_usable(ids.chain(["help"]), app);
     let columns: usize = usable.map(|spec| hint_row(app, spec).width()).sum();
     u16::try_from(columns + 2).unwrap_or(u16::MAX)
+}
+
+/// Returns the commands with these ids that work now, in the order of the ids.
+fn list_usable(
+    ids: impl IntoIterator<Item = &'static str>,
+    app: &App,
+) -> impl Iterator<Item = &'static CommandSpec> {
+    ids.into_iter()
+        .filter_map(|id| COMMANDS.iter().find(|spec| spec.id == id))
+        .filter(move |spec| spec.check_usable(app).is_ok())
 }
 
 /// The commands that set a label.
