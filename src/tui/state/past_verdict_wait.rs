@@ -58,7 +58,7 @@ impl PastVerdictWait {
 
     /// Removes the starts of runs from the effects, and the cancellations of runs that wait.
     pub(crate) fn hold_runs(&mut self, effects: &mut Vec<Effect>) {
-        if matches!(self.phase, WaitPhase::Over | WaitPhase::Outlining) {
+        if !self.is_reading() {
             return;
         }
         let mut waiting: Vec<RunTicket> = self.runs.iter().filter_map(started_ticket).collect();
@@ -82,9 +82,10 @@ impl PastVerdictWait {
         if self.phase == WaitPhase::Outlining && rows_known {
             self.phase = WaitPhase::Over;
         }
-        match self.phase {
-            WaitPhase::Reading | WaitPhase::Filling => Vec::new(),
-            WaitPhase::Outlining | WaitPhase::Over => std::mem::take(&mut self.runs),
+        if self.is_reading() {
+            Vec::new()
+        } else {
+            std::mem::take(&mut self.runs)
         }
     }
 
