@@ -429,7 +429,7 @@ fn keys_in_files_of_other_tools_are_neither_recorded_nor_shown() {
     let test_dir = TestDir::new();
     test_dir.write(
         "dicta.yaml",
-        "transcripts: [t.jsonl]\nrubrics: [r.yaml]\nruns: runs\njudges: { house: house.yaml }\n",
+        "transcripts: [t.jsonl]\nrubrics: [r.yaml]\nruns: runs\njudges: { team: team.yaml }\n",
     );
     test_dir.write(
         "t.jsonl",
@@ -442,7 +442,7 @@ fn keys_in_files_of_other_tools_are_neither_recorded_nor_shown() {
          \x20 - { type: contains, value: day, provider: { config: { headers: { X-Tenant: hush-hush-3 } } } }\n",
     );
     test_dir.write(
-        "house.yaml",
+        "team.yaml",
         "generator: gcp_vertex_gemini\nvertex_model: m\nbase_prompt: p\napi_key: hush-hush-4\n",
     );
     // It has no assertions, so the warning shows its first line.
