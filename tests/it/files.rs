@@ -5,9 +5,7 @@ use std::io::Read as _;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;
 
-use serde_json::Value;
-
-use crate::cli::{NAMES_A_RELEASE, TestDir, text};
+use crate::cli::{NAMES_A_RELEASE, TestDir, rows, text};
 
 const LABELS: &str = "{\"transcript\":\"one\",\"eval\":\"names\",\"passed\":true}\n";
 const TOOLS: &str = "kind: source\nname: db\ntype: sqlite\ndatabase: facts.db\n";
@@ -362,12 +360,16 @@ fn report_is_replaced_through_its_link_and_keeps_its_mode() {
     assert_eq!(reports, ["rep.jsonl", "rep.md", "rep.txt", "rep.xml"]);
 }
 
+fn make_pipe(path: &Path) {
+    let made = std::process::Command::new("mkfifo").arg(path).status();
+    assert!(made.expect("mkfifo ran").success());
+}
+
 #[test]
 fn outputs_reach_pipes_and_standard_output() {
     let test_dir = test_dir();
     let pipe = test_dir.path().join("pipe.jsonl");
-    let made = std::process::Command::new("mkfifo").arg(&pipe).status();
-    assert!(made.expect("mkfifo ran").success());
+    make_pipe(&pipe);
     let reader = std::thread::spawn({
         let pipe = pipe.clone();
         move || {
@@ -480,9 +482,7 @@ fn import_replaces_no_labels_and_no_rubric_of_a_workspace() {
 #[test]
 fn pipe_in_place_of_a_file_of_variants_does_not_block() {
     let test_dir = test_dir();
-    let pipe = test_dir.path().join("variants.yaml");
-    let made = std::process::Command::new("mkfifo").arg(&pipe).status();
-    assert!(made.expect("mkfifo ran").success());
+    make_pipe(&test_dir.path().join("variants.yaml"));
     let refused = test_dir.dicta(&["variants", "variants.yaml"]);
     assert_eq!(refused.status.code(), Some(2));
     let why = text(&refused.stderr);
@@ -506,10 +506,8 @@ fn no_output_replaces_a_file_of_another_workspace_of_a_broken_one_or_the_shown_b
         assert_eq!(fs::read(file).expect("read"), before, "{args:?}");
     };
     let bundle = test_dir.path().join("run.dicta");
-    let (name, labels) = (
-        bundle.to_str().expect("Unicode"),
-        other.path().join("labels.jsonl"),
-    );
+    let name = bundle.to_str().expect("Unicode");
+    let labels = other.path().join("labels.jsonl");
     let written = format!("csv={}", labels.display());
     for args in [
         &["run", "-q", "-o", &written][..],
@@ -521,9 +519,8 @@ fn no_output_replaces_a_file_of_another_workspace_of_a_broken_one_or_the_shown_b
     let page = format!("html={name}");
     refuse(&test_dir, &["export", name, "-o", &page], &bundle);
     // The rubric is broken, so the labels are known only from dicta.yaml and from their usual name.
-    let runs = text(&test_dir.dicta(&["runs", "--format", "jsonl"]).stdout);
-    let run: Value = serde_json::from_str(runs.lines().next().expect("a run")).expect("JSON");
-    let run = run["letters"].as_str().expect("its name");
+    let runs = rows(&test_dir.dicta(&["runs", "--format", "jsonl"]));
+    let run = runs[0]["letters"].as_str().expect("its name");
     test_dir.write("r.yaml", "evals: {");
     let labels = test_dir.path().join("labels.jsonl");
     let args = ["export", run, "-o", "bundle=labels.jsonl"];
