@@ -92,6 +92,8 @@ fn add_step(
             parts.push(reasoning_part(&thoughts));
         }
     }
+    // The state may contain a screenshot of megabytes.
+    let state = step.object("state").unwrap_or_default();
     // The ids of the actions, and `None` for the answer.
     let mut ids = Vec::new();
     for (at, raw) in list_or_one(&reply, "action").into_iter().enumerate() {
@@ -122,9 +124,8 @@ fn add_step(
     }
     if !parts.is_empty() {
         built.push(MessageRole::Assistant, parts);
-        add_metadata(step, built);
+        add_metadata(step, &state, built);
     }
-    let state = step.object("state").unwrap_or_default();
     if state.has("screenshot") {
         out.count_missing("a screenshot that dicta does not read");
     }
@@ -145,13 +146,11 @@ fn describe_thoughts(fields: &RawFields<'_>) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-fn add_metadata(step: &RawFields<'_>, built: &mut TranscriptBuilder) {
-    let state = step.object("state").unwrap_or_default();
+fn add_metadata(step: &RawFields<'_>, state: &RawFields<'_>, built: &mut TranscriptBuilder) {
     let times = step.object("metadata").unwrap_or_default();
-    let Some(message) = built.messages.last_mut() else {
+    let Some(meta) = built.last_meta(&MessageRole::Assistant) else {
         return;
     };
-    let meta = &mut message.meta;
     meta.set_raw("timestamp", times.get("step_start_time"));
     // The number of tokens is browser-use's own estimate.
     let usage = SourceUsage {
