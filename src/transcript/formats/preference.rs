@@ -16,7 +16,7 @@ use super::super::native::{json_string, text_or_json};
 use super::super::reader::{RecordCx, TranscriptReader, TranscriptSink};
 use super::alpaca::{add_question, question_key};
 use super::record_readers::open_records;
-use super::sharegpt::{KEYS, add_all, add_extra_keys, begin};
+use super::sharegpt::{KEYS, add_all, add_extra_keys, begin, find_id};
 use super::transcript_builder::{TranscriptBuilder, verdict_of};
 use crate::model::{MessageRole, SourceText, SourceVerdict};
 
@@ -88,21 +88,15 @@ fn parse_record(record: &str, cx: RecordCx<'_>, out: &mut TranscriptSink) -> Res
         if !has_keys || answers.iter().all(|(answer, _)| answer.is_none()) {
             continue;
         }
-        // The id of the record names the pair. Without one, its content does: a number would change with the file.
-        let default_id = format!("{}:{:016x}", cx.source.stem(), hash_text(record));
+        let pair = shared_id(&fields, record, cx);
         for (answer, choice) in answers {
             let Some(answer) = answer else {
                 out.count_missing("one of the two answers of a pair is missing");
                 continue;
             };
             let mut built = begin(&fields);
-            let pair = if built.id.is_empty() {
-                default_id.clone()
-            } else {
-                std::mem::take(&mut built.id)
-            };
             built.id = format!("{pair}:{choice}");
-            built.meta.set("pair", pair);
+            built.meta.set("pair", pair.as_str());
             built.meta.set("choice", choice);
             add_prompt(&fields, &mut built);
             add_answer(answer, &mut built);
@@ -159,6 +153,15 @@ fn parse_record(record: &str, cx: RecordCx<'_>, out: &mut TranscriptSink) -> Res
     Ok(())
 }
 
+/// Returns the id that the answers of a record share. Without an id of the record, its content names them: a number would
+/// change with the file.
+fn shared_id(fields: &RawFields<'_>, record: &str, cx: RecordCx<'_>) -> String {
+    match find_id(fields) {
+        Some(id) => id.0.into_owned(),
+        None => format!("{}:{:016x}", cx.source.stem(), hash_text(record)),
+    }
+}
+
 /// Adds the two answers of an annotation of AlpacaEval. `preference` is between 1, for the first answer, and 2; 0 is a tie.
 fn add_compared(fields: &RawFields<'_>, record: &str, cx: RecordCx<'_>, out: &mut TranscriptSink) {
     let preference = fields.number("preference");
@@ -166,16 +169,11 @@ fn add_compared(fields: &RawFields<'_>, record: &str, cx: RecordCx<'_>, out: &mu
     let share = preference
         .map(|number| number - 1.0)
         .filter(|share| (0.0..=1.0).contains(share));
-    let default_id = format!("{}:{:016x}", cx.source.stem(), hash_text(record));
+    let pair = shared_id(fields, record, cx);
     for (index, (answer, generator)) in COMPARED_KEYS.into_iter().enumerate() {
         let mut built = begin(fields);
-        let pair = if built.id.is_empty() {
-            default_id.clone()
-        } else {
-            std::mem::take(&mut built.id)
-        };
         built.id = format!("{pair}:{answer}");
-        built.meta.set("pair", pair);
+        built.meta.set("pair", pair.as_str());
         built.meta.set("choice", answer);
         built.meta.set_raw("model", fields.get(generator));
         add_prompt(fields, &mut built);
@@ -213,18 +211,13 @@ fn add_completions(
     if answers.is_empty() {
         out.count_missing("the answers (`completions`) are missing");
     }
-    let default_id = format!("{}:{:016x}", cx.source.stem(), hash_text(record));
+    let id = shared_id(fields, record, cx);
     for (number, raw) in (1..).zip(answers.iter().copied()) {
         let Some(answer) = RawFields::from_raw(raw) else {
             out.count_unknown("an answer that is not an object");
             continue;
         };
         let mut built = begin(fields);
-        let id = if built.id.is_empty() {
-            default_id.clone()
-        } else {
-            std::mem::take(&mut built.id)
-        };
         built.id = format!("{id}:{number}");
         let system = answer.text("custom_system_prompt");
         if let Some(system) = system.filter(|text| !text.is_empty()) {

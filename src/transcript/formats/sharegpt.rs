@@ -13,7 +13,7 @@ use super::super::reader::{RecordCx, TranscriptReader, TranscriptSink};
 use super::foreign_message::add_messages;
 use super::record_readers::open_records;
 use super::transcript_builder::{TranscriptBuilder, call_arguments};
-use crate::model::MessageRole;
+use crate::model::{MessageRole, SourceText};
 
 /// The keys of the conversation.
 pub(super) const KEYS: [&str; 4] = ["conversations", "conversation", "items", "messages"];
@@ -71,11 +71,15 @@ fn parse_conversation(
     Ok(())
 }
 
+/// Returns the id of a record of a dataset.
+pub(super) fn find_id<'a>(fields: &RawFields<'a>) -> Option<SourceText<'a>> {
+    let ids = ["id", "conversation_id", "uuid", "prompt_id", "hash"];
+    ids.iter().find_map(|key| fields.id_text(key))
+}
+
 /// Returns a transcript with the id and the system prompt of a record of a dataset.
 pub(super) fn begin(fields: &RawFields<'_>) -> TranscriptBuilder {
-    let ids = ["id", "conversation_id", "uuid", "prompt_id", "hash"];
-    let id = ids.iter().find_map(|key| fields.id_text(key));
-    let mut built = TranscriptBuilder::new("dataset", id);
+    let mut built = TranscriptBuilder::new("dataset", find_id(fields));
     let system = ["system", "system_prompt"];
     let system = system.iter().find_map(|key| fields.text(key));
     if let Some(system) = system.filter(|text| !text.is_empty()) {
