@@ -91,7 +91,7 @@ impl MetadataBuilder {
             return self;
         }
         if is_taken {
-            self.keep_originals(vec![(key.to_owned(), value)]);
+            self.keep_originals([(key.to_owned(), value)]);
         } else {
             self.push(key.to_owned(), value);
         }
@@ -183,26 +183,27 @@ impl MetadataBuilder {
         }
         // Both values remain: dicta's under the standard key, the source's below `original`.
         if !conflicts.is_empty() {
-            self.keep_originals(conflicts.into_iter().collect());
+            self.keep_originals(conflicts);
         }
         self
     }
 
     /// Adds values of the source below `original`, next to those that are there.
-    fn keep_originals(&mut self, values: Vec<(String, String)>) {
-        let before = self.find(ORIGINAL).map(|at| self.entries[at].1.clone());
-        let mut all: IndexMap<String, String> = match before.as_deref().map(RawFields::parse) {
-            None => IndexMap::new(),
-            Some(Ok(fields)) => fields
-                .iter()
-                .map(|(key, value)| (key.to_owned(), value.get().to_owned()))
-                .collect(),
-            // The source has a key `original` of its own.
-            Some(Err(_)) => {
-                let own = before.clone().unwrap_or_default();
-                IndexMap::from([(ORIGINAL.to_owned(), own)])
+    fn keep_originals(&mut self, values: impl IntoIterator<Item = (String, String)>) {
+        let mut all: IndexMap<String, String> = IndexMap::new();
+        if let Some(at) = self.find(ORIGINAL) {
+            let before = &self.entries[at].1;
+            match RawFields::parse(before) {
+                Ok(fields) => {
+                    let fields = fields.iter();
+                    all.extend(fields.map(|(key, value)| (key.to_owned(), value.get().to_owned())));
+                }
+                // The source has a key `original` of its own.
+                Err(_) => {
+                    all.insert(ORIGINAL.to_owned(), before.clone());
+                }
             }
-        };
+        }
         for (key, value) in values {
             // The record and its metadata can have different values of one key.
             let key = if all.contains_key(&key) {
