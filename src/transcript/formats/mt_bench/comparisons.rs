@@ -3,36 +3,19 @@
 //! Responsible for the verdict on each of the two answers. The judge sees both orders, and an answer passes if it wins in both.
 //! Orders that contradict each other are a tie, as in FastChat. A tie is neither pass nor fail.
 
+use std::cmp::Ordering;
+
 use serde_json::Value;
 
 use crate::model::{RawJson, SourceVerdict};
 use crate::transcript::fields::RawFields;
 use crate::transcript::native::text_or_json;
 
-/// The outcome of one order for an answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum GameOutcome {
-    Won,
-    Lost,
-    Tied,
-}
-
-impl GameOutcome {
-    /// Returns the outcome for the other answer.
-    fn reversed(self) -> Self {
-        match self {
-            Self::Won => Self::Lost,
-            Self::Lost => Self::Won,
-            Self::Tied => Self::Tied,
-        }
-    }
-}
-
 /// The outcomes of a comparison for the first answer, with what the source writes.
 struct GamePair {
     judge: String,
-    /// The outcome of each order; `None` if the judge named no winner.
-    outcomes: Vec<Option<GameOutcome>>,
+    /// The outcome of each order: `Greater` if the first answer won, `Equal` for a tie. `None` if the judge named no winner.
+    outcomes: Vec<Option<Ordering>>,
     value: Value,
     reasoning: Option<String>,
 }
@@ -40,17 +23,18 @@ struct GamePair {
 impl GamePair {
     /// Returns the verdict on the first answer.
     fn into_verdict(self, eval: String) -> SourceVerdict {
-        let known: Option<Vec<GameOutcome>> = self.outcomes.iter().copied().collect();
+        let known: Option<Vec<Ordering>> = self.outcomes.into_iter().collect();
         let known = known.filter(|all| !all.is_empty());
-        let all_are = |outcome: GameOutcome| {
-            known
-                .iter()
-                .any(|all| all.iter().all(|one| *one == outcome))
+        let all_are = |outcome: Ordering| {
+            let known = known.as_ref();
+            known.is_some_and(|all| all.iter().all(|one| *one == outcome))
         };
-        let passed = match (all_are(GameOutcome::Won), all_are(GameOutcome::Lost)) {
-            (true, _) => Some(true),
-            (_, true) => Some(false),
-            (false, false) => None,
+        let passed = if all_are(Ordering::Greater) {
+            Some(true)
+        } else if all_are(Ordering::Less) {
+            Some(false)
+        } else {
+            None
         };
         let error = known
             .is_none()
@@ -71,7 +55,7 @@ impl GamePair {
         let outcomes = self.outcomes.iter();
         Self {
             judge: self.judge.clone(),
-            outcomes: outcomes.map(|one| one.map(GameOutcome::reversed)).collect(),
+            outcomes: outcomes.map(|one| one.map(Ordering::reverse)).collect(),
             value: self.value.clone(),
             reasoning: self.reasoning.clone(),
         }
@@ -85,9 +69,9 @@ pub(super) fn read_pair(fields: &RawFields<'_>, judge: String) -> Vec<(String, S
     };
     let winners = ["g1_winner", "g2_winner"].map(|key| fields.text(key).unwrap_or_default());
     let outcomes = winners.iter().map(|winner| match &**winner {
-        "model_1" => Some(GameOutcome::Won),
-        "model_2" => Some(GameOutcome::Lost),
-        "tie" => Some(GameOutcome::Tied),
+        "model_1" => Some(Ordering::Greater),
+        "model_2" => Some(Ordering::Less),
+        "tie" => Some(Ordering::Equal),
         // FastChat writes `error` if it found no winner in the judgment.
         _ => None,
     });
@@ -125,12 +109,12 @@ pub(super) fn read_games(fields: &RawFields<'_>, judge: String) -> Vec<(String, 
     let games: Vec<RawFields<'_>> = games.collect();
     let outcomes = games.iter().enumerate().map(|(at, game)| {
         let of_a = match game.text("score").as_deref() {
-            Some("A>>B" | "A>B") => GameOutcome::Won,
-            Some("B>>A" | "B>A" | "A<<B" | "A<B") => GameOutcome::Lost,
-            Some("A=B" | "B=A") => GameOutcome::Tied,
+            Some("A>>B" | "A>B") => Ordering::Greater,
+            Some("B>>A" | "B>A" | "A<<B" | "A<B") => Ordering::Less,
+            Some("A=B" | "B=A") => Ordering::Equal,
             _ => return None,
         };
-        Some(if at % 2 == 0 { of_a.reversed() } else { of_a })
+        Some(if at % 2 == 0 { of_a.reverse() } else { of_a })
     });
     let scores = games.iter().map(|game| match game.text("score") {
         Some(score) => Value::from(&*score),
