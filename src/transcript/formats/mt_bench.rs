@@ -2,9 +2,10 @@
 //!
 //! Responsible for one answer per record, and for the files that MT-Bench keeps near it: `question.jsonl` in the folder
 //! or the one above, and `model_judgment/*_single.jsonl`, `*_pair.jsonl`, or a folder per judge with a file per model. A
-//! judgment is a verdict of its judge, such as `gpt-4`, named `turn 1`; its score from 1 to 10 is the value. A comparison of two
-//! answers is a verdict, too: `comparisons.rs`. Without the questions, the answers are read alone. Also reads the answers of Arena-Hard and reference answers, which have the same shape, and
-//! the older answers of FastChat, which have one `text`. Judgments themselves are not transcripts.
+//! judgment is a verdict of its judge, such as `gpt-4`, named `turn 1`; its score from 1 to 10 is the value. A comparison
+//! of two answers is a verdict, too: `comparisons.rs`. Without the questions, the answers are read alone. Also reads the
+//! answers of Arena-Hard and reference answers, which have the same shape, and the older answers of FastChat, which have
+//! one `text`. Judgments themselves are not transcripts.
 
 mod comparisons;
 
@@ -216,9 +217,8 @@ fn judgment_paths(answers: &Path) -> Vec<PathBuf> {
             continue;
         };
         for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
-            let name = path.file_name().unwrap_or_default().to_string_lossy();
-            let name = name.into_owned();
-            if name.ends_with("_single.jsonl") || name.ends_with("_pair.jsonl") {
+            let name = path.file_name().unwrap_or_default().as_encoded_bytes();
+            if name.ends_with(b"_single.jsonl") || name.ends_with(b"_pair.jsonl") {
                 paths.push(path);
             } else if path.is_dir() {
                 // A folder per judge has a file per model, with the name of the answers.
