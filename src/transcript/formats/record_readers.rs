@@ -274,19 +274,16 @@ impl<G: GroupParser> GroupedReader<G> {
         while let Some(raw) = walk.next_block(source)? {
             for span in &raw.spans {
                 out.count_records(1);
-                if span.len >= MAX_RECORD as u64 {
-                    out.set_span(*span);
-                    let limit = MAX_RECORD / (1024 * 1024);
-                    out.push_fault(format!("the record is {limit} MiB or longer"));
-                    continue;
-                }
-                if span.len == 0 {
-                    out.set_span(*span);
-                    out.push_fault(describe_empty_record(source, *span));
-                    continue;
-                }
                 let record = &raw.bytes[raw.byte_range(*span)];
-                let key = match self.parser.key(record) {
+                let key = if span.len >= MAX_RECORD as u64 {
+                    let limit = MAX_RECORD / (1024 * 1024);
+                    Err(format!("the record is {limit} MiB or longer"))
+                } else if span.len == 0 {
+                    Err(describe_empty_record(source, *span).to_owned())
+                } else {
+                    self.parser.key(record)
+                };
+                let key = match key {
                     Ok(Some(key)) => key,
                     Ok(None) => {
                         out.count_unknown(self.parser.without_group(record));
