@@ -271,8 +271,8 @@ pub(super) fn is_boolean_or_number(value: &RawValue) -> bool {
     matches!(value, "true" | "false") || value.parse::<f64>().is_ok_and(f64::is_finite)
 }
 
-/// Returns a verdict from the value of a score: a Boolean is pass or fail, a number from 0 to 1 is a score, and a word
-/// such as `pass` states both.
+/// Returns a verdict from the value of a score: a Boolean is pass or fail, and a number from 0 to 1 is a score. Any other
+/// value, such as the word `pass`, states neither.
 pub(super) fn verdict_of(
     judge: &str,
     eval: &str,

@@ -23,7 +23,7 @@ pub(super) enum RawToolCalls<'a> {
 }
 
 impl RawToolCalls<'_> {
-    /// Returns the number of calls in a list; 1 for a text that is not blank.
+    /// Returns the number of calls in a list; 1 for a text, unless it is blank or an empty list.
     pub(super) fn count(&self) -> usize {
         match self {
             Self::List(calls) => calls.len(),
