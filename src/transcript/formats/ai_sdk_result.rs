@@ -11,7 +11,7 @@ use super::super::fields::{RawFields, list_items};
 use super::super::metadata::SourceUsage;
 use super::super::native::{json_string, parse_tags};
 use super::super::reader::TranscriptSink;
-use super::foreign_message::{MessageInProgress, add_messages};
+use super::foreign_message::{MessageInProgress, add_messages, result_text};
 use super::response_items::MessageBuilder;
 use super::transcript_builder::{TranscriptBuilder, reasoning_part, text_part};
 use crate::model::{MessageRole, SourceText, TranscriptPart};
@@ -207,7 +207,7 @@ fn add_step(step: &RawFields<'_>, built: &mut TranscriptBuilder) {
         let result = RawFields::from_raw(raw).unwrap_or_default();
         let id = result.id_text("toolCallId").unwrap_or_default();
         let output = result.get_first(&["result", "output"]);
-        let text = output.map(super::foreign_message::result_text);
+        let text = output.map(result_text);
         built.push_result(&id, text.unwrap_or_default(), None);
     }
 }

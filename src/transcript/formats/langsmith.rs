@@ -10,7 +10,7 @@ use super::super::TranscriptError;
 use super::super::detect::FilePreview;
 use super::super::fields::RawFields;
 use super::super::metadata::SourceUsage;
-use super::super::native::json_string;
+use super::super::native::{json_string, text_or_json};
 use super::super::reader::{RecordCx, TranscriptReader, TranscriptSink};
 use super::super::source::SourceFile;
 use super::record_readers::{Grouping, open_element_groups, parse_lines};
@@ -215,9 +215,7 @@ fn write_root(run: &RawFields<'_>, trace: &mut Trace<'_>) {
                 continue;
             };
             let comment = stat.list("comments").unwrap_or_default();
-            let comment = comment
-                .first()
-                .map(|raw| super::super::native::text_or_json(raw));
+            let comment = comment.first().map(|raw| text_or_json(raw));
             let category = find_category(&stat);
             let verdict = verdict_with_category(
                 "langsmith",
