@@ -102,9 +102,9 @@ fn has_conversation(value: &Value) -> bool {
 
 /// Returns true if the values are objects with the same keys, in which the guess finds a conversation or an answer.
 fn has_entries(object: &Map<String, Value>) -> bool {
-    let mut entries: Vec<Value> = object.values().take(MAX_COMPARED_VALUES).cloned().collect();
     // The last value of a large object may be cut off.
-    entries.truncate(entries.len().saturating_sub(1).max(2));
+    let whole = object.len().min(MAX_COMPARED_VALUES).saturating_sub(1);
+    let entries: Vec<Value> = object.values().take(whole.max(2)).cloned().collect();
     let Some(keys) = entries.first().and_then(Value::as_object) else {
         return false;
     };
