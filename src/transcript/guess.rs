@@ -104,11 +104,8 @@ pub fn guess_mapping(path: &Path, written: &str) -> Result<MappingGuess, Transcr
             [] if preview.records.len() == 1 => {
                 records::find_usual_records(&source, preview.start as u64)?
             }
-            [record] if !is_conversation(&records) => records::find_records(record),
-            [first, ..] if !is_conversation(&records) => {
-                // Several objects with a list each: the first one shows the path.
-                records::find_records(first)
-            }
+            // Several objects may have a list each: the first one shows the path.
+            [first, ..] if !is_conversation(&records) => records::find_records(first),
             _ => None,
         };
         if records.is_empty() && inner.is_none() && is_one_object {
