@@ -73,6 +73,11 @@ impl<'a> RawFields<'a> {
         self.get(key).and_then(json_string)
     }
 
+    /// Returns a string that is not empty.
+    pub(super) fn filled_text(&self, key: &str) -> Option<SourceText<'a>> {
+        self.text(key).filter(|text| !text.is_empty())
+    }
+
     /// Returns a string, or any other value as written.
     pub(super) fn text_or_json(&self, key: &str) -> Option<SourceText<'a>> {
         self.get(key).map(text_or_json)

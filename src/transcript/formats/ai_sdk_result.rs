@@ -196,7 +196,7 @@ fn add_step(step: &RawFields<'_>, built: &mut TranscriptBuilder) {
     if let Some(thoughts) = thoughts.filter(|text| !text.is_empty()) {
         answer.parts.push(reasoning_part(&thoughts));
     }
-    if let Some(text) = step.text("text").filter(|text| !text.is_empty()) {
+    if let Some(text) = step.filled_text("text") {
         answer.parts.push(text_part(&text));
     }
     for call in step.list("toolCalls").unwrap_or_default() {

@@ -77,12 +77,12 @@ fn add_step(
     built: &mut TranscriptBuilder,
     out: &mut TranscriptSink,
 ) {
-    if let Some(text) = step.text("state_message").filter(|text| !text.is_empty()) {
+    if let Some(text) = step.filled_text("state_message") {
         built.push_text(MessageRole::User, &text);
     }
     let reply = step.object("model_output").unwrap_or_default();
     let mut parts = Vec::new();
-    if let Some(text) = reply.text("thinking").filter(|text| !text.is_empty()) {
+    if let Some(text) = reply.filled_text("thinking") {
         parts.push(reasoning_part(&text));
     }
     let brain = reply.object("current_state").unwrap_or_default();
@@ -167,20 +167,14 @@ fn add_metadata(step: &RawFields<'_>, state: &RawFields<'_>, built: &mut Transcr
 fn add_result(result: &RawFields<'_>, id: Option<&str>, built: &mut TranscriptBuilder) {
     if let Some(judgement) = result.object("judgement") {
         let reasoning = ["reasoning", "failure_reason"];
-        let reasoning = reasoning.iter().find_map(|key| {
-            let text = judgement.text(key);
-            text.filter(|text| !text.is_empty())
-        });
+        let reasoning = reasoning.iter().find_map(|key| judgement.filled_text(key));
         let verdict = judgement.get("verdict");
         built.push_verdict(verdict_of("browser-use", "judgement", verdict, reasoning));
     }
     built.meta.set_raw("success", result.get("success"));
-    let error = result.text("error").filter(|text| !text.is_empty());
+    let error = result.filled_text("error");
     let contents = ["extracted_content", "long_term_memory"];
-    let content = contents.iter().find_map(|key| {
-        let text = result.text(key);
-        text.filter(|text| !text.is_empty())
-    });
+    let content = contents.iter().find_map(|key| result.filled_text(key));
     let is_error = error.is_some();
     if id.is_none() && !is_error {
         return;

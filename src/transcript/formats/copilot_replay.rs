@@ -116,7 +116,7 @@ fn add_request(entry: &RawFields<'_>, built: &mut TranscriptBuilder) -> SourceUs
 /// Adds a call of a tool with its result.
 fn add_call(entry: &RawFields<'_>, built: &mut TranscriptBuilder) {
     let thoughts = entry.object("thinking").unwrap_or_default();
-    if let Some(thoughts) = thoughts.text("text").filter(|text| !text.is_empty()) {
+    if let Some(thoughts) = thoughts.filled_text("text") {
         built.push(MessageRole::Assistant, vec![reasoning_part(&thoughts)]);
     }
     let id = entry.id_text("id").unwrap_or_default();

@@ -219,8 +219,7 @@ fn add_completions(
         };
         let mut built = begin(fields);
         built.id = format!("{id}:{number}");
-        let system = answer.text("custom_system_prompt");
-        if let Some(system) = system.filter(|text| !text.is_empty()) {
+        if let Some(system) = answer.filled_text("custom_system_prompt") {
             built.push_text(MessageRole::System, &system);
         }
         add_prompt(fields, &mut built);
