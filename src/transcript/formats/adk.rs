@@ -321,7 +321,7 @@ fn add_old_turn(turn: &RawFields<'_>, built: &mut TranscriptBuilder) {
             meta.set_raw("agent", response.get("author"));
         }
     }
-    if let Some(text) = turn.text("reference").filter(|text| !text.is_empty()) {
+    if let Some(text) = turn.filled_text("reference") {
         built.push_text(MessageRole::Assistant, &text);
     }
 }

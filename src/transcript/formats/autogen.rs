@@ -88,7 +88,7 @@ fn add_reply(fields: &RawFields<'_>, built: &mut TranscriptBuilder) {
             .push("a `response` without `content`".to_owned());
         return;
     };
-    let thought = reply.text("thought").filter(|text| !text.is_empty());
+    let thought = reply.filled_text("thought");
     let mut parts: Vec<_> = thought
         .map(|text| reasoning_part(&text))
         .into_iter()
@@ -142,7 +142,7 @@ fn add_message(raw: &RawValue, built: &mut TranscriptBuilder) {
         "ThoughtEvent" => built.push(MessageRole::Assistant, vec![reasoning_part(&text)]),
         "ToolCallRequestEvent" => add_calls(content, Vec::new(), built),
         "AssistantMessage" => {
-            let thought = fields.text("thought").filter(|text| !text.is_empty());
+            let thought = fields.filled_text("thought");
             let parts: Vec<_> = thought
                 .map(|text| reasoning_part(&text))
                 .into_iter()

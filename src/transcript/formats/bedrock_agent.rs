@@ -270,9 +270,7 @@ impl Session {
         } else if let Some(output) = observation.object("knowledgeBaseLookupOutput") {
             output.get("retrievedReferences").map(references_text)
         } else if let Some(output) = observation.object("codeInterpreterInvocationOutput") {
-            let error = output
-                .text("executionError")
-                .filter(|error| !error.is_empty());
+            let error = output.filled_text("executionError");
             if let Some(error) = error {
                 let text = error.0.into_owned();
                 return self.built.push_result("", text, Some(true));

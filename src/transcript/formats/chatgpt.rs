@@ -312,7 +312,7 @@ fn add_part(raw: &RawValue, parts: &mut Vec<TranscriptPart<'static>>) {
     }
     let fields = RawFields::from_raw(raw).unwrap_or_default();
     // A spoken message has its text in the part.
-    if let Some(text) = fields.text("text").filter(|text| !text.is_empty()) {
+    if let Some(text) = fields.filled_text("text") {
         return parts.push(text_part(&text));
     }
     let kind = fields.text("content_type").unwrap_or_default();

@@ -422,7 +422,7 @@ impl<'a> CodexRollout<'a> {
         self.compactions += 1;
         self.builder.close_message();
         // The summary may be unreadable, so a compaction may have no text.
-        if let Some(summary) = payload.text("message").filter(|text| !text.is_empty()) {
+        if let Some(summary) = payload.filled_text("message") {
             self.builder
                 .push_message(MessageRole::System, vec![TranscriptPart::Text(summary)]);
             if let Some(turn) = self.builder.messages.last_mut() {

@@ -268,7 +268,7 @@ fn parse_request<'a>(
 
 fn parse_version_1<'a>(fields: &RawFields<'a>) -> Result<ChatHistory<'a>, String> {
     let mut history = ChatHistory::default();
-    let filled = |key: &str| fields.text(key).filter(|text| !text.is_empty());
+    let filled = |key: &str| fields.filled_text(key);
     if let Some(text) = filled("preamble") {
         history
             .messages
@@ -349,7 +349,7 @@ impl<'a> ChatHistory<'a> {
 
     fn parse_call(&mut self, raw: &'a RawValue) -> TranscriptPart<'a> {
         let fields = RawFields::from_raw(raw).unwrap_or_default();
-        let Some(name) = fields.text("name").filter(|name| !name.is_empty()) else {
+        let Some(name) = fields.filled_text("name") else {
             return unknown_part(raw);
         };
         self.calls += 1;

@@ -155,7 +155,7 @@ impl ContinueSession {
     fn complete_answer(&mut self, item: &RawFields<'_>, message: &RawFields<'_>, before: usize) {
         let mut thoughts = std::mem::take(&mut self.thoughts);
         let own = item.object("reasoning").unwrap_or_default();
-        let own = own.text("text").filter(|text| !text.is_empty());
+        let own = own.filled_text("text");
         if let Some(own) = own.filter(|_| thoughts.is_empty()) {
             thoughts.push(reasoning_part(&own));
         }

@@ -199,7 +199,7 @@ fn add_round(
     if let Some(text) = thinking.filter(|text| !text.is_empty()) {
         parts.push(reasoning_part(&text));
     }
-    if let Some(text) = round.text("response").filter(|text| !text.is_empty()) {
+    if let Some(text) = round.filled_text("response") {
         parts.push(text_part(&text));
     }
     let calls = round.list("toolCalls").unwrap_or_default();

@@ -204,8 +204,7 @@ impl CliSession {
                 built.push_result(&id, text, is_error);
             }
             "session.compaction_complete" => {
-                let Some(summary) = data.text("summaryContent").filter(|text| !text.is_empty())
-                else {
+                let Some(summary) = data.filled_text("summaryContent") else {
                     return;
                 };
                 built.push_text(MessageRole::System, &summary);
@@ -355,10 +354,10 @@ fn attachment_part(raw: &RawValue) -> TranscriptPart<'static> {
 /// Adds a message of the model with its calls.
 fn add_reply(data: &RawFields<'_>, built: &mut TranscriptBuilder) {
     let mut parts = Vec::new();
-    if let Some(text) = data.text("reasoningText").filter(|text| !text.is_empty()) {
+    if let Some(text) = data.filled_text("reasoningText") {
         parts.push(reasoning_part(&text));
     }
-    if let Some(text) = data.text("content").filter(|text| !text.is_empty()) {
+    if let Some(text) = data.filled_text("content") {
         parts.push(text_part(&text));
     }
     for raw in data.list("toolRequests").unwrap_or_default() {

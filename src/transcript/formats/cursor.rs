@@ -143,9 +143,7 @@ fn add_bubble(bubble: &RawFields<'_>, built: &mut TranscriptBuilder) {
         parts.push(reasoning_part(&text));
     }
     let texts = ["text", "rawText"];
-    let text = texts
-        .iter()
-        .find_map(|key| bubble.text(key).filter(|text| !text.is_empty()));
+    let text = texts.iter().find_map(|key| bubble.filled_text(key));
     if let Some(text) = text {
         parts.push(text_part(&text));
     }

@@ -165,7 +165,7 @@ fn read_metric(metric: &RawFields<'_>) -> SourceVerdict {
         metric.text("reason"),
     );
     verdict.passed = metric.flag("success");
-    if let Some(error) = metric.text("error").filter(|error| !error.is_empty()) {
+    if let Some(error) = metric.filled_text("error") {
         verdict.error = Some(error.0.into_owned());
         verdict.passed = None;
         verdict.score = None;

@@ -158,7 +158,7 @@ impl RecordParser for StateParser {
                 }
             }
             None => {
-                if let Some(prompt) = request.text("prompt").filter(|text| !text.is_empty()) {
+                if let Some(prompt) = request.filled_text("prompt") {
                     built.push_text(MessageRole::User, &prompt);
                 }
             }

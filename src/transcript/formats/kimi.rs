@@ -408,7 +408,7 @@ fn add_one_part(raw: &RawValue, message: &mut MessageInProgress<'_>) {
     if part.text("type").as_deref() != Some("think") {
         return message.add_part(raw);
     }
-    let thought = part.text("think").filter(|text| !text.is_empty());
+    let thought = part.filled_text("think");
     if let Some(thought) = thought {
         message.parts.push(reasoning_part(&thought));
     }

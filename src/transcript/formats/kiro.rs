@@ -179,7 +179,7 @@ fn add_reply(reply: &RawFields<'_>, facts: &RawFields<'_>, built: &mut Transcrip
             continue;
         }
         let mut parts = Vec::new();
-        if let Some(text) = value.text("content").filter(|text| !text.is_empty()) {
+        if let Some(text) = value.filled_text("content") {
             parts.push(text_part(&text));
         }
         for raw in value.list("tool_uses").unwrap_or_default() {
@@ -312,7 +312,7 @@ fn add_entry(entry: &RawFields<'_>, built: &mut TranscriptBuilder) {
                 None => built.unknown.push("a text of an unknown shape".to_owned()),
             },
             Some("thinking") => {
-                let text = value.text("text").filter(|text| !text.is_empty());
+                let text = value.filled_text("text");
                 parts.extend(text.map(|text| reasoning_part(&text)));
             }
             Some("toolUse") => {

@@ -125,7 +125,7 @@ fn add_message(message: &RawFields<'_>, built: &mut TranscriptBuilder) {
         add_part(raw, &role, &mut parts, built);
     }
     let has_content = !parts.is_empty() || built.messages.len() > before;
-    let text = message.text("text").filter(|text| !text.is_empty());
+    let text = message.filled_text("text");
     parts.extend(text.filter(|_| !has_content).map(|text| text_part(&text)));
     for raw in message.list("files").unwrap_or_default() {
         parts.push(media_part("file", raw));
@@ -196,7 +196,7 @@ fn add_rating(message: &RawFields<'_>, number: usize, built: &mut TranscriptBuil
         Some("thumbsDown") => false,
         _ => return,
     };
-    let note = feedback.text("text").filter(|text| !text.is_empty());
+    let note = feedback.filled_text("text");
     built.labels.push(Label {
         transcript: built.id.clone(),
         eval: format!("rating@{number}"),

@@ -178,7 +178,7 @@ fn add_rating(message: &RawFields<'_>, number: usize, built: &mut TranscriptBuil
     let Some(rating) = rating.filter(|rating| *rating != 0.0) else {
         return;
     };
-    let note = annotation.text("comment").filter(|text| !text.is_empty());
+    let note = annotation.filled_text("comment");
     built.labels.push(Label {
         transcript: built.id.clone(),
         eval: format!("rating@{number}"),

@@ -292,9 +292,7 @@ impl EventSession {
                 }
                 // `finish` has the answer, and no observation follows.
                 let answer = ["final_thought", "message"];
-                let answer = answer
-                    .iter()
-                    .find_map(|key| args.text(key).filter(|text| !text.is_empty()));
+                let answer = answer.iter().find_map(|key| args.filled_text(key));
                 if action == "finish"
                     && let Some(answer) = answer
                     && let Some(last) = self.built.messages.last_mut()

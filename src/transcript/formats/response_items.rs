@@ -158,7 +158,7 @@ impl<'a> ConversationBuilder<'a> {
     fn add_call(&mut self, kind: &str, item: &RawFields<'a>) {
         let kind = kind.strip_suffix("_call").unwrap_or(kind);
         // Calls of service tools have no name; the kind of the item names the tool.
-        let name = match item.text("name").filter(|name| !name.is_empty()) {
+        let name = match item.filled_text("name") {
             Some(name) => name,
             None => SourceText::from(kind.to_owned()),
         };

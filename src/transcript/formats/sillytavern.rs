@@ -96,7 +96,7 @@ fn add_header(line: &RawFields<'_>, built: &mut TranscriptBuilder) {
     }
     let metadata = line.object("chat_metadata").unwrap_or_default();
     for (key, text) in [("note", "note_prompt"), ("scenario", "scenario")] {
-        let text = metadata.text(text).filter(|text| !text.is_empty());
+        let text = metadata.filled_text(text);
         built.meta.set(key, text.map(|text| text.0.into_owned()));
     }
 }
@@ -108,7 +108,7 @@ fn add_message(line: &RawFields<'_>, built: &mut TranscriptBuilder) {
         return add_calls(&calls.collect::<Vec<_>>(), built);
     }
     let mut parts: Vec<TranscriptPart<'static>> = Vec::new();
-    if let Some(thought) = extra.text("reasoning").filter(|text| !text.is_empty()) {
+    if let Some(thought) = extra.filled_text("reasoning") {
         parts.push(reasoning_part(&thought));
     }
     let text = read_text(line);

@@ -175,7 +175,7 @@ fn add_steps(fields: &RawFields<'_>, out: &mut TranscriptSink, built: &mut Trans
         {
             add_messages(query, &MessageRole::User, built);
         }
-        let text = step.text("response").filter(|text| !text.is_empty());
+        let text = step.filled_text("response");
         if let Some(text) = text.or_else(|| step.text("thought")) {
             built.push(MessageRole::Assistant, vec![text_part(&text)]);
         }

@@ -151,7 +151,7 @@ fn read_part(raw: &RawValue) -> Option<TranscriptPart<'static>> {
     }
     // The text of a file that the prompt names.
     let mention = part.object("Mention").unwrap_or_default();
-    if let Some(text) = mention.text("content").filter(|text| !text.is_empty()) {
+    if let Some(text) = mention.filled_text("content") {
         return Some(text_part(&text));
     }
     if part.has("Image") {

@@ -18,7 +18,7 @@ impl<'a> EventMessages<'a> {
             "agent_message" => MessageRole::Assistant,
             _ => return,
         };
-        let text = event.text("message").filter(|text| !text.is_empty());
+        let text = event.filled_text("message");
         self.0.extend(text.map(|text| (role, text)));
     }
 
