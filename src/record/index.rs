@@ -175,22 +175,12 @@ impl CacheIndex {
         });
     }
 
-    /// Returns the newest verdict with this key. Reads a log that may have one, once. `None` if that log cannot be read now:
-    /// an older verdict must not take the place of the newest one.
-    pub fn get(&self, key: &Digest) -> Option<&CacheEntry> {
-        for run in self.runs_with(key) {
-            if let Some(entries) = run.entries()?.get(key) {
-                return entries.last();
-            }
-        }
-        None
-    }
-
     /// Returns the newest verdict with this key about the decision of this cell. Without one, returns the newest verdict with
     /// the key, such as that of a cell with an earlier name.
     ///
     /// If the same question occurs twice, the name decides. So each occurrence keeps its own verdict, as in the history.
-    /// `None` if a log of these cannot be read now.
+    /// Reads each log that may have such a verdict, once. `None` if one of them cannot be read now: an older verdict must not
+    /// take the place of the newest one.
     pub fn find(&self, key: &Digest, cell: &CellName) -> Option<&CacheEntry> {
         let mut newest: Option<&CacheEntry> = None;
         for run in self.runs_with(key) {

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use super::reader::{reseal, seal};
 use super::samples::{
-    called, end, ended, failed, header, planned, record, record_run, rejected, settled, started,
-    store,
+    called, end, ended, failed, header, newest_entry, planned, record, record_run, rejected,
+    settled, started, store,
 };
 use crate::event::{
     BranchPoint, EventKind, FROZEN_RULE, GatePoint, GateRelease, ParentCause, ParentRun, RunHeader,
@@ -162,8 +162,8 @@ async fn edited_cells_enter_neither_results_nor_cache_nor_evidence() {
     assert_eq!(extra("u/r/plain"), [true]);
     assert_eq!(extra("t/r/plain"), [false; 0]);
     let (cache, _) = CacheIndex::open(&store(runs.path()));
-    let known =
-        ["a", "b", "c", "d"].map(|name| cache.get(&Digest::hash_bytes(name.as_bytes())).is_some());
+    let known = ["a", "b", "c", "d"]
+        .map(|name| newest_entry(&cache, &Digest::hash_bytes(name.as_bytes())).is_some());
     assert_eq!(known, [true, false, false, false]);
     assert_eq!(run.recorded_calls().expect("a log"), []);
 }
@@ -322,9 +322,7 @@ async fn cache_has_the_newest_verdict_per_key_with_its_evidence() {
     }
     let (cache, problems) = CacheIndex::open(&store(runs.path()));
     assert_eq!(problems, [""; 0]);
-    let entry = cache
-        .get(&Digest::hash_bytes(b"key"))
-        .expect("judged before");
+    let entry = newest_entry(&cache, &Digest::hash_bytes(b"key")).expect("judged before");
     assert_eq!(
         entry.run,
         RunId(SECOND.to_owned()),
@@ -364,7 +362,7 @@ async fn verdict_that_rests_on_a_failed_tool_call_is_not_cached() {
         record(runs.path(), id, kinds).await;
         let (cache, _) = CacheIndex::open(&store(runs.path()));
         let judged = Digest::hash_bytes(id.as_bytes());
-        assert_eq!(cache.get(&judged).is_some(), cached, "{id}");
+        assert_eq!(newest_entry(&cache, &judged).is_some(), cached, "{id}");
     }
 }
 
@@ -393,8 +391,8 @@ async fn verdict_that_a_budget_limit_forced_is_not_cached() {
     let (run, _) = record(runs.path(), FIRST, kinds).await;
     let (cache, problems) = CacheIndex::open(&store(runs.path()));
     assert_eq!(problems, Vec::<String>::new());
-    let known =
-        ["forced", "free"].map(|name| cache.get(&Digest::hash_bytes(name.as_bytes())).is_some());
+    let known = ["forced", "free"]
+        .map(|name| newest_entry(&cache, &Digest::hash_bytes(name.as_bytes())).is_some());
     assert_eq!(known, [false, true]);
 
     // Without the line, the checksum of the result no longer covers what came before it.
@@ -407,7 +405,7 @@ async fn verdict_that_a_budget_limit_forced_is_not_cached() {
     assert_eq!(kept.len() + 1, text.lines().count());
     std::fs::write(&log, kept.join("\n") + "\n").expect("written");
     let (cache, _) = CacheIndex::open(&store(runs.path()));
-    assert_eq!(cache.get(&Digest::hash_bytes(b"forced")), None);
+    assert_eq!(newest_entry(&cache, &Digest::hash_bytes(b"forced")), None);
 }
 
 #[tokio::test]
@@ -418,7 +416,7 @@ async fn call_without_recorded_response_is_evidence_of_that_lack() {
     kinds.extend([ended(1, Outcome::Fail), end()]);
     let (run, _) = record(runs.path(), FIRST, kinds).await;
     let (cache, _) = CacheIndex::open(&store(runs.path()));
-    let entry = cache.get(&Digest::hash_bytes(b"key")).expect("judged");
+    let entry = newest_entry(&cache, &Digest::hash_bytes(b"key")).expect("judged");
     let missing = EvidenceUsed {
         tool: "fetch_url".to_owned(),
         tool_digest: Some(Digest::hash_bytes(b"decl")),
@@ -526,8 +524,6 @@ async fn verdict_confirmation_is_not_evidence() {
     let tools: Vec<&str> = calls.iter().map(|call| call.tool.as_str()).collect();
     assert_eq!(tools, ["fetch_url"], "the verdict's function is no tool");
     let (cache, _) = CacheIndex::open(&store(runs.path()));
-    let entry = cache
-        .get(&Digest::hash_bytes(b"key"))
-        .expect("judged before");
+    let entry = newest_entry(&cache, &Digest::hash_bytes(b"key")).expect("judged before");
     assert_eq!(entry.evidence.len(), 1, "{:?}", entry.evidence);
 }

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use super::reader::reseal;
-use super::samples::{end, ended, key, planned, record, started, store};
+use super::samples::{end, ended, key, newest_entry, planned, record, started, store};
 use crate::model::{Digest, Outcome};
 use crate::record::cache_file::{CACHE_INDEX_FILE, IndexedLog, KeyHint, read_index, write_index};
 use crate::record::{CacheIndex, EVENTS_FILE, RecordKey};
@@ -28,7 +28,7 @@ async fn judged(runs: &Path, id: &str, key: &str, outcome: Outcome) {
 fn look_up<const N: usize>(runs: &Path, keys: [&str; N]) -> [Option<Outcome>; N] {
     let (cache, problems) = CacheIndex::open(&store(runs));
     assert_eq!(problems, [""; 0]);
-    keys.map(|key| cache.get(&digest(key)).map(|entry| entry.result.outcome))
+    keys.map(|key| newest_entry(&cache, &digest(key)).map(|entry| entry.result.outcome))
 }
 
 #[tokio::test]
@@ -164,7 +164,7 @@ async fn log_that_changes_after_the_opening_is_checked_at_the_look_up() {
     let forged = reseal(&text.replace(r#""outcome":"fail""#, r#""outcome":"pass""#));
     assert_eq!(forged.len(), text.len());
     fs::write(&log, forged).expect("written");
-    assert_eq!(cache.get(&digest("a")), None);
+    assert_eq!(newest_entry(&cache, &digest("a")), None);
     assert_eq!(look_up(runs, ["a"]), [None]);
 }
 
@@ -176,7 +176,7 @@ async fn log_that_cannot_be_read_for_a_moment_loses_only_that_look_up() {
     judged(runs, SECOND, "a", Outcome::Fail).await;
     let (cache, _) = CacheIndex::open(&store(runs));
     let outcome = |cache: &CacheIndex| {
-        let found = cache.get(&digest("a"));
+        let found = newest_entry(cache, &digest("a"));
         found.map(|entry| entry.result.outcome)
     };
     let (log, kept) = (runs.join(SECOND).join(EVENTS_FILE), runs.join("kept"));

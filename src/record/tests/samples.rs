@@ -12,7 +12,7 @@ use crate::model::{
     CallIx, CellIx, CellResult, Digest, JudgeConfig, Millis, Outcome, ProviderKind, RunId,
     TranscriptRef, TurnIx, WallTime,
 };
-use crate::record::{RecordKey, RecordedRun, Recorder, RunStore};
+use crate::record::{CacheEntry, CacheIndex, RecordKey, RecordedRun, Recorder, RunStore};
 
 /// The key of the installation that records these runs.
 pub(in crate::record) fn key() -> RecordKey {
@@ -26,6 +26,15 @@ pub(in crate::record) fn store(folder: &Path) -> RunStore {
         extra_dirs: Vec::new(),
         key: Some(key()),
     }
+}
+
+/// Returns the newest verdict with this key, as for a cell without a verdict of its own.
+pub(in crate::record) fn newest_entry<'c>(
+    cache: &'c CacheIndex,
+    key: &Digest,
+) -> Option<&'c CacheEntry> {
+    let cell = "new/r/asked~j".parse().expect("a name");
+    cache.find(key, &cell)
 }
 
 /// A header with one rubric `r`, a check `plain` (eval 0), a judged `asked` (eval 1), and a judge `j` with a tool.
