@@ -22,7 +22,6 @@ pub(super) fn group_in_blocks(vectors: &[TermVector], cut: f64) -> Vec<Vec<usize
         vectors,
         cut,
         groups: Vec::new(),
-        joinable_count: 0,
         terms: HashMap::new(),
         lone: Vec::new(),
     };
@@ -54,9 +53,7 @@ struct BlockGrouping<'v> {
     vectors: &'v [TermVector],
     cut: f64,
     groups: Vec<Vec<usize>>,
-    /// The number of groups that `terms` has, which are the first ones.
-    joinable_count: usize,
-    /// The groups with each term, and the mean weight of the term in their first members.
+    /// The first [`MAX_JOINABLE`] groups with each term, and the mean weight of the term in their first members.
     terms: HashMap<u32, Vec<(usize, f64)>>,
     /// The texts of earlier blocks that have no group.
     lone: Vec<usize>,
@@ -65,7 +62,7 @@ struct BlockGrouping<'v> {
 impl BlockGrouping<'_> {
     /// Adds `members` with the mean `vector` to the nearest group. Returns false if all groups are farther than the cut.
     fn join_nearest(&mut self, vector: &TermVector, members: &[usize]) -> bool {
-        let mut similarities = vec![0.0; self.joinable_count];
+        let mut similarities = vec![0.0; self.groups.len().min(MAX_JOINABLE)];
         for (term, weight) in vector {
             for (group, mean) in self.terms.get(term).into_iter().flatten() {
                 similarities[*group] += weight * mean;
@@ -116,7 +113,6 @@ impl BlockGrouping<'_> {
     fn add_group(&mut self, mean: &TermVector, members: Vec<usize>) {
         let group = self.groups.len();
         if group < MAX_JOINABLE {
-            self.joinable_count += 1;
             for (term, weight) in mean {
                 self.terms.entry(*term).or_default().push((group, *weight));
             }
