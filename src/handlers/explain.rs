@@ -30,13 +30,11 @@ impl fmt::Display for QuotedText<'_> {
 
 /// The end of a sentence about a found text: ` in message 4`. It is empty without a message. The finding's spans have the
 /// exact range, which the transcript pane marks.
-pub(super) struct TextLocation {
-    pub(super) message: Option<usize>,
-}
+pub(super) struct TextLocation(pub(super) Option<usize>);
 
 impl fmt::Display for TextLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.message {
+        match self.0 {
             Some(message) => write!(f, " in message {message}"),
             None => Ok(()),
         }

@@ -133,9 +133,7 @@ impl ContainsAnyCheck {
 impl PatternSet {
     /// Formats a hit: `"refund" in message 4`.
     fn describe_hit(&self, message_text: &MessageText<'_>, hit: &PatternHit) -> String {
-        let place = TextLocation {
-            message: message_text.message,
-        };
+        let place = TextLocation(message_text.message);
         format!("{}{place}", QuotedText(&self.written[hit.pattern]))
     }
 

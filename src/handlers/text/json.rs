@@ -99,9 +99,7 @@ impl Check for JsonValidCheck {
             // The range is the whole output unless an option allows a part of it.
             Ok(()) if range.len() == output.text.len() => Finding::new(true, "the output is JSON"),
             Ok(()) => {
-                let place = TextLocation {
-                    message: output.message,
-                };
+                let place = TextLocation(output.message);
                 Finding::new(true, format!("the output contains JSON{place}"))
                     .with_spans(subject.text_span(output, &range))
             }

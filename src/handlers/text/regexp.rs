@@ -118,9 +118,7 @@ impl Check for RegexCheck {
         let passed = |found: bool| found == self.expect_match;
         match self.pattern.find(&output.text) {
             Some(found) => {
-                let place = TextLocation {
-                    message: output.message,
-                };
+                let place = TextLocation(output.message);
                 let verb = if self.expect_match {
                     "matches"
                 } else {

@@ -98,9 +98,7 @@ struct RegexpHit<'p> {
 
 impl RegexpHit<'_> {
     fn describe(&self, message_text: &MessageText<'_>) -> String {
-        let place = TextLocation {
-            message: message_text.message,
-        };
+        let place = TextLocation(message_text.message);
         let text = &message_text.text[self.bytes.clone()];
         format!(
             "{} matches {}{place}",
