@@ -208,9 +208,7 @@ fn exit_code(found: &[ConnectionCheck], probed: &[ToolProbe]) -> u8 {
 /// Returns true if the judge returned any verdict.
 fn has_verdict(report: &ConnectionReport) -> bool {
     let result = report.result.as_ref();
-    result.is_some_and(|result| {
-        result.outcome.is_verdict() || result.outcome == Outcome::NotApplicable
-    })
+    result.is_some_and(|result| result.outcome.is_judgment())
 }
 
 /// Returns the provider as dicta.yaml spells it, and the model: `gemini` · `gemini-2.5-pro`.

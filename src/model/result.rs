@@ -70,6 +70,11 @@ impl Outcome {
         matches!(self, Self::Pass | Self::Fail)
     }
 
+    /// Returns true for pass, fail and not applicable, which a judge can state.
+    pub const fn is_judgment(self) -> bool {
+        matches!(self, Self::Pass | Self::Fail | Self::NotApplicable)
+    }
+
     /// Returns true for every outcome except verdicts, not applicable and skipped.
     pub const fn is_error(self) -> bool {
         !matches!(

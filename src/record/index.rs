@@ -17,7 +17,7 @@ use crate::event::{
     EventKind, EventTag, FROZEN_RULE, RecordedToolResponse, RunEvent, StoredText, ToolCallKey,
     ToolFact, ToolResponseSource,
 };
-use crate::model::{CellIx, CellName, CellResult, Digest, Outcome, RawJson, RunId};
+use crate::model::{CellIx, CellName, CellResult, Digest, RawJson, RunId};
 
 const CALL_EVENT_TAGS: &[EventTag] = &[
     EventTag::RunStarted,
@@ -281,9 +281,9 @@ fn read_entries(run: &RecordedRun) -> Result<CacheEntries, RecordError> {
     let mut entries = CacheEntries::new();
     for (cell, key, result) in results {
         // Errors are not cached: the next run tries again.
-        let decided = result.outcome.is_verdict() || result.outcome == Outcome::NotApplicable;
+        let is_judgment = result.outcome.is_judgment();
         // A person's edit must not become the judge's verdict in later runs.
-        if !decided
+        if !is_judgment
             || result.by_human
             || reading.edited_cells.contains(&cell)
             || failed_cells.contains(&cell)

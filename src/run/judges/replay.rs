@@ -170,9 +170,11 @@ impl RecordedTraces {
             cx.out.send(renumber(fact.clone(), cx.cell)).await;
         }
         // The recorded run may have had other bounds. They decide no error, and not what a person decided.
-        let decided = result.outcome.is_verdict() || result.outcome == Outcome::NotApplicable;
+        let is_judgment = result.outcome.is_judgment();
         let result = match result.verdict.as_deref() {
-            Some(verdict) if decided && !result.by_human => decide_again(result, verdict, params),
+            Some(verdict) if is_judgment && !result.by_human => {
+                decide_again(result, verdict, params)
+            }
             _ => result.clone(),
         };
         mark_as_cached(&self.run, result)
