@@ -56,8 +56,8 @@ pub(super) fn find_in_reasoning(reasoning: &str, passed: bool) -> Option<String>
     ))
 }
 
-/// Words that name a verdict in the name of a field: `verdict`, `final_verdict`, `isPassed`.
-const VERDICT_FIELD_WORDS: &[&str] = &[
+/// Words that name a verdict in the name of a field, and state none: `verdict`, `final_verdict`.
+const NEUTRAL_FIELD_WORDS: &[&str] = &[
     "verdict",
     "result",
     "results",
@@ -65,10 +65,6 @@ const VERDICT_FIELD_WORDS: &[&str] = &[
     "grade",
     "judgment",
     "judgement",
-    "pass",
-    "passed",
-    "passes",
-    "met",
     "decision",
     "correction",
     "status",
@@ -77,27 +73,11 @@ const VERDICT_FIELD_WORDS: &[&str] = &[
     "conclusion",
     "assessment",
     "evaluation",
-    "failed",
-    "fails",
-    "fail",
-    "failure",
-    "unmet",
     "label",
     "rating",
-    "success",
-    "satisfied",
-    "satisfies",
-    "fulfilled",
-    "fulfils",
-    "fulfills",
-    "meets",
-    "violates",
-    "violated",
-    "unsatisfied",
-    "unfulfilled",
 ];
 
-/// Words that turn the meaning of `true` in such a field: `failed`, `not_met`.
+/// Words of such a field whose `true` states a fail.
 const NEGATIVE_FIELD_WORDS: &[&str] = &[
     "failed",
     "fails",
@@ -108,10 +88,9 @@ const NEGATIVE_FIELD_WORDS: &[&str] = &[
     "violated",
     "unsatisfied",
     "unfulfilled",
-    "not",
 ];
 
-/// Words of such a field whose `true` states a pass.
+/// Words of such a field whose `true` states a pass: `isPassed`.
 const PASSING_FIELD_WORDS: &[&str] = &[
     "pass",
     "passed",
@@ -129,8 +108,6 @@ const PASSING_FIELD_WORDS: &[&str] = &[
 /// Other words that the name of such a field can have. A name with any further word, such as `tool_result`, is about
 /// something else.
 const VERDICT_FIELD_QUALIFIERS: &[&str] = &[
-    "final",
-    "overall",
     "my",
     "the",
     "is",
@@ -192,18 +169,21 @@ fn states_verdict(name: &str, value: &Value, verdict: bool) -> bool {
 
 /// Returns true if yes and no are verdicts as values of a field: of `met`, and not of `result`.
 fn asks_for_verdict(name: &str) -> bool {
-    let is_asking = |word: &String| {
-        let word = word.as_str();
-        PASSING_FIELD_WORDS.contains(&word) || NEGATIVE_FIELD_WORDS.contains(&word)
-    };
+    let is_asking =
+        |word: &String| PASSING_FIELD_WORDS.contains(&word.as_str()) || is_negative_word(word);
     split_words(name).iter().any(is_asking)
 }
 
 /// Returns true if a field's name asks for the opposite: `"failed": true` states a fail.
 fn is_negative_field(name: &str) -> bool {
     let words = split_words(name);
-    let is_negative = |word: &&String| NEGATIVE_FIELD_WORDS.contains(&word.as_str());
+    let is_negative = |word: &&String| is_negative_word(word);
     words.iter().filter(is_negative).count() % 2 == 1
+}
+
+/// Returns true for a word that turns the meaning of `true`: `failed`, and the first one of `not_met`.
+fn is_negative_word(word: &str) -> bool {
+    word == "not" || NEGATIVE_FIELD_WORDS.contains(&word)
 }
 
 fn has_verdict(value: &Value, verdict: bool, is_negative: bool) -> bool {
@@ -234,7 +214,15 @@ fn has_verdict(value: &Value, verdict: bool, is_negative: bool) -> bool {
 /// `finalVerdict`.
 fn is_verdict_field(name: &str) -> bool {
     let words = split_words(name);
-    let is_verdict = |word: &String| VERDICT_FIELD_WORDS.contains(&word.as_str());
+    let is_verdict = |word: &String| {
+        [
+            NEUTRAL_FIELD_WORDS,
+            PASSING_FIELD_WORDS,
+            NEGATIVE_FIELD_WORDS,
+        ]
+        .iter()
+        .any(|words| words.contains(&word.as_str()))
+    };
     let is_qualifier = |word: &String| VERDICT_FIELD_QUALIFIERS.contains(&word.as_str());
     words.iter().any(is_verdict)
         && words
