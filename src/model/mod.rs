@@ -89,7 +89,7 @@ pub use secret_values::{
 pub use shell_word::{quote_shell_path, quote_shell_word};
 pub use skipped_input::{describe_skipped_file, describe_skipped_record, is_skip_note};
 pub use source_text::{
-    JsonText, RawJson, SourceText, escape_pointer_step, is_json_object, pluralize,
+    JsonText, RawJson, SourceText, escape_pointer_step, is_json_object, pluralize, visit_children,
 };
 pub use stopped_judge::StoppedJudge;
 pub(crate) use tool::none_hidden;

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::is_secret_name;
+use super::{is_secret_name, visit_children};
 
 /// The length in bytes from which a value counts as a secret although its name does not denote one. Shorter values
 /// are often ordinary words, which also occur in transcripts.
@@ -75,30 +75,16 @@ pub fn find_body_secrets(body: &Value) -> Vec<String> {
 }
 
 fn collect_body_secrets(value: &Value, named: bool, at: &mut String, found: &mut Vec<String>) {
-    let depth = at.len();
     match value {
-        Value::Object(map) => {
-            for (key, value) in map {
-                at.push('/');
-                at.push_str(&super::escape_pointer_step(key));
-                collect_body_secrets(value, named || is_secret_name(key), at, found);
-                at.truncate(depth);
-            }
-        }
-        Value::Array(items) => {
-            for (index, item) in items.iter().enumerate() {
-                at.push('/');
-                at.push_str(&index.to_string());
-                collect_body_secrets(item, named, at, found);
-                at.truncate(depth);
-            }
-        }
         Value::String(text) if named && !text.is_empty() => found.push(at.clone()),
         // A short number is a count, such as `max_tokens`, and not a key.
         Value::Number(number) if named && number.to_string().len() >= MIN_UNNAMED_SECRET_LEN => {
             found.push(at.clone());
         }
-        _ => {}
+        _ => visit_children(value, at, |key, child, at| {
+            let named = named || key.is_some_and(is_secret_name);
+            collect_body_secrets(child, named, at, found);
+        }),
     }
 }
 

@@ -164,3 +164,32 @@ impl PartialEq for RawJson {
 pub fn escape_pointer_step(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }
+
+/// Calls `visit` with the key and the value of each entry of an object, and with each item of a list. `at` is the JSON
+/// pointer of `value`; during the call, it is that of the entry or item.
+pub fn visit_children<'v>(
+    value: &'v serde_json::Value,
+    at: &mut String,
+    mut visit: impl FnMut(Option<&'v str>, &'v serde_json::Value, &mut String),
+) {
+    let depth = at.len();
+    let mut visit_at = |step: &str, key: Option<&'v str>, child: &'v serde_json::Value| {
+        at.push('/');
+        at.push_str(step);
+        visit(key, child, at);
+        at.truncate(depth);
+    };
+    match value {
+        serde_json::Value::Object(map) => {
+            for (key, child) in map {
+                visit_at(&escape_pointer_step(key), Some(key.as_str()), child);
+            }
+        }
+        serde_json::Value::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                visit_at(&index.to_string(), None, item);
+            }
+        }
+        _ => {}
+    }
+}

@@ -11,9 +11,7 @@ use serde_json::Value;
 use super::{DetectedFile, RubricFormat, detect_rubric_format};
 use crate::diag::yaml::YamlDoc;
 use crate::diag::{mask_ranges, mask_secrets};
-use crate::model::{
-    MIN_UNNAMED_SECRET_LEN, escape_pointer_step, is_secret_key, list_header_secrets,
-};
+use crate::model::{MIN_UNNAMED_SECRET_LEN, is_secret_key, list_header_secrets, visit_children};
 
 /// The keys whose values are settings of a model or of a server.
 const SETTINGS_KEYS: &[&str] = &[HEADERS, "config", "env", "provider", "providers", "targets"];
@@ -74,37 +72,9 @@ struct ValuePlace<'v> {
 }
 
 fn collect_secrets(value: &Value, place: ValuePlace<'_>, at: &mut String, found: &mut Vec<String>) {
-    let depth = at.len();
+    // The keys of the file itself are settings, too. Deeper keys may be those of a test.
+    let may_name = place.is_in_settings || at.is_empty();
     match value {
-        Value::Object(map) => {
-            for (key, value) in map {
-                let is_setting = place.is_in_settings || place.is_named;
-                if !is_setting && CONTENT_KEYS.contains(&key.as_str()) {
-                    continue;
-                }
-                at.push('/');
-                at.push_str(&escape_pointer_step(key));
-                // The keys of the file itself are settings, too. Deeper keys may be those of a test.
-                let may_name = place.is_in_settings || depth == 0;
-                let text = value.as_str().filter(|_| place.key == HEADERS);
-                let is_header = text.is_some_and(|text| !list_header_secrets(key, text).is_empty());
-                let inner = ValuePlace {
-                    key,
-                    is_named: place.is_named || (may_name && is_secret_key(key)) || is_header,
-                    is_in_settings: place.is_in_settings || SETTINGS_KEYS.contains(&key.as_str()),
-                };
-                collect_secrets(value, inner, at, found);
-                at.truncate(depth);
-            }
-        }
-        Value::Array(items) => {
-            for (index, item) in items.iter().enumerate() {
-                at.push('/');
-                at.push_str(&index.to_string());
-                collect_secrets(item, place, at, found);
-                at.truncate(depth);
-            }
-        }
         Value::String(text) => {
             // A provider may be an address with a password or a key.
             let holds_secret = || place.is_in_settings && mask_secrets(text) != *text;
@@ -118,7 +88,24 @@ fn collect_secrets(value: &Value, place: ValuePlace<'_>, at: &mut String, found:
         {
             found.push(at.clone());
         }
-        _ => {}
+        _ => visit_children(value, at, |key, child, at| {
+            let Some(key) = key else {
+                collect_secrets(child, place, at, found);
+                return;
+            };
+            let is_setting = place.is_in_settings || place.is_named;
+            if !is_setting && CONTENT_KEYS.contains(&key) {
+                return;
+            }
+            let text = child.as_str().filter(|_| place.key == HEADERS);
+            let is_header = text.is_some_and(|text| !list_header_secrets(key, text).is_empty());
+            let inner = ValuePlace {
+                key,
+                is_named: place.is_named || (may_name && is_secret_key(key)) || is_header,
+                is_in_settings: place.is_in_settings || SETTINGS_KEYS.contains(&key),
+            };
+            collect_secrets(child, inner, at, found);
+        }),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::model::{MIN_UNNAMED_SECRET_LEN, escape_pointer_step, is_secret_key};
+use crate::model::{MIN_UNNAMED_SECRET_LEN, escape_pointer_step, is_secret_key, visit_children};
 use crate::tools::secret_args::{find_url_password, list_argument_secrets, list_secret_parts};
 
 /// A value of a file that contains secrets.
@@ -30,35 +30,25 @@ fn collect_secrets(
     key: Option<&str>,
     found: &mut Vec<FoundSecret>,
 ) {
-    let depth = at.len();
     match value {
-        Value::Object(map) => {
-            for (key, value) in map {
-                if NON_SECRET_KEYS.contains(&key.as_str()) {
-                    continue;
-                }
-                at.push('/');
-                at.push_str(&escape_pointer_step(key));
-                collect_secrets(value, at, Some(key), found);
-                at.truncate(depth);
+        Value::Object(_) => visit_children(value, at, |key, child, at| {
+            if key.is_none_or(|key| !NON_SECRET_KEYS.contains(&key)) {
+                collect_secrets(child, at, key, found);
             }
-        }
-        Value::Array(items) => {
+        }),
+        Value::Array(_) => {
             let mut flag: Option<&str> = None;
             // The arguments of a program; the first item of `command` is the program.
             let are_args = matches!(key, Some("args" | "command"));
-            for (index, item) in items.iter().enumerate() {
-                at.push('/');
-                at.push_str(&index.to_string());
+            visit_children(value, at, |_, item, at| {
                 let list_key = if are_args { key } else { None };
                 let key = flag.take().filter(|flag| is_secret_key(flag)).or(list_key);
                 collect_secrets(item, at, key, found);
-                at.truncate(depth);
                 // `--token abc`, the argument after an option of a child process.
                 flag = item
                     .as_str()
                     .filter(|text| text.starts_with('-') && !text.contains('='));
-            }
+            });
         }
         Value::String(text) => {
             let mut secrets = find_secrets_in_text(text, key);
