@@ -180,8 +180,6 @@ impl<'t> JsonRepairer<'t> {
     /// Returns `first` if no other object follows it. Equal objects are one object that the model wrote several times.
     /// Different objects are an error, because choosing one would be a guess.
     fn read_only_object(&mut self, first: JsonNode) -> Result<JsonNode, String> {
-        // The order of keys has no meaning in JSON.
-        let sorted = first.clone().with_sorted_keys();
         loop {
             self.skip_blanks();
             let from = self.at;
@@ -221,7 +219,8 @@ impl<'t> JsonRepairer<'t> {
                 return Ok(first);
             }
             let next = self.read_value(TextPosition::Top)?;
-            if next.with_sorted_keys() != sorted {
+            // The order of keys has no meaning in JSON.
+            if next.with_sorted_keys() != first.clone().with_sorted_keys() {
                 return Err(SEVERAL_VALUES.to_owned());
             }
             self.log_repair(RepairKind::RepeatedObject);
