@@ -6,8 +6,8 @@ use std::sync::atomic::Ordering;
 use tokio::sync::Semaphore;
 
 use super::support::{
-    FixedVerdictCache, FunctionJudge, judge_pool_mut, key, outcomes, planned, run, run_with,
-    summarize_log, transcript,
+    FixedVerdictCache, FunctionJudge, find_error, judge_pool_mut, key, outcomes, planned, run,
+    run_with, summarize_log, transcript,
 };
 use crate::clock::FakeClock;
 use crate::event::EventKind;
@@ -230,12 +230,8 @@ async fn panicking_judge_ends_as_judge_error() {
     let judge = Arc::new(FunctionJudge::new(|_| panic!("a defect")));
     let (totals, log) = run(ONE, transcripts(1), &judge, |_| {}).ended().await;
     assert_eq!(outcomes(&totals), [(Outcome::JudgeError, 1)]);
-    let error = log.iter().find_map(|kind| match kind {
-        EventKind::CellFinished { result, .. } => result.error.clone(),
-        _ => None,
-    });
     assert_eq!(
-        error.as_deref(),
+        find_error(&log).as_deref(),
         Some("the judge failed inside dicta: a defect")
     );
 }

@@ -441,5 +441,13 @@ pub(super) fn outcomes(totals: &RunTotals) -> Vec<(Outcome, u64)> {
     totals.outcomes.iter().map(|(o, n)| (*o, *n)).collect()
 }
 
+/// Returns the error of the first cell that ended with one.
+pub(super) fn find_error(log: &[EventKind]) -> Option<String> {
+    log.iter().find_map(|kind| match kind {
+        EventKind::CellFinished { result, .. } => result.error.clone(),
+        _ => None,
+    })
+}
+
 /// A duration of 0, because the fake clock does not move.
 pub(super) const NO_TIME: Millis = Millis(0);

@@ -1,9 +1,15 @@
 //! Tests of the verdicts of earlier runs in a run.
 
 use super::*;
+use crate::run::tests::support::find_error;
 
 /// Returns the workspace with one judged eval that decides by score.
 fn deciding_from(home: &TestFolder, min_score: f64) -> Workspace {
+    deciding_with(home, "", min_score)
+}
+
+/// As [`deciding_from`], with a further line of the eval.
+fn deciding_with(home: &TestFolder, line: &str, min_score: f64) -> Workspace {
     let mut changed = home.workspace();
     let rubric = format!(
         "
@@ -11,10 +17,21 @@ id: r
 evals:
   - id: half
     type: llm_judge
-    params: {{ criteria: 'The answer mentions \"hello\". It mentions \"zebra\".', min_score: {min_score} }}
+{line}    params: {{ criteria: 'The answer mentions \"hello\". It mentions \"zebra\".', min_score: {min_score} }}
 "
     );
     changed.rubrics = workspace(home.dir.path(), &[&rubric]).rubrics;
+    changed
+}
+
+/// As [`deciding_from`], with a judge that replays a run.
+fn replaying(home: &TestFolder, run: &RunId, min_score: f64) -> Workspace {
+    let mut changed = deciding_from(home, min_score);
+    let config = JudgeConfig {
+        run: Some(run.0.clone()),
+        ..JudgeConfig::new("one", ProviderKind::Replay)
+    };
+    changed.judges.insert("one".to_owned(), config);
     changed
 }
 
@@ -51,13 +68,8 @@ async fn replayed_verdict_is_decided_by_the_present_bounds() {
         .run(deciding_from(&home, 0.4), RunOptions::default())
         .await;
     for (min_score, outcome) in [(0.4, Outcome::Pass), (0.9, Outcome::Fail)] {
-        let mut replaying = deciding_from(&home, min_score);
-        let config = JudgeConfig {
-            run: Some(recorded.0.clone()),
-            ..JudgeConfig::new("one", ProviderKind::Replay)
-        };
-        replaying.judges.insert("one".to_owned(), config);
-        let (_, _, totals) = home.run(replaying, RunOptions::default()).await;
+        let changed = replaying(&home, &recorded, min_score);
+        let (_, _, totals) = home.run(changed, RunOptions::default()).await;
         assert_eq!(outcomes(&totals), [(outcome, 1)], "{min_score}");
     }
 }
@@ -73,19 +85,10 @@ async fn replay_judge_gives_no_verdict_on_another_text_of_the_transcript() {
         transcript("t0", "go away") + "\n",
     )
     .expect("written");
-    let mut replaying = deciding_from(&home, 0.4);
-    let config = JudgeConfig {
-        run: Some(recorded.0),
-        ..JudgeConfig::new("one", ProviderKind::Replay)
-    };
-    replaying.judges.insert("one".to_owned(), config);
-    let (_, kinds, totals) = home.run(replaying, RunOptions::default()).await;
+    let changed = replaying(&home, &recorded, 0.4);
+    let (_, kinds, totals) = home.run(changed, RunOptions::default()).await;
     assert_eq!(outcomes(&totals), [(Outcome::JudgeError, 1)]);
-    let error = kinds.iter().find_map(|kind| match kind {
-        EventKind::CellFinished { result, .. } => result.error.clone(),
-        _ => None,
-    });
-    let error = error.expect("a reason");
+    let error = find_error(&kinds).expect("a reason");
     assert!(
         error.contains("another text of the transcript t0"),
         "{error}"
@@ -95,29 +98,14 @@ async fn replay_judge_gives_no_verdict_on_another_text_of_the_transcript() {
 #[tokio::test]
 async fn cached_explanation_has_only_the_present_message() {
     let home = TestFolder::new(&["hello"]);
-    let with_message = |message: &str, min_score: f64| {
-        let mut changed = home.workspace();
-        let rubric = format!(
-            "
-id: r
-evals:
-  - id: half
-    type: llm_judge
-    message: {message}
-    params: {{ criteria: 'The answer mentions \"hello\". It mentions \"zebra\".', min_score: {min_score} }}
-"
-        );
-        changed.rubrics = workspace(home.dir.path(), &[&rubric]).rubrics;
-        changed
-    };
     for (message, min_score, begins) in [
         ("Old reason", 0.9, Some("Old reason: ")),
         ("New reason", 0.9, Some("New reason: ")),
         ("New reason", 0.4, None),
     ] {
-        let (_, kinds, _) = home
-            .run(with_message(message, min_score), RunOptions::default())
-            .await;
+        let line = format!("    message: {message}\n");
+        let changed = deciding_with(&home, &line, min_score);
+        let (_, kinds, _) = home.run(changed, RunOptions::default()).await;
         let result = kinds.iter().find_map(|kind| match kind {
             EventKind::CellsSettled(cells) => cells.first().map(|cell| cell.result.clone()),
             EventKind::CellFinished { result, .. } => Some(result.clone()),
