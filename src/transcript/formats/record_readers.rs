@@ -274,19 +274,19 @@ impl<G: GroupParser> GroupedReader<G> {
         while let Some(raw) = walk.next_block(source)? {
             for span in &raw.spans {
                 out.count_records(1);
-                let record = &raw.bytes[raw.byte_range(*span)];
+                let record = || &raw.bytes[raw.byte_range(*span)];
                 let key = if span.len >= MAX_RECORD as u64 {
                     let limit = MAX_RECORD / (1024 * 1024);
                     Err(format!("the record is {limit} MiB or longer"))
                 } else if span.len == 0 {
                     Err(describe_empty_record(source, *span).to_owned())
                 } else {
-                    self.parser.key(record)
+                    self.parser.key(record())
                 };
                 let key = match key {
                     Ok(Some(key)) => key,
                     Ok(None) => {
-                        out.count_unknown(self.parser.without_group(record));
+                        out.count_unknown(self.parser.without_group(record()));
                         continue;
                     }
                     Err(fault) => {
