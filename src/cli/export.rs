@@ -24,7 +24,6 @@ use crate::report::html::{
     PageComparison, PageHistory, PageSelection, StatePage, write_state_page,
 };
 use crate::report::{CellSource, KeyFinder, describe_keys, write_decision_csv};
-use crate::storage::InputFiles;
 
 /// Writes a state to a file.
 pub(super) fn export(args: &ExportArgs, cx: &CommandCx) -> Result<u8, CommandError> {
@@ -115,12 +114,8 @@ fn write_state(
         None => true,
     };
     // Start the file before the reading of results, so that a wrong folder is reported at once.
-    let mut inputs = catalog
-        .workspace
-        .as_deref()
-        .map_or_else(InputFiles::default, |workspace| {
-            collect_input_files(workspace, &cx.env)
-        });
+    let loaded = catalog.workspace.as_deref();
+    let mut inputs = collect_input_files(loaded, &cx.env);
     if let StateSource::File(path) = &shown.source {
         inputs.insert(path);
     }
@@ -128,7 +123,7 @@ fn write_state(
     if let Some(path) = catalog.bundle_path() {
         inputs.insert(path);
     }
-    add_files_around(&mut inputs, output, catalog.workspace.as_deref(), &cx.env);
+    add_files_around(&mut inputs, output, loaded, &cx.env);
     let mut file = OutputFiles::new(&cx.env).open("-o", output, &inputs)?;
     let mut finder = KeyFinder::new(&mut file);
     let source = catalog.recordings([shown, shown]);

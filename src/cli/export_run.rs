@@ -19,7 +19,6 @@ use crate::event::RunState;
 use crate::model::{CellIx, CellName, Millis, make_visible, pluralize};
 use crate::record::{RecordedRun, RunNeed, RunStore, write_bundle};
 use crate::report::{ExportedCell, KeyFinder, describe_keys, write_otlp};
-use crate::storage::InputFiles;
 use crate::theme::Theme;
 use crate::tui::{CastOrder, write_cast};
 
@@ -61,15 +60,10 @@ pub(super) fn export_run(
         Some(pattern) => Some(select_cells(&exported.state, pattern)?),
         None => None,
     };
-    let mut inputs = catalog
-        .workspace
-        .as_deref()
-        .map_or_else(InputFiles::default, |workspace| {
-            collect_input_files(workspace, &cx.env)
-        });
+    let loaded = catalog.workspace.as_deref();
+    let mut inputs = collect_input_files(loaded, &cx.env);
     // A bundle must not replace the one that is read.
     inputs.insert(Path::new(&args.state));
-    let loaded = catalog.workspace.as_deref();
     add_files_around(&mut inputs, &args.output, loaded, &cx.env);
     let mut file = OutputFiles::new(&cx.env).open("-o", &args.output, &inputs)?;
     let mut finder = KeyFinder::new(&mut file);

@@ -89,8 +89,12 @@ impl OutputFiles {
     }
 }
 
-/// Returns the files that no output may replace: those that a workspace reads, and those of its review and its runs.
-pub(super) fn collect_input_files(workspace: &Workspace, env: &Env) -> InputFiles {
+/// Returns the files that no output may replace: those that the loaded workspace reads, and those of its review and its
+/// runs. There are none without a workspace.
+pub(super) fn collect_input_files(loaded: Option<&Workspace>, env: &Env) -> InputFiles {
+    let Some(workspace) = loaded else {
+        return InputFiles::default();
+    };
     let files = workspace.input_files(env);
     let review = ReviewFiles::new(&workspace.root).list();
     let all = files.transcripts.into_iter().chain(files.others);

@@ -91,7 +91,7 @@ impl RunFiles {
             }
         }
         // Step: replace the transcripts.
-        let mut inputs = collect_input_files(&opened.workspace, &cx.env);
+        let mut inputs = collect_input_files(Some(&opened.workspace), &cx.env);
         inputs.extend(transcript_files.iter().map(|file| file.canonical.clone()));
         if !transcript_files.is_empty() {
             let mut chosen = Workspace::clone(&opened.workspace);
