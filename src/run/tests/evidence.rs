@@ -25,9 +25,10 @@ fn key() -> RecordKey {
     RecordKey::derive(&[5; 32])
 }
 
-/// Returns the name of the recorded cell.
-fn cell() -> CellName {
-    "t/r/e~one".parse().expect("a name")
+/// Returns the cached result of the recorded cell.
+fn find(cache: &RecordedVerdictCache, params: &JudgedParams) -> Option<CellResult> {
+    let cell: CellName = "t/r/e~one".parse().expect("a name");
+    cache.find(&Digest::hash_bytes(b"key"), &cell, params)
 }
 
 fn decl(description: &str) -> ToolDeclaration {
@@ -228,11 +229,8 @@ async fn cached_verdict_is_valid_while_its_tool_responses_are() {
         Vec::new(),
         EvidenceMissPolicy::Live,
     )));
-    let (judged, params) = (Digest::hash_bytes(b"key"), JudgedParams::default());
     let found = |cache: RecordedVerdictCache| {
-        cache
-            .find(&judged, &cell(), &params)
-            .map(|result| result.outcome)
+        find(&cache, &JudgedParams::default()).map(|result| result.outcome)
     };
     for (name, cache, expected) in [
         ("live", cache(&store, "fetches", None), true),
@@ -301,18 +299,14 @@ async fn live_run_uses_no_verdict_on_a_response_that_this_installation_cannot_ve
             extra_dirs: Vec::new(),
             key: Some(key()),
         };
-        let find = |frozen| {
+        let found = |frozen| {
             let cache = cache(&store, "fetches", frozen);
-            cache.find(
-                &Digest::hash_bytes(b"key"),
-                &cell(),
-                &JudgedParams::default(),
-            )
+            find(&cache, &JudgedParams::default())
         };
-        assert_eq!(find(None).is_some(), valid, "live");
+        assert_eq!(found(None).is_some(), valid, "live");
         // A run that gets the same recorded response asks the same.
         let same: Arc<dyn EvidenceStore> = Arc::new(evidence(&replayed));
-        assert!(find(Some(same)).is_some(), "replayed");
+        assert!(found(Some(same)).is_some(), "replayed");
     }
 }
 
@@ -362,11 +356,7 @@ async fn cached_verdict_is_valid_only_for_the_version_of_the_local_data() {
         });
         let mut cache = cache(&store, "fetches", frozen);
         cache.tools = digests;
-        let found = cache.find(
-            &Digest::hash_bytes(b"key"),
-            &cell(),
-            &JudgedParams::default(),
-        );
+        let found = find(&cache, &JudgedParams::default());
         assert_eq!(found.is_some(), valid, "{recorded:?} {now:?}");
     }
 }
@@ -385,9 +375,7 @@ async fn cached_verdict_uses_current_bounds_and_names_its_run() {
         min_score: Some(0.9),
         ..JudgedParams::default()
     };
-    let result = cache
-        .find(&Digest::hash_bytes(b"key"), &cell(), &params)
-        .expect("known");
+    let result = find(&cache, &params).expect("known");
     assert_eq!((result.outcome, result.score), (Outcome::Fail, Some(0.8)));
     assert_eq!(result.cached, Some(run.id));
     assert_eq!(result.cost_usd, Some(0.0));
