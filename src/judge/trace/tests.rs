@@ -17,6 +17,11 @@ mod repairs;
 mod rounds;
 mod submissions;
 
+/// Returns the fixture of a judge with the tool `fetch_url`.
+fn fixture_with_tool() -> JudgeFixture {
+    JudgeFixture::new(&[FakeTool::new("fetch_url", FakeToolBehavior::Echo)])
+}
+
 #[tokio::test]
 async fn judge_without_tools_sends_one_request_without_tools() {
     let fixture = JudgeFixture::new(&[]);
@@ -140,14 +145,14 @@ async fn last_turn_allows_only_the_verdict_and_then_the_turn_limit_applies() {
 
 #[tokio::test]
 async fn text_reply_of_a_judge_with_tools_leads_to_a_reminder() {
-    let fixture = JudgeFixture::new(&[FakeTool::new("fetch_url", FakeToolBehavior::Echo)]);
+    let fixture = fixture_with_tool();
     let failed = r#"{"reasoning":"no","passed":false,"score":0}"#;
     let script = Script::new(vec![text(PASSED), calls(&[("submit_verdict", failed)])]);
     let (result, _) = fixture.judge(&script).await;
     assert_eq!(result.outcome, Outcome::Fail);
     assert!(script.bodies.lock().expect("no panic")[1].contains("That reply holds no call"));
 
-    let mut short = JudgeFixture::new(&[FakeTool::new("fetch_url", FakeToolBehavior::Echo)]);
+    let mut short = fixture_with_tool();
     short.config.max_turns = 1;
     let (result, facts) = short.judge(&Script::new(vec![text(PASSED)])).await;
     assert_eq!(result.outcome, Outcome::TurnLimit);

@@ -1,6 +1,7 @@
 //! Traces with arguments that aren't JSON.
 
 use super::super::*;
+use super::fixture_with_tool;
 use crate::event::{EventKind, ToolFact};
 use crate::judge::fake::{
     FakeTool, FakeToolBehavior, JudgeFixture, PASSED, Script, calls, format_facts,
@@ -123,7 +124,7 @@ async fn repaired_verdict_counts_unless_it_is_truncated_or_contradicts_itself() 
         ("I would pass it.", Outcome::Unparsed, "could not parse"),
         ("{'passed': 'yes', 'score': 1}", Outcome::Unparsed, "passed"),
     ] {
-        let fixture = JudgeFixture::new(&[FakeTool::new("fetch_url", FakeToolBehavior::Echo)]);
+        let fixture = fixture_with_tool();
         // A malformed verdict gets one more turn, so the script repeats it.
         let script = Script::new(vec![
             calls(&[("submit_verdict", raw)]),
@@ -155,7 +156,7 @@ async fn cut_off_verdict_gets_one_more_turn() {
         r#"{"citations":[],"reasoning":"ok","passed":fal"#,
         r#"{"citations":[],"reasoning":"be"#,
     ] {
-        let fixture = JudgeFixture::new(&[FakeTool::new("fetch_url", FakeToolBehavior::Echo)]);
+        let fixture = fixture_with_tool();
         let script = Script::new(vec![
             calls(&[("submit_verdict", cut)]),
             calls(&[("submit_verdict", passed)]),
@@ -168,7 +169,7 @@ async fn cut_off_verdict_gets_one_more_turn() {
 #[tokio::test]
 async fn half_of_a_surrogate_pair_loses_no_verdict() {
     let half = r#"{"citations":[],"reasoning":"half \ud83d only","passed":true,"score":1}"#;
-    let fixture = JudgeFixture::new(&[FakeTool::new("fetch_url", FakeToolBehavior::Echo)]);
+    let fixture = fixture_with_tool();
     let script = Script::new(vec![calls(&[("submit_verdict", half)])]);
     let (result, _) = fixture.judge(&script).await;
     assert_eq!(result.outcome, Outcome::Pass, "{result:?}");

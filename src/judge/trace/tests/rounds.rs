@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
 use super::super::*;
+use super::fixture_with_tool;
 use crate::clock::BoxFuture;
 use crate::event::{DeltaPart, EventKind, Redactor};
 use crate::judge::fake::{
@@ -141,7 +142,7 @@ async fn tool_calls_in_the_last_turn_are_rejected() {
 #[tokio::test]
 async fn last_turn_declares_only_the_verdict_if_a_call_cannot_be_forced() {
     for forced in [true, false] {
-        let mut fixture = JudgeFixture::new(&[FakeTool::new("fetch_url", FakeToolBehavior::Echo)]);
+        let mut fixture = fixture_with_tool();
         fixture.config.max_turns = 2;
         let replies = vec![
             calls(&[("fetch_url", r#"{"url":"a"}"#)]),
@@ -162,7 +163,7 @@ async fn last_turn_declares_only_the_verdict_if_a_call_cannot_be_forced() {
 
 #[tokio::test]
 async fn repaired_verdict_lists_its_repairs() {
-    let fixture = JudgeFixture::new(&[FakeTool::new("fetch_url", FakeToolBehavior::Echo)]);
+    let fixture = fixture_with_tool();
     let inner = serde_json::to_string(PASSED).expect("JSON");
     let (result, facts) = fixture
         .judge(&Script::new(vec![calls(&[("submit_verdict", &inner)])]))
@@ -192,7 +193,7 @@ async fn secret_that_a_server_repeats_does_not_reach_the_model() {
 
 #[tokio::test]
 async fn page_with_the_prompts_delimiter_cannot_end_a_block() {
-    let fixture = JudgeFixture::new(&[FakeTool::new("fetch_url", FakeToolBehavior::Echo)]);
+    let fixture = fixture_with_tool();
     let prompt = fixture
         .engine(Script::new(Vec::new()))
         .render_prompt(&fixture.request)

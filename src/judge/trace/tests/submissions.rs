@@ -11,7 +11,7 @@ async fn submitted_verdict_of_wrong_form_is_unparsed() {
         r#"{"passed":true,"applicable":false}"#,
         r#"{"passed":true,"passed":false}"#,
     ] {
-        let fixture = JudgeFixture::new(&[FakeTool::new("fetch_url", FakeToolBehavior::Echo)]);
+        let fixture = fixture_with_tool();
         let (result, facts) = fixture
             .judge(&Script::new(vec![
                 calls(&[("submit_verdict", raw)]),
@@ -28,7 +28,7 @@ async fn submitted_verdict_of_wrong_form_is_unparsed() {
             "{raw}"
         );
     }
-    let fixture = JudgeFixture::new(&[FakeTool::new("fetch_url", FakeToolBehavior::Echo)]);
+    let fixture = fixture_with_tool();
     let two = || {
         calls(&[
             ("submit_verdict", PASSED),
@@ -41,7 +41,7 @@ async fn submitted_verdict_of_wrong_form_is_unparsed() {
 
 #[tokio::test]
 async fn malformed_submission_gets_one_more_turn_with_the_reason() {
-    let fixture = JudgeFixture::new(&[FakeTool::new("fetch_url", FakeToolBehavior::Echo)]);
+    let fixture = fixture_with_tool();
     let malformed = || calls(&[("submit_verdict", r#"{"passed":"true","score":1}"#)]);
     let script = Script::new(vec![malformed(), calls(&[("submit_verdict", PASSED)])]);
     let (result, _) = fixture.judge(&script).await;
@@ -53,7 +53,7 @@ async fn malformed_submission_gets_one_more_turn_with_the_reason() {
         "{second_body}"
     );
     // Without a turn left, the first malformed submission ends the cell.
-    let mut fixture = JudgeFixture::new(&[FakeTool::new("fetch_url", FakeToolBehavior::Echo)]);
+    let mut fixture = fixture_with_tool();
     fixture.config.max_turns = 1;
     let (result, _) = fixture.judge(&Script::new(vec![malformed()])).await;
     assert_eq!(result.outcome, Outcome::Unparsed);
@@ -61,7 +61,7 @@ async fn malformed_submission_gets_one_more_turn_with_the_reason() {
 
 /// Judges with a model that submits these arguments `times` times.
 async fn judge_submission(arguments: &str, times: usize) -> CellResult {
-    let fixture = JudgeFixture::new(&[FakeTool::new("fetch_url", FakeToolBehavior::Echo)]);
+    let fixture = fixture_with_tool();
     let replies = (0..times).map(|_| calls(&[("submit_verdict", arguments)]));
     fixture.judge(&Script::new(replies.collect())).await.0
 }
@@ -104,7 +104,7 @@ async fn refusal_in_the_reasoning_is_a_judge_error_and_not_a_fail() {
     let in_text = JudgeFixture::new(&[]);
     let (result, _) = in_text.judge(&Script::new(vec![text(refusal)])).await;
     assert_eq!(result.outcome, Outcome::JudgeError, "{result:?}");
-    let in_call = JudgeFixture::new(&[FakeTool::new("fetch_url", FakeToolBehavior::Echo)]);
+    let in_call = fixture_with_tool();
     let reply = calls(&[("submit_verdict", refusal)]);
     let (result, _) = in_call.judge(&Script::new(vec![reply])).await;
     assert_eq!(result.outcome, Outcome::JudgeError, "{result:?}");
@@ -124,7 +124,7 @@ async fn second_call_with_the_same_verdict_and_the_opposite_reason_flags_it() {
             true,
         ),
     ] {
-        let fixture = JudgeFixture::new(&[FakeTool::new("fetch_url", FakeToolBehavior::Echo)]);
+        let fixture = fixture_with_tool();
         let reply = calls(&[("submit_verdict", PASSED), ("submit_verdict", second)]);
         let (result, _) = fixture.judge(&Script::new(vec![reply])).await;
         assert_eq!(result.outcome, Outcome::Pass, "{second}");
@@ -137,7 +137,7 @@ async fn second_call_with_the_same_verdict_and_the_opposite_reason_flags_it() {
 #[tokio::test]
 async fn text_that_contradicts_the_submitted_verdict_flags_it() {
     let judge = async |words: &str| {
-        let fixture = JudgeFixture::new(&[FakeTool::new("fetch_url", FakeToolBehavior::Echo)]);
+        let fixture = fixture_with_tool();
         let ScriptedReply::Reply(mut reply) = calls(&[("submit_verdict", PASSED)]) else {
             unreachable!("calls() makes a reply")
         };
