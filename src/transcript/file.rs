@@ -48,7 +48,15 @@ impl TranscriptFile {
         path: &Path,
         map: Option<&Arc<FieldMapping>>,
     ) -> Result<Self, TranscriptError> {
-        let source = SourceFile::open(path)?;
+        Self::from_source(SourceFile::open(path)?, map)
+    }
+
+    /// Reads an open file as [`Self::open_mapped`] does.
+    pub(super) fn from_source(
+        source: SourceFile,
+        map: Option<&Arc<FieldMapping>>,
+    ) -> Result<Self, TranscriptError> {
+        let path = source.path();
         let mut head = Vec::new();
         // One block is enough for the detection, and it bounds the memory for any file size.
         source.fill_buffer(0, &mut head, BLOCK_SIZE)?;
@@ -103,9 +111,31 @@ impl TranscriptFile {
         })
     }
 
+    /// Reads bytes in the place of the file `path`, as [`Self::open_mapped`] does.
+    pub(crate) fn read_bytes(
+        path: &Path,
+        bytes: &[u8],
+        map: Option<&Arc<FieldMapping>>,
+    ) -> Result<Self, TranscriptError> {
+        Self::from_source(SourceFile::from_bytes(path, bytes), map)
+    }
+
+    /// Reads bytes in the place of the file `path` with the reader of `format`, whatever they are.
+    pub(crate) fn read_bytes_as(
+        path: &Path,
+        bytes: &[u8],
+        format: &str,
+    ) -> Result<Self, TranscriptError> {
+        Self::from_source_as(SourceFile::from_bytes(path, bytes), format)
+    }
+
     /// Opens a file with the reader of `format`, whatever its content is.
-    pub(crate) fn open_as(path: &Path, format: &str) -> Result<Self, TranscriptError> {
-        let source = SourceFile::open(path)?;
+    #[cfg(test)]
+    pub(super) fn open_as(path: &Path, format: &str) -> Result<Self, TranscriptError> {
+        Self::from_source_as(SourceFile::open(path)?, format)
+    }
+
+    fn from_source_as(source: SourceFile, format: &str) -> Result<Self, TranscriptError> {
         let mut head = Vec::new();
         source.fill_buffer(0, &mut head, BLOCK_SIZE)?;
         let (name, create_reader) = formats::readers()

@@ -45,8 +45,21 @@ pub enum MappingGuess {
 
 /// Guesses the mapping of a file. `written` is the path for dicta.yaml.
 pub fn guess_mapping(path: &Path, written: &str) -> Result<MappingGuess, TranscriptError> {
+    guess_for_source(&SourceFile::open(path)?, written)
+}
+
+/// Guesses the mapping of bytes in the place of the file `path`.
+pub(crate) fn guess_mapping_of_bytes(
+    path: &Path,
+    bytes: &[u8],
+) -> Result<MappingGuess, TranscriptError> {
+    guess_for_source(&SourceFile::from_bytes(path, bytes), "input")
+}
+
+fn guess_for_source(source: &SourceFile, written: &str) -> Result<MappingGuess, TranscriptError> {
+    let path = source.path();
     // A file that dicta reads needs no mapping, and a guess could hide its real format.
-    match TranscriptFile::open(path) {
+    match TranscriptFile::from_source(source.clone(), None) {
         Ok(mut file) => {
             if contains_transcript(&mut file)? {
                 return Ok(MappingGuess::AlreadyReadable(file.format()));
@@ -56,7 +69,6 @@ pub fn guess_mapping(path: &Path, written: &str) -> Result<MappingGuess, Transcr
         Err(TranscriptError::Unmapped { .. } | TranscriptError::Unsupported { .. }) => {}
         Err(error) => return Err(error),
     }
-    let source = SourceFile::open(path)?;
     let mut head = Vec::new();
     source.fill_buffer(0, &mut head, BLOCK_SIZE)?;
     if let Some(format) = detect::name_binary_format(&head) {
@@ -102,7 +114,7 @@ pub fn guess_mapping(path: &Path, written: &str) -> Result<MappingGuess, Transcr
         let mut inner = match &records[..] {
             // The object is larger than the preview, so only its usual lists are looked at.
             [] if preview.records.len() == 1 => {
-                records::find_usual_records(&source, preview.start as u64)?
+                records::find_usual_records(source, preview.start as u64)?
             }
             // Several objects may have a list each: the first one shows the path.
             [first, ..] if !is_conversation(&records) => records::find_records(first),

@@ -4,7 +4,6 @@
 
 use super::formats::BINARY_FORMATS;
 use super::source::{BLOCK_SIZE, SourceFile};
-use super::unix;
 use crate::diag::SourceSpan;
 
 /// A count of the lines before offsets that ascend. It reads the file once.
@@ -58,7 +57,7 @@ impl<'s> LineCounter<'s> {
 /// Returns true if lines of the file are text. Offsets in an archive or a database name no line.
 fn is_text(source: &SourceFile) -> bool {
     let mut first = [0; 16];
-    let read = unix::fill_at(source.file(), &mut first, 0).unwrap_or_default();
+    let read = source.content().fill_at(&mut first, 0).unwrap_or_default();
     let first = &first[..read];
     !BINARY_FORMATS
         .iter()

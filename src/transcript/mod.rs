@@ -68,6 +68,7 @@ pub(crate) use formats::api_pages::find_missing_pages;
 pub use formats::promptfoo::promptfoo_id;
 #[cfg(test)]
 pub(crate) use formats::{catalog::DESCRIPTIONS, description::SampleOrigin};
+pub(crate) use guess::guess_mapping_of_bytes;
 pub use guess::{MappingGuess, guess_mapping};
 pub use native::parse_native;
 pub use trial::DetectionConfidence;

@@ -1,8 +1,9 @@
 //! The open file of a reader: positioned reads, with a size and a name.
 //!
-//! Responsible for errors that name the file. Does not keep any bytes.
+//! Responsible for errors that name the file. Does not keep any bytes of a file.
 
 use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -12,11 +13,35 @@ use crate::model::default_id_prefix;
 /// The number of bytes that one read requests.
 pub(super) const BLOCK_SIZE: usize = 1024 * 1024;
 
-/// An open regular file.
-#[derive(Debug)]
-pub(super) struct SourceFile {
+/// The bytes that a reader reads. Clones share them.
+#[derive(Debug, Clone)]
+pub(super) enum SourceContent {
     /// The file, or the rows of a Parquet file.
-    file: Arc<File>,
+    File(Arc<File>),
+    /// Bytes in memory: fuzzing reads millions of inputs, and a file for each would take most of its time.
+    Memory(Arc<[u8]>),
+}
+
+impl SourceContent {
+    /// Fills `buffer` from `offset`. Returns the number of bytes before the end.
+    pub(super) fn fill_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        match self {
+            Self::File(file) => unix::fill_at(file, buffer, offset),
+            Self::Memory(bytes) => {
+                let start = usize::try_from(offset).unwrap_or(usize::MAX);
+                let rest = bytes.get(start..).unwrap_or_default();
+                let len = rest.len().min(buffer.len());
+                buffer[..len].copy_from_slice(&rest[..len]);
+                Ok(len)
+            }
+        }
+    }
+}
+
+/// An open regular file, or bytes in its place. Clones share the open file.
+#[derive(Debug, Clone)]
+pub(super) struct SourceFile {
+    content: SourceContent,
     path: PathBuf,
     stem: String,
     id_prefix: String,
@@ -114,7 +139,7 @@ impl SourceFile {
         }
         let (file, size) = open_content(path, file, &meta)?;
         Ok(Self {
-            file,
+            content: SourceContent::File(file),
             id_prefix: find_id_prefix(path),
             path: path.to_owned(),
             stem: path
@@ -123,6 +148,18 @@ impl SourceFile {
                 .unwrap_or_default(),
             size,
         })
+    }
+
+    /// Returns a source that reads `bytes` as if they were the file `path`, which need not exist.
+    pub(super) fn from_bytes(path: &Path, bytes: &[u8]) -> Self {
+        let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+        Self {
+            content: SourceContent::Memory(bytes.into()),
+            path: path.to_owned(),
+            id_prefix: stem.to_string(),
+            stem: stem.into_owned(),
+            size: bytes.len() as u64,
+        }
     }
 
     /// Returns the path that the caller gave.
@@ -140,9 +177,9 @@ impl SourceFile {
         self.size
     }
 
-    /// Returns the file for a library that reads and seeks by itself.
-    pub(super) fn file(&self) -> &File {
-        &self.file
+    /// Returns the bytes for a library that reads and seeks by itself.
+    pub(super) fn content(&self) -> &SourceContent {
+        &self.content
     }
 
     /// Returns the id of a record without one: `<path below the workspace>:<number>`.
@@ -154,8 +191,10 @@ impl SourceFile {
     pub(super) fn read_span(&self, span: RecordSpan) -> Result<Vec<u8>, TranscriptError> {
         let len = usize::try_from(span.len).unwrap_or(usize::MAX);
         let mut bytes = vec![0; len.min(MAX_RECORD)];
-        let read =
-            unix::fill_at(&self.file, &mut bytes, span.offset).map_err(|why| self.io_error(why))?;
+        let read = self
+            .content
+            .fill_at(&mut bytes, span.offset)
+            .map_err(|why| self.io_error(why))?;
         // The file changed after the walk.
         if read < bytes.len() {
             let why = std::io::Error::new(
@@ -189,12 +228,10 @@ impl SourceFile {
         } else {
             bytes.resize(want, 0);
         }
-        let read = unix::fill_at(
-            &self.file,
-            &mut bytes[len_before..],
-            pos + len_before as u64,
-        )
-        .map_err(|why| self.io_error(why))?;
+        let read = self
+            .content
+            .fill_at(&mut bytes[len_before..], pos + len_before as u64)
+            .map_err(|why| self.io_error(why))?;
         bytes.truncate(len_before + read);
         Ok(len_before + read < want)
     }

@@ -81,6 +81,7 @@ pub(crate) use label_parts::read_transcript_group;
 pub use labels::{LabelPlace, SealedLabels};
 pub(crate) use labels::{
     LabelledTranscripts, NEW_LABELS_FILE, UNMATCHED_LABEL_CODE, find_stray_labels, matches_an_eval,
+    read_label_text,
 };
 pub use load::{LoadOptions, LoadedForTrust, load, load_for_trust, load_with};
 pub use model_config::{ModelConfigJudge, list_model_configs};

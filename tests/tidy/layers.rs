@@ -37,7 +37,17 @@ pub(crate) const LAYERS: &[(&str, &[&str])] = &[
     ),
     ("review", UP_TO_REPORT),
     ("theme", &["model", "storage", "diag"]),
-    ("untrusted", &["model", "transcript", "provider", "tools"]),
+    (
+        "untrusted",
+        &[
+            "model",
+            "transcript",
+            "provider",
+            "tools",
+            "diag",
+            "workspace",
+        ],
+    ),
     ("tui", UP_TO_REPORT_AND_THEME),
     ("cli", UP_TO_TUI),
     ("main", &["cli"]),

@@ -194,7 +194,12 @@ impl LoadedLabels {
     /// Reads one file. The error is a sentence without its path.
     fn file(&mut self, root: &Path, path: &Path, entry: &LabelsEntry) -> Result<(), String> {
         let text = files::read_text(path, MAX_LABELS_BYTES).map_err(|error| error.to_string())?;
-        let shown_path = paths::display_path(root, path);
+        self.add_text(text, path, paths::display_path(root, path), entry);
+        Ok(())
+    }
+
+    /// Reads the text of one file.
+    fn add_text(&mut self, text: Arc<str>, path: &Path, shown_path: PathBuf, entry: &LabelsEntry) {
         let mut format = detect_label_format(path, &text);
         // The columns that the user names come before the detection.
         if entry.map.as_ref().is_some_and(|map| map.passed.is_some()) {
@@ -235,8 +240,14 @@ impl LoadedLabels {
         } else {
             self.unkept_files.push(path.to_owned());
         }
-        Ok(())
     }
+}
+
+/// Reads the text of a label file, which need not exist. Returns the number of labels and the problems.
+pub(crate) fn read_label_text(text: &str, path: &Path) -> (usize, Vec<Diagnostic>) {
+    let mut found = LoadedLabels::default();
+    found.add_text(text.into(), path, path.to_owned(), &LabelsEntry::default());
+    (found.labels.len(), found.problems)
 }
 
 /// Recognizes the format by content. The file's ending only distinguishes YAML from a table.

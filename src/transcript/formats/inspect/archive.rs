@@ -7,7 +7,6 @@
 //! members.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::Bound;
 use std::sync::{Arc, OnceLock};
@@ -15,8 +14,8 @@ use std::sync::{Arc, OnceLock};
 use zip::ZipArchive;
 use zip::result::ZipError;
 
-use crate::transcript::source::SourceFile;
-use crate::transcript::{MAX_RECORD, RecordSpan, TranscriptError, unix};
+use crate::transcript::source::{SourceContent, SourceFile};
+use crate::transcript::{MAX_RECORD, RecordSpan, TranscriptError};
 
 /// The number of bytes read at a time. The entries of the directory are small.
 const WINDOW_BYTES: usize = 64 * 1024;
@@ -49,13 +48,8 @@ pub(super) struct InspectArchive {
 impl InspectArchive {
     /// Reads the directory.
     pub(super) fn open(source: &SourceFile) -> Result<Self, TranscriptError> {
-        // The archive outlives this call, so it needs a handle of its own.
-        let file = source
-            .file()
-            .try_clone()
-            .map_err(|why| source.io_error(why))?;
         let window = WindowedFile {
-            file: Arc::new(file),
+            content: source.content().clone(),
             size: source.size(),
             pos: 0,
             bytes: Vec::new(),
@@ -270,7 +264,7 @@ impl<R: Read> Read for SizedReader<R> {
 /// The file as a seekable reader with a buffer, because the `zip` crate reads a few bytes at a time.
 #[derive(Debug)]
 struct WindowedFile {
-    file: Arc<File>,
+    content: SourceContent,
     size: u64,
     pos: u64,
     bytes: Vec<u8>,
@@ -282,7 +276,7 @@ impl Clone for WindowedFile {
     fn clone(&self) -> Self {
         Self {
             // A clone begins without a buffer; it fills one at its own position.
-            file: Arc::clone(&self.file),
+            content: self.content.clone(),
             bytes: Vec::new(),
             ..*self
         }
@@ -307,12 +301,12 @@ impl Read for WindowedFile {
         if self.buffered_bytes().is_empty() {
             // A large read gains nothing from the window.
             if buffer.len() >= WINDOW_BYTES {
-                let read = unix::fill_at(&self.file, buffer, self.pos)?;
+                let read = self.content.fill_at(buffer, self.pos)?;
                 self.pos += read as u64;
                 return Ok(read);
             }
             self.bytes.resize(WINDOW_BYTES, 0);
-            let read = unix::fill_at(&self.file, &mut self.bytes, self.pos)?;
+            let read = self.content.fill_at(&mut self.bytes, self.pos)?;
             self.bytes.truncate(read);
             self.window_start = self.pos;
         }
