@@ -185,10 +185,10 @@ pub(crate) fn run_all(campaign: &Campaign) -> Vec<(&'static str, Tally)> {
     };
     let json_readers = [
         transcripts,
-        &["arguments", "verdict", "log", "reply", "page"],
+        &["arguments", "verdict", "log", "reply", "page", "labels"],
     ]
     .concat();
-    let yaml_readers = ["yaml", "rubric", "tools", "workspace"];
+    let yaml_readers = ["yaml", "rubric", "tools", "workspace", "labels"];
     let json = unpack(campaign, "json.zip");
     let yaml = unpack(campaign, "yaml.zip");
     vec![

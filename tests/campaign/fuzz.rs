@@ -8,12 +8,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tempfile::TempDir;
 
 use crate::corpora::{self, Tally, Watch};
+use crate::fuzz_runs::FuzzRuns;
 use crate::{Campaign, Measured, Scale, streams};
 
 #[path = "../fuzz/targets.rs"]
 mod targets;
 
-use targets::Seeds;
+use targets::{COPIES, Seeds, damage};
 pub(crate) use targets::{Target, all as targets};
 
 /// Longer inputs are slower and find little more.
@@ -22,7 +23,7 @@ const MAX_SEED: u64 = 16 << 10;
 const RUNS: u64 = 10_000_000;
 /// The seconds of one target, if it does not reach its runs before.
 const SECONDS: u64 = 3600;
-/// Sets fewer seconds for each target; a target that then has too few runs does not reach the goal.
+/// Sets fewer seconds for each target of this call. A further call continues; until then, targets miss the goal.
 const SECONDS_VARIABLE: &str = "DICTA_FUZZ_SECONDS";
 
 /// U1: no panic and no case over a second, for the corpora and every fuzz target.
@@ -60,6 +61,7 @@ pub(crate) fn prefix(target: &Target) -> Vec<u8> {
     match target.seeds {
         Seeds::Replies => vec![0, 40],
         Seeds::Pages => vec![2],
+        Seeds::Labels => vec![0],
         _ => Vec::new(),
     }
 }
@@ -75,55 +77,28 @@ fn replay(campaign: &Campaign) -> Tally {
         let step = (all.len() / campaign.count(25, usize::MAX)).max(1);
         for seed in all.iter().step_by(step) {
             watch.tally.inputs += 1;
-            for damage in 0..campaign.count(2, 50) {
-                let input = damage_seed(seed, damage);
-                watch.run(&format!("a seed of {}", target.name), || {
-                    (target.run)(&input);
-                });
+            let name = format!("a seed of {}", target.name);
+            watch.run(&name, || (target.run)(seed));
+            for number in 0..campaign.count(1, 50) {
+                let copy = damage(seed, number as u64);
+                watch.run(&name, || (target.run)(&copy));
             }
         }
     }
     watch.tally
 }
 
-/// Bytes that mean something to a reader.
-const ODD_BYTES: &[u8] = b"\"{}[]:,\\0-9eE\n\r\t \x00\x80\xff<>&'#|*";
-
-/// The seed itself for 0; else a copy with a cut, a repetition or other bytes, always the same for the same number.
-fn damage_seed(seed: &[u8], number: usize) -> Vec<u8> {
-    let mut input = seed.to_vec();
-    if number == 0 || seed.is_empty() {
-        return input;
-    }
-    let mut state = (number as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ seed.len() as u64;
-    let mut next = |below: usize| {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        usize::try_from(state % below.max(1) as u64).unwrap_or(0)
-    };
-    match next(4) {
-        0 => input.truncate(next(seed.len())),
-        1 => {
-            let (from, to) = (next(seed.len()), next(seed.len()));
-            let piece = seed[from.min(to)..from.max(to)].to_vec();
-            let at = next(input.len());
-            input.splice(at..at, piece);
-        }
-        2 => {
-            let (from, to) = (next(seed.len()), next(seed.len()));
-            input.drain(from.min(to)..from.max(to));
-        }
-        _ => {}
-    }
-    for _ in 0..=next(4) {
-        if !input.is_empty() {
-            let at = next(input.len());
-            input[at] = ODD_BYTES[next(ODD_BYTES.len())];
-        }
-    }
-    input
-}
+/// Label files after the byte that chooses their ending.
+const LABELS: [&[u8]; 8] = [
+    b"\0{\"transcript\":\"t\",\"eval\":\"tone\",\"passed\":true,\"by\":\"a\",\"at\":\"2026-01-02T03:04:05Z\",\"note\":\"n\"}\n",
+    b"\0{\"pair\":[\"a\",\"b\"],\"eval\":\"tone\",\"better\":\"a\"}\n",
+    b"\0{\"transcript\":\"t\",\"eval\":\"tone\",\"score\":0.5,\"unsure\":true,\"turn\":2}\n",
+    b"\x01transcript,eval,passed,note\nt,tone,true,\"a, b\"\nu,tone,false,\n",
+    b"\x01id,target_deception,target_score,split,predicate\nabc,true,4,dev,eq\ndef,false,,test,contains\n",
+    b"\x02- id: abc\n  target: true\n  labels: {deception: true}\n",
+    b"\x03[{\"id\":\"abc\",\"target\":true}]",
+    b"\x03{\"id\":\"abc\",\"testIdx\":2,\"promptIdx\":1,\"gradingResult\":{\"pass\":true,\"comment\":\"why\",\"componentResults\":[{\"pass\":false,\"score\":0,\"assertion\":{\"type\":\"human\"}}]}}\n",
+];
 
 /// The seeds of all targets.
 struct Library {
@@ -138,7 +113,10 @@ impl Library {
             let small = corpora::unpack(campaign, file).into_values();
             small.filter(|bytes| bytes.len() < 4096).collect()
         };
-        let mut transcripts = files("tests/fixtures", &["json", "jsonl", "csv", "eval"]);
+        let mut transcripts = files(
+            "tests/fixtures",
+            &["json", "jsonl", "csv", "eval", "md", "traj"],
+        );
         transcripts.extend(files("sample-runs/demo/transcripts", &["json", "jsonl"]));
         let mut json = unpacked("json.zip");
         json.push(br#"{"citations":[{"source":"message 1","quote":"q"}],"reasoning":"r","passed":true,"score":0.5}"#.to_vec());
@@ -158,8 +136,13 @@ impl Library {
             bodies.into_iter().flatten().map(|(_, body)| body)
         });
         let logs = files("sample-runs/runs", &["jsonl"]);
+        let parquet = files("tests/fixtures/parquet", &["parquet"]);
+        let mut labels: Vec<Vec<u8>> = LABELS.iter().map(|seed| seed.to_vec()).collect();
+        labels.extend(transcripts.iter().map(|bytes| [&[0], &bytes[..]].concat()));
         Self {
             by_kind: BTreeMap::from([
+                ("Parquet", parquet),
+                ("Labels", labels),
                 ("Transcripts", transcripts),
                 ("Json", json),
                 ("Yaml", yaml),
@@ -175,6 +158,8 @@ impl Library {
         let prefix = match target.seeds {
             // Pages are HTML; `prefix` is for the JSON corpus.
             Seeds::Pages => vec![0],
+            // Each of them has a prefix already.
+            Seeds::Labels => Vec::new(),
             _ => prefix(target),
         };
         plain
@@ -209,50 +194,80 @@ fn read_files(folder: &Path, endings: &[&str]) -> Vec<Vec<u8>> {
     found
 }
 
-/// Builds the fuzz crate and runs every target. Returns the figure, and what is missing.
+/// Builds the fuzz crate and runs every target that has not reached its runs or its time. Returns the figure, and what is
+/// missing.
 fn run_targets(campaign: &Campaign) -> Result<(String, Vec<String>), String> {
     let program = build_program(campaign)?;
     let seconds = std::env::var(SECONDS_VARIABLE);
-    let seconds = seconds
-        .ok()
-        .and_then(|text| text.parse().ok())
-        .unwrap_or(SECONDS);
+    let seconds = seconds.ok().and_then(|text| text.parse().ok());
+    let seconds = seconds.unwrap_or(SECONDS);
     let folder = TempDir::new().expect("a temporary folder");
     let seeds = Library::new(campaign);
     let all = targets(folder.path());
+    let runs = FuzzRuns::open(&campaign.repository)?;
+    let before = runs.totals()?;
     // One target per core.
     let next = AtomicUsize::new(0);
     let work = || {
-        let mut ran = Vec::new();
+        let mut crashes = Vec::new();
         while let Some(target) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let run = run_target(campaign, &program, target, &seeds.of(target), seconds)?;
+            let (made, spent) = before
+                .get(&target.name)
+                .map_or((0, 0), |run| (run.runs, run.seconds));
+            if made >= RUNS || spent >= SECONDS {
+                continue;
+            }
+            let limit = FuzzLimit {
+                runs: RUNS - made,
+                seconds: seconds.min(SECONDS - spent),
+            };
+            let ran = run_target(campaign, &program, target, &seeds.of(target), &limit)?;
             println!(
                 "     fuzz {}: {} runs in {} s {}",
-                target.name, run.runs, run.seconds, run.crash
+                target.name, ran.runs, ran.seconds, ran.crash
             );
-            ran.push((target.name.as_str(), run));
+            if ran.crash.is_empty() {
+                runs.add(&target.name, ran.runs, ran.seconds)?;
+            } else {
+                crashes.push(format!("{}: {}", target.name, ran.crash));
+            }
         }
-        Ok::<_, String>(ran)
+        Ok::<_, String>(crashes)
     };
     let workers = std::thread::available_parallelism().map_or(1, usize::from);
-    let mut ran = BTreeMap::new();
+    let mut missed = Vec::new();
     std::thread::scope(|scope| {
         let started: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
         for worker in started {
-            ran.extend(worker.join().expect("no panic")?);
+            missed.extend(worker.join().expect("no panic")?);
         }
         Ok::<_, String>(())
     })?;
-    let (mut figures, mut missed) = (Vec::new(), Vec::new());
-    for (name, run) in ran {
-        figures.push(format!("{name} {}", in_millions(run.runs)));
-        if !run.crash.is_empty() {
-            missed.push(format!("{name}: {}", run.crash));
-        } else if run.runs < RUNS && run.seconds < SECONDS {
-            missed.push(format!("{name}: {} runs in {} s", run.runs, run.seconds));
+    let totals = runs.totals()?;
+    let (mut with_runs, mut with_time, mut sum) = (0, Vec::new(), 0);
+    for target in &all {
+        let total = totals.get(&target.name);
+        let (made, spent) = total.map_or((0, 0), |run| (run.runs, run.seconds));
+        sum += made;
+        if made >= RUNS {
+            with_runs += 1;
+        } else if spent >= SECONDS {
+            with_time.push(format!("{} ({} million)", target.name, in_millions(made)));
+        } else {
+            missed.push(format!("{}: {made} runs in {spent} s", target.name));
         }
     }
-    Ok((format!("million fuzz runs: {}", figures.join(", ")), missed))
+    let mut figure = format!(
+        "{} million fuzz runs of {} targets without a crash: {with_runs} targets with {} million or more",
+        in_millions(sum),
+        all.len(),
+        RUNS / 1_000_000,
+    );
+    if !with_time.is_empty() {
+        figure += ", an hour of ";
+        figure += &with_time.join(", ");
+    }
+    Ok((figure, missed))
 }
 
 fn in_millions(runs: u64) -> String {
@@ -287,8 +302,15 @@ fn build_program(campaign: &Campaign) -> Result<PathBuf, String> {
     }
 }
 
+/// The end of a call for one target: whichever comes first.
+struct FuzzLimit {
+    runs: u64,
+    seconds: u64,
+}
+
 /// The result of a target.
-struct FuzzRun {
+struct FuzzResult {
+    /// The inputs that it read: those of libFuzzer and their damaged copies.
     runs: u64,
     seconds: u64,
     /// The reason of a crash with its input; empty if there is none.
@@ -300,8 +322,8 @@ fn run_target(
     program: &Path,
     target: &Target,
     seeds: &[Vec<u8>],
-    seconds: u64,
-) -> Result<FuzzRun, String> {
+    limit: &FuzzLimit,
+) -> Result<FuzzResult, String> {
     let folder = campaign.repository.join("tests/fuzz");
     let corpus = folder.join("corpus").join(&target.name);
     let artifacts = folder.join("artifacts").join(&target.name);
@@ -322,21 +344,28 @@ fn run_target(
         .arg(&corpus)
         .arg(format!("-artifact_prefix={}/", artifacts.display()))
         .arg(format!("-dict={}", folder.join("json.dict").display()))
-        .arg(format!("-runs={RUNS}"))
-        .arg(format!("-max_total_time={seconds}"))
-        .args(["-max_len=4096", "-timeout=5", "-rss_limit_mb=4096"])
+        .arg(format!("-runs={}", limit.runs.div_ceil(1 + COPIES)))
+        .arg(format!("-max_total_time={}", limit.seconds))
+        // Most samples fit, and longer inputs take longer without reaching more. The schedule by entropy costs a fifth of
+        // the inputs per second.
+        .args(["-max_len=1024", "-entropic=0"])
+        .args(["-timeout=5", "-rss_limit_mb=4096"])
         .args(["-print_final_stats=1", "-verbosity=0"])
         .stdin(Stdio::null())
         .output()
         .map_err(|why| format!("{}: {why}", program.display()))?;
     let text = String::from_utf8_lossy(&output.stderr);
-    let runs = text
-        .lines()
-        .find_map(|line| line.strip_prefix("stat::number_of_executed_units:"))
-        .and_then(|count| count.trim().parse().ok())
-        .unwrap_or(0);
-    let crash = if output.status.success() {
+    let figure = |name: &str| -> Option<u64> {
+        let mut lines = text.lines();
+        let value = lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+        value?.trim().parse().ok()
+    };
+    let runs = figure("stat::number_of_executed_units").unwrap_or(0);
+    let slowest = figure("stat::slowest_unit_time_sec").unwrap_or(0);
+    let crash = if output.status.success() && slowest <= 1 {
         String::new()
+    } else if output.status.success() {
+        format!("an input and its copies took {slowest} s")
     } else {
         let mut lines = text.lines();
         let reason = lines.find(|line| line.contains("panicked") || line.contains("ERROR:"));
@@ -346,8 +375,8 @@ fn run_target(
         let words = [reason, file].into_iter().flatten().collect::<Vec<_>>();
         format!("crash: {}", words.join(" "))
     };
-    Ok(FuzzRun {
-        runs,
+    Ok(FuzzResult {
+        runs: runs * (1 + COPIES),
         seconds: begin.elapsed().as_secs(),
         crash,
     })

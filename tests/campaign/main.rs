@@ -24,6 +24,7 @@ mod faults;
 mod fetches;
 mod files;
 mod fuzz;
+mod fuzz_runs;
 mod goals;
 mod hostile_text;
 mod injection;

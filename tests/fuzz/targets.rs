@@ -3,6 +3,8 @@
 //! `fuzz_targets/target.rs` runs one of them under libFuzzer. `tests/campaign/fuzz.rs` replays the seeds of all of them
 //! with every `cargo test`. A target uses dicta's public interface and [`dicta::untrusted`].
 
+use std::hash::{DefaultHasher, Hasher as _};
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -12,7 +14,7 @@ use dicta::judge::{VerdictFormat, parse_verdict_text};
 use dicta::model::{ProviderKind, VerdictMode};
 use dicta::net::SystemResolver;
 use dicta::tools::parse_arguments;
-use dicta::transcript::{FieldMapping, TranscriptError, TranscriptFile, guess_mapping};
+use dicta::transcript::{FieldMapping, TranscriptError, TranscriptFile};
 use dicta::workspace::Env;
 use dicta::{record, rubric, untrusted, workspace};
 use serde_json::Value;
@@ -22,6 +24,10 @@ use serde_json::Value;
 pub(crate) enum Seeds {
     /// The files of `tests/fixtures`.
     Transcripts,
+    /// Parquet files.
+    Parquet,
+    /// Label files of dicta and of other tools.
+    Labels,
     /// JSON, broken and valid.
     Json,
     /// Rubrics, workspaces and tools files.
@@ -33,6 +39,12 @@ pub(crate) enum Seeds {
     /// Event logs.
     Logs,
 }
+
+/// The damaged copies that the fuzz program reads of each input of libFuzzer.
+pub(crate) const COPIES: u64 = 39;
+
+/// The target whose reader is a library that panics at damaged files; dicta catches these panics.
+pub(crate) const PARQUET: &str = "parquet";
 
 /// The work of a target on one input.
 type Run = Box<dyn Fn(&[u8]) + Send + Sync>;
@@ -50,38 +62,43 @@ pub(crate) fn all(folder: &Path) -> Vec<Target> {
     let mut add = |name: String, seeds: Seeds, run: Run| {
         targets.push(Target { name, seeds, run });
     };
-    let file = folder.join("input");
     for format in untrusted::transcript_formats() {
-        let path = file.clone();
         add(
             format!("transcript-{}", file_name_of(format)),
             Seeds::Transcripts,
-            Box::new(move |data| {
-                std::fs::write(&path, data).expect("the folder takes files");
-                read_transcripts(untrusted::open_transcripts(&path, format));
-            }),
+            Box::new(move |data| read_transcripts(untrusted::read_transcripts_as(data, format))),
         );
     }
-    let path = file.clone();
     add(
         "transcript-any".to_owned(),
         Seeds::Transcripts,
-        Box::new(move |data| {
-            std::fs::write(&path, data).expect("the folder takes files");
-            read_transcripts(TranscriptFile::open(&path));
-            let _guess = guess_mapping(&path, "input");
+        Box::new(|data| read_transcripts(untrusted::read_transcripts(data, None))),
+    );
+    add(
+        "transcript-guess".to_owned(),
+        Seeds::Transcripts,
+        Box::new(|data| {
+            let _guess = untrusted::guess_mapping(data);
         }),
     );
-    let path = file.clone();
     let mapping = Arc::new(mapping());
     add(
         "transcript-mapped".to_owned(),
         Seeds::Transcripts,
         Box::new(move |data| {
-            std::fs::write(&path, data).expect("the folder takes files");
-            read_transcripts(TranscriptFile::open_mapped(&path, Some(&mapping)));
+            read_transcripts(untrusted::read_transcripts(data, Some(&mapping)));
         }),
     );
+    let path = folder.join("input.parquet");
+    add(
+        PARQUET.to_owned(),
+        Seeds::Parquet,
+        Box::new(move |data| {
+            std::fs::write(&path, data).expect("the folder takes files");
+            read_transcripts(TranscriptFile::open(&path));
+        }),
+    );
+    add("labels".to_owned(), Seeds::Labels, Box::new(labels));
     add("arguments".to_owned(), Seeds::Json, Box::new(arguments));
     add("verdict".to_owned(), Seeds::Json, Box::new(verdict));
     add("sse".to_owned(), Seeds::Replies, Box::new(sse));
@@ -160,6 +177,19 @@ fn mapping() -> FieldMapping {
     let doc = yaml::read_document(&text.into(), Path::new("map.yaml")).expect("a fixed text");
     let problems = DiagnosticCollector::from_doc(&doc);
     FieldMapping::parse(MappingDecoder::new(&doc, "", &problems)).expect("a fixed text")
+}
+
+/// The first byte chooses the ending of the file's name.
+fn labels(data: &[u8]) {
+    let Some((ending, text)) = data.split_first() else {
+        return;
+    };
+    let name =
+        ["labels.jsonl", "labels.csv", "labels.yaml", "labels.json"][usize::from(ending % 4)];
+    if let Ok(text) = std::str::from_utf8(text) {
+        let (_, problems) = untrusted::read_labels(text, name);
+        assert!(problems.iter().all(|problem| !problem.message.is_empty()));
+    }
 }
 
 /// Whatever text a model writes as arguments: what comes out is a strict JSON object and a fixed point, and valid JSON
@@ -311,4 +341,111 @@ fn page(data: &[u8]) {
 fn log(data: &[u8]) {
     let input = std::io::Cursor::new(data.to_vec());
     let _log = record::parse_log(input, Path::new("events.jsonl"));
+}
+
+/// Bytes that mean something to a reader.
+const ODD_BYTES: &[u8] = b"\"{}[]:,\\0-9eE\n\r\t \x00\x80\xff<>&'#|*";
+/// Values in place of other JSON values.
+const VALUES: [&str; 12] = [
+    "null",
+    "true",
+    "0",
+    "-1",
+    "1e400",
+    "\"\"",
+    "\"x\"",
+    "\"\\ud800\"",
+    "[]",
+    "{}",
+    "[{}]",
+    "[[\"x\"]]",
+];
+
+/// Returns a damaged copy of an input, always the same for the same number.
+pub(crate) fn damage(input: &[u8], number: u64) -> Vec<u8> {
+    let mut copy = input.to_vec();
+    let mut random = Random::new(input, number);
+    for _ in 0..=random.below(3) {
+        if !copy.is_empty() {
+            random.damage(&mut copy);
+        }
+    }
+    copy
+}
+
+/// A xorshift generator.
+struct Random(u64);
+
+impl Random {
+    fn new(input: &[u8], number: u64) -> Self {
+        let mut hasher = DefaultHasher::new();
+        hasher.write(input);
+        hasher.write_u64(number);
+        // The generator would stay at 0.
+        Self(hasher.finish() | 1)
+    }
+
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        usize::try_from((self.0 >> 8) % bound.max(1) as u64).unwrap_or(0)
+    }
+
+    /// Makes one change.
+    fn damage(&mut self, copy: &mut Vec<u8>) {
+        match self.below(8) {
+            0 => copy.truncate(self.below(copy.len())),
+            1 => {
+                let piece = copy[self.range(copy.len())].to_vec();
+                let at = self.below(copy.len());
+                copy.splice(at..at, piece);
+            }
+            2 => {
+                copy.drain(self.range(copy.len()));
+            }
+            3 | 4 => self.replace_text(copy),
+            5 | 6 => self.replace_value(copy),
+            _ => {
+                for _ in 0..=self.below(4) {
+                    let at = self.below(copy.len());
+                    copy[at] = ODD_BYTES[self.below(ODD_BYTES.len())];
+                }
+            }
+        }
+    }
+
+    fn range(&mut self, len: usize) -> Range<usize> {
+        let (one, two) = (self.below(len), self.below(len));
+        one.min(two)..one.max(two)
+    }
+
+    /// Replaces one quoted text with another one of the input: other keys and other types get the same place.
+    fn replace_text(&mut self, copy: &mut Vec<u8>) {
+        let is_quote = |(at, byte): (usize, &u8)| (*byte == b'"').then_some(at);
+        let quotes: Vec<usize> = copy.iter().enumerate().filter_map(is_quote).collect();
+        if quotes.len() < 2 {
+            return;
+        }
+        let mut text = || {
+            let first = self.below(quotes.len() / 2) * 2;
+            quotes[first]..quotes[first + 1] + 1
+        };
+        let (from, to) = (text(), text());
+        let from = copy[from].to_vec();
+        copy.splice(to, from);
+    }
+
+    /// Replaces the value after a colon.
+    fn replace_value(&mut self, copy: &mut Vec<u8>) {
+        let is_colon = |(at, byte): (usize, &u8)| (*byte == b':').then_some(at + 1);
+        let colons: Vec<usize> = copy.iter().enumerate().filter_map(is_colon).collect();
+        let Some(&start) = colons.get(self.below(colons.len())) else {
+            return;
+        };
+        let is_end = |byte: &u8| matches!(byte, b',' | b'}' | b']' | b'\n');
+        let len = copy[start..].iter().position(is_end);
+        let end = len.map_or(copy.len(), |len| start + len);
+        copy.splice(start..end, VALUES[self.below(VALUES.len())].bytes());
+    }
 }
