@@ -204,8 +204,8 @@ fn run_targets(campaign: &Campaign) -> Result<(String, Vec<String>), String> {
     let folder = TempDir::new().expect("a temporary folder");
     let seeds = Library::new(campaign);
     let all = targets(folder.path());
-    let runs = FuzzRuns::open(&campaign.repository)?;
-    let before = runs.totals()?;
+    let runs = FuzzRuns::open(&campaign.repository, &all)?;
+    let before = runs.totals(&all)?;
     // One target per core.
     let next = AtomicUsize::new(0);
     let work = || {
@@ -227,7 +227,7 @@ fn run_targets(campaign: &Campaign) -> Result<(String, Vec<String>), String> {
                 target.name, ran.runs, ran.seconds, ran.crash
             );
             if ran.crash.is_empty() {
-                runs.add(&target.name, ran.runs, ran.seconds)?;
+                runs.add(target, ran.runs, ran.seconds)?;
             } else {
                 crashes.push(format!("{}: {}", target.name, ran.crash));
             }
@@ -243,7 +243,7 @@ fn run_targets(campaign: &Campaign) -> Result<(String, Vec<String>), String> {
         }
         Ok::<_, String>(())
     })?;
-    let totals = runs.totals()?;
+    let totals = runs.totals(&all)?;
     let (mut with_runs, mut with_time, mut sum) = (0, Vec::new(), 0);
     for target in &all {
         let total = totals.get(&target.name);

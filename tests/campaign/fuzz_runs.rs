@@ -1,18 +1,22 @@
 //! The runs of fuzz targets that earlier calls of the campaign made, in `tests/fuzz/runs.jsonl`.
 //!
-//! All targets together take hours, so a call continues where the last one ended. Only runs of the same sources count:
-//! after a change of the code, all counts begin at 0.
+//! All targets together take hours, so a call continues where the last one ended. Only runs of the same code count: after a
+//! change of a module that a reader uses, its count begins at 0.
 
-use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-/// The sources that the fuzz program is built from.
-const SOURCES: [&str; 5] = [
-    "src",
+use crate::fuzz::Target;
+use crate::layers::LAYERS;
+
+/// The sources of every target, next to the modules of its reader.
+const SHARED_SOURCES: [&str; 5] = [
+    "src/untrusted.rs",
     "tests/fuzz/targets.rs",
     "tests/fuzz/fuzz_targets",
     "tests/fuzz/Cargo.toml",
@@ -22,9 +26,9 @@ const SOURCES: [&str; 5] = [
 /// The runs of one target without a crash: a line of the file, or their sum.
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FuzzRun {
+    target: String,
     /// The digest of the sources.
     sources: String,
-    target: String,
     /// The inputs that the target read.
     pub(crate) runs: u64,
     pub(crate) seconds: u64,
@@ -33,19 +37,26 @@ pub(crate) struct FuzzRun {
 /// The runs of all calls with the same sources.
 pub(crate) struct FuzzRuns {
     path: PathBuf,
-    sources: String,
+    /// The digest of the sources of each module.
+    sources: BTreeMap<&'static str, String>,
 }
 
 impl FuzzRuns {
-    pub(crate) fn open(repository: &Path) -> Result<Self, String> {
+    pub(crate) fn open(repository: &Path, targets: &[Target]) -> Result<Self, String> {
+        let mut sources = BTreeMap::new();
+        for target in targets {
+            if let Entry::Vacant(entry) = sources.entry(target.module) {
+                entry.insert(digest_sources(repository, target.module)?);
+            }
+        }
         Ok(Self {
             path: repository.join("tests/fuzz/runs.jsonl"),
-            sources: digest_sources(repository)?,
+            sources,
         })
     }
 
     /// Returns the sum of the runs of each target.
-    pub(crate) fn totals(&self) -> Result<BTreeMap<String, FuzzRun>, String> {
+    pub(crate) fn totals(&self, targets: &[Target]) -> Result<BTreeMap<String, FuzzRun>, String> {
         let text = match fs::read_to_string(&self.path) {
             Ok(text) => text,
             Err(why) if why.kind() == ErrorKind::NotFound => String::new(),
@@ -54,7 +65,8 @@ impl FuzzRuns {
         let mut totals = BTreeMap::<String, FuzzRun>::new();
         for line in text.lines() {
             let run: FuzzRun = serde_json::from_str(line).map_err(|why| self.describe(&why))?;
-            if run.sources != self.sources {
+            let target = targets.iter().find(|target| target.name == run.target);
+            if target.is_none_or(|target| self.sources[target.module] != run.sources) {
                 continue;
             }
             match totals.get_mut(&run.target) {
@@ -71,10 +83,10 @@ impl FuzzRuns {
     }
 
     /// Appends the runs of one call.
-    pub(crate) fn add(&self, target: &str, runs: u64, seconds: u64) -> Result<(), String> {
+    pub(crate) fn add(&self, target: &Target, runs: u64, seconds: u64) -> Result<(), String> {
         let run = FuzzRun {
-            sources: self.sources.clone(),
-            target: target.to_owned(),
+            target: target.name.clone(),
+            sources: self.sources[target.module].clone(),
             runs,
             seconds,
         };
@@ -90,11 +102,20 @@ impl FuzzRuns {
     }
 }
 
-/// Returns a digest of the names and contents of all sources.
-fn digest_sources(repository: &Path) -> Result<String, String> {
+/// Returns a digest of the names and contents of the sources of a module and of all modules that it may use.
+fn digest_sources(repository: &Path, module: &str) -> Result<String, String> {
+    let mut sources: Vec<String> = SHARED_SOURCES.map(str::to_owned).into();
+    for used in find_used_modules(module) {
+        sources.extend([format!("src/{used}"), format!("src/{used}.rs")]);
+    }
     let mut hasher = blake3::Hasher::new();
-    for source in SOURCES {
-        for entry in walkdir::WalkDir::new(repository.join(source)).sort_by_file_name() {
+    for source in sources {
+        let source = repository.join(source);
+        // A module is a folder or a file.
+        if !source.exists() {
+            continue;
+        }
+        for entry in walkdir::WalkDir::new(source).sort_by_file_name() {
             let entry = entry.map_err(|why| why.to_string())?;
             if !entry.file_type().is_file() {
                 continue;
@@ -109,4 +130,18 @@ fn digest_sources(repository: &Path) -> Result<String, String> {
         }
     }
     Ok(hasher.finalize().to_hex()[..16].to_owned())
+}
+
+/// Returns a module and the modules that it may import, also by way of others. `tests/tidy` tests the imports.
+fn find_used_modules(module: &str) -> BTreeSet<&'static str> {
+    let mut used = BTreeSet::new();
+    let mut open = vec![module];
+    while let Some(module) = open.pop() {
+        let layer = LAYERS.iter().find(|(name, _)| *name == module);
+        let (name, imports) = layer.expect("the module has a layer");
+        if used.insert(*name) {
+            open.extend(imports.iter().copied());
+        }
+    }
+    used
 }

@@ -29,6 +29,8 @@ mod goals;
 mod hostile_text;
 mod injection;
 mod kills;
+#[path = "../tidy/layers.rs"]
+mod layers;
 mod limits;
 mod long_texts;
 mod model_server;

@@ -52,6 +52,8 @@ type Run = Box<dyn Fn(&[u8]) + Send + Sync>;
 /// A fuzz target.
 pub(crate) struct Target {
     pub(crate) name: String,
+    /// The module of dicta with the reader.
+    pub(crate) module: &'static str,
     pub(crate) seeds: Seeds,
     pub(crate) run: Run,
 }
@@ -59,23 +61,31 @@ pub(crate) struct Target {
 /// All targets. `folder` is an empty folder for the files that readers of files need.
 pub(crate) fn all(folder: &Path) -> Vec<Target> {
     let mut targets = Vec::new();
-    let mut add = |name: String, seeds: Seeds, run: Run| {
-        targets.push(Target { name, seeds, run });
+    let mut add = |name: String, module: &'static str, seeds: Seeds, run: Run| {
+        targets.push(Target {
+            name,
+            module,
+            seeds,
+            run,
+        });
     };
     for format in untrusted::transcript_formats() {
         add(
             format!("transcript-{}", file_name_of(format)),
+            "transcript",
             Seeds::Transcripts,
             Box::new(move |data| read_transcripts(untrusted::read_transcripts_as(data, format))),
         );
     }
     add(
         "transcript-any".to_owned(),
+        "transcript",
         Seeds::Transcripts,
         Box::new(|data| read_transcripts(untrusted::read_transcripts(data, None))),
     );
     add(
         "transcript-guess".to_owned(),
+        "transcript",
         Seeds::Transcripts,
         Box::new(|data| {
             let _guess = untrusted::guess_mapping(data);
@@ -84,6 +94,7 @@ pub(crate) fn all(folder: &Path) -> Vec<Target> {
     let mapping = Arc::new(mapping());
     add(
         "transcript-mapped".to_owned(),
+        "transcript",
         Seeds::Transcripts,
         Box::new(move |data| {
             read_transcripts(untrusted::read_transcripts(data, Some(&mapping)));
@@ -92,27 +103,51 @@ pub(crate) fn all(folder: &Path) -> Vec<Target> {
     let path = folder.join("input.parquet");
     add(
         PARQUET.to_owned(),
+        "transcript",
         Seeds::Parquet,
         Box::new(move |data| {
             std::fs::write(&path, data).expect("the folder takes files");
             read_transcripts(TranscriptFile::open(&path));
         }),
     );
-    add("labels".to_owned(), Seeds::Labels, Box::new(labels));
-    add("arguments".to_owned(), Seeds::Json, Box::new(arguments));
-    add("verdict".to_owned(), Seeds::Json, Box::new(verdict));
-    add("sse".to_owned(), Seeds::Replies, Box::new(sse));
+    add(
+        "labels".to_owned(),
+        "workspace",
+        Seeds::Labels,
+        Box::new(labels),
+    );
+    add(
+        "arguments".to_owned(),
+        "tools",
+        Seeds::Json,
+        Box::new(arguments),
+    );
+    add(
+        "verdict".to_owned(),
+        "judge",
+        Seeds::Json,
+        Box::new(verdict),
+    );
+    add("sse".to_owned(), "provider", Seeds::Replies, Box::new(sse));
     for (name, kind) in REPLIES {
         add(
             format!("reply-{name}"),
+            "provider",
             Seeds::Replies,
             Box::new(move |data| reply(kind, data)),
         );
     }
-    add("yaml".to_owned(), Seeds::Yaml, Box::new(yaml_documents));
+    add(
+        "yaml".to_owned(),
+        "diag",
+        Seeds::Yaml,
+        Box::new(yaml_documents),
+    );
     let registry = EvalTypeRegistry::builtin();
     add(
         "rubric".to_owned(),
+        // The reader checks the parameters of eval types.
+        "handlers",
         Seeds::Yaml,
         Box::new(move |data| {
             if let Ok(text) = std::str::from_utf8(data) {
@@ -121,16 +156,22 @@ pub(crate) fn all(folder: &Path) -> Vec<Target> {
             }
         }),
     );
-    add("tools".to_owned(), Seeds::Yaml, Box::new(tools_file));
+    add(
+        "tools".to_owned(),
+        "workspace",
+        Seeds::Yaml,
+        Box::new(tools_file),
+    );
     let root = folder.join("workspace");
     let registry = EvalTypeRegistry::builtin();
     add(
         "workspace".to_owned(),
+        "workspace",
         Seeds::Yaml,
         Box::new(move |data| open_workspace(&root, &registry, data)),
     );
-    add("page".to_owned(), Seeds::Pages, Box::new(page));
-    add("log".to_owned(), Seeds::Logs, Box::new(log));
+    add("page".to_owned(), "tools", Seeds::Pages, Box::new(page));
+    add("log".to_owned(), "record", Seeds::Logs, Box::new(log));
     targets
 }
 
