@@ -70,22 +70,47 @@ pub(crate) fn prefix(target: &Target) -> Vec<u8> {
 fn replay(campaign: &Campaign) -> Tally {
     let folder = TempDir::new().expect("a temporary folder");
     let seeds = Library::new(campaign);
-    let mut watch = Watch::new();
-    for target in targets(folder.path()) {
-        let all = seeds.of(&target);
+    let tallies = share_out(&targets(folder.path()), |target| {
+        let mut watch = Watch::new();
+        let all = seeds.of(target);
         // The short form takes a part of the largest collections.
         let step = (all.len() / campaign.count(25, usize::MAX)).max(1);
+        let name = format!("a seed of {}", target.name);
         for seed in all.iter().step_by(step) {
             watch.tally.inputs += 1;
-            let name = format!("a seed of {}", target.name);
             watch.run(&name, || (target.run)(seed));
             for number in 0..campaign.count(1, 50) {
                 let copy = damage(seed, number as u64);
                 watch.run(&name, || (target.run)(&copy));
             }
         }
+        watch.tally
+    });
+    let mut sum = Tally::default();
+    for tally in tallies {
+        sum.add(tally);
     }
-    watch.tally
+    sum
+}
+
+/// Does the work of every item, one at a time on each core. The results have no order.
+fn share_out<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let next = AtomicUsize::new(0);
+    let take_items = || {
+        let mut results = Vec::new();
+        while let Some(item) = items.get(next.fetch_add(1, Ordering::Relaxed)) {
+            results.push(work(item));
+        }
+        results
+    };
+    let workers = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        let started: Vec<_> = (0..workers).map(|_| scope.spawn(take_items)).collect();
+        let ended = started.into_iter().map(std::thread::ScopedJoinHandle::join);
+        ended
+            .flat_map(|results| results.expect("no panic"))
+            .collect()
+    })
 }
 
 /// Label files after the byte that chooses their ending.
@@ -206,43 +231,30 @@ fn run_targets(campaign: &Campaign) -> Result<(String, Vec<String>), String> {
     let all = targets(folder.path());
     let runs = FuzzRuns::open(&campaign.repository, &all)?;
     let before = runs.totals(&all)?;
-    // One target per core.
-    let next = AtomicUsize::new(0);
-    let work = || {
-        let mut crashes = Vec::new();
-        while let Some(target) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let (made, spent) = before
-                .get(&target.name)
-                .map_or((0, 0), |run| (run.runs, run.seconds));
-            if made >= RUNS || spent >= SECONDS {
-                continue;
-            }
-            let limit = FuzzLimit {
-                runs: RUNS - made,
-                seconds: seconds.min(SECONDS - spent),
-            };
-            let ran = run_target(campaign, &program, target, &seeds.of(target), &limit)?;
-            println!(
-                "     fuzz {}: {} runs in {} s {}",
-                target.name, ran.runs, ran.seconds, ran.crash
-            );
-            if ran.crash.is_empty() {
-                runs.add(target, ran.runs, ran.seconds)?;
-            } else {
-                crashes.push(format!("{}: {}", target.name, ran.crash));
-            }
+    let results = share_out(&all, |target| {
+        let (made, spent) = before
+            .get(&target.name)
+            .map_or((0, 0), |run| (run.runs, run.seconds));
+        if made >= RUNS || spent >= SECONDS {
+            return Ok(None);
         }
-        Ok::<_, String>(crashes)
-    };
-    let workers = std::thread::available_parallelism().map_or(1, usize::from);
-    let mut missed = Vec::new();
-    std::thread::scope(|scope| {
-        let started: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
-        for worker in started {
-            missed.extend(worker.join().expect("no panic")?);
+        let limit = FuzzLimit {
+            runs: RUNS - made,
+            seconds: seconds.min(SECONDS - spent),
+        };
+        let ran = run_target(campaign, &program, target, &seeds.of(target), &limit)?;
+        println!(
+            "     fuzz {}: {} runs in {} s {}",
+            target.name, ran.runs, ran.seconds, ran.crash
+        );
+        if ran.crash.is_empty() {
+            runs.add(target, ran.runs, ran.seconds)?;
+            return Ok(None);
         }
-        Ok::<_, String>(())
-    })?;
+        Ok(Some(format!("{}: {}", target.name, ran.crash)))
+    });
+    let crashes = results.into_iter().collect::<Result<Vec<_>, String>>()?;
+    let mut missed: Vec<String> = crashes.into_iter().flatten().collect();
     let totals = runs.totals(&all)?;
     let (mut with_runs, mut with_time, mut sum) = (0, Vec::new(), 0);
     for target in &all {
