@@ -163,11 +163,13 @@ impl Library {
         });
         let logs = files("sample-runs/runs", &["jsonl"]);
         let parquet = files("tests/fixtures/parquet", &["parquet"]);
+        let databases = files("tests/fixtures/sqlite", &["db"]);
         let mut labels: Vec<Vec<u8>> = LABELS.iter().map(|seed| seed.to_vec()).collect();
         labels.extend(transcripts.iter().map(|bytes| [&[0], &bytes[..]].concat()));
         Self {
             by_kind: BTreeMap::from([
                 ("Parquet", parquet),
+                ("Databases", databases),
                 ("Labels", labels),
                 ("Transcripts", transcripts),
                 ("Json", json),
@@ -330,6 +332,15 @@ struct FuzzResult {
     crash: String,
 }
 
+/// Returns the largest input of a target, in bytes. Most samples of text fit, and longer inputs take longer without reaching
+/// more. A file of columns or pages is useless without its end.
+fn max_len(target: &Target) -> u64 {
+    match target.seeds {
+        Seeds::Parquet | Seeds::Databases => MAX_SEED,
+        _ => 1024,
+    }
+}
+
 fn run_target(
     campaign: &Campaign,
     program: &Path,
@@ -359,10 +370,9 @@ fn run_target(
         .arg(format!("-dict={}", folder.join("json.dict").display()))
         .arg(format!("-runs={}", limit.runs.div_ceil(1 + COPIES)))
         .arg(format!("-max_total_time={}", limit.seconds))
-        // Most samples fit, and longer inputs take longer without reaching more. The schedule by entropy costs a fifth of
-        // the inputs per second.
-        .args(["-max_len=1024", "-entropic=0"])
-        .args(["-timeout=5", "-rss_limit_mb=4096"])
+        .arg(format!("-max_len={}", max_len(target)))
+        // The schedule by entropy costs a fifth of the inputs per second.
+        .args(["-entropic=0", "-timeout=5", "-rss_limit_mb=4096"])
         .args(["-print_final_stats=1", "-verbosity=0"])
         .stdin(Stdio::null())
         .output()

@@ -26,6 +26,8 @@ pub(crate) enum Seeds {
     Transcripts,
     /// Parquet files.
     Parquet,
+    /// SQLite databases.
+    Databases,
     /// Label files of dicta and of other tools.
     Labels,
     /// JSON, broken and valid.
@@ -70,6 +72,10 @@ pub(crate) fn all(folder: &Path) -> Vec<Target> {
         });
     };
     for format in untrusted::transcript_formats() {
+        // The library reads only files.
+        if format == "an SQLite database" {
+            continue;
+        }
         add(
             format!("transcript-{}", file_name_of(format)),
             "transcript",
@@ -100,16 +106,18 @@ pub(crate) fn all(folder: &Path) -> Vec<Target> {
             read_transcripts(untrusted::read_transcripts(data, Some(&mapping)));
         }),
     );
-    let path = folder.join("input.parquet");
-    add(
-        PARQUET.to_owned(),
-        "transcript",
-        Seeds::Parquet,
-        Box::new(move |data| {
-            std::fs::write(&path, data).expect("the folder takes files");
-            read_transcripts(TranscriptFile::open(&path));
-        }),
-    );
+    for (name, seeds) in [(PARQUET, Seeds::Parquet), ("sqlite", Seeds::Databases)] {
+        let path = folder.join(name);
+        add(
+            name.to_owned(),
+            "transcript",
+            seeds,
+            Box::new(move |data| {
+                std::fs::write(&path, data).expect("the folder takes files");
+                read_transcripts(TranscriptFile::open(&path));
+            }),
+        );
+    }
     add(
         "labels".to_owned(),
         "workspace",
