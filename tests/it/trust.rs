@@ -221,6 +221,49 @@ fn variable_of_a_tools_file_needs_trust_for_its_source() {
 }
 
 #[test]
+fn address_in_a_variable_or_a_default_needs_trust_again_after_a_change() {
+    let servers = [polite(1), polite(1)];
+    let origins = servers
+        .each_ref()
+        .map(|server| server.base_url().trim_end_matches("/v1").to_owned());
+    let test_dir = TestDir::new();
+    test_dir.workspace("tools: [tools.yaml]\n", NAMES_A_RELEASE);
+    let write_tools = |address: &str| {
+        let tools = format!(
+            "sources:\n  shop: {{ kind: http, baseUrl: '{address}', allowPrivate: true, headers: {{ X-Key: '${{LOCAL_KEY}}' }} }}\n\
+             tools:\n  look: {{ kind: http, source: shop, method: GET, path: /, description: Looks. }}\n"
+        );
+        test_dir.write("tools.yaml", &tools);
+    };
+    let run_at = |origin: &str, args: &[&str]| {
+        let mut command = test_dir.command(args);
+        command.env("SHOP_URL", origin);
+        command.env("LOCAL_KEY", "local-secret-4711");
+        command.output().expect("the program runs")
+    };
+    // The name of the second variable denotes a secret, but the file contains its value.
+    for use_default in [false, true] {
+        let set_address = |origin: &str| {
+            if use_default {
+                write_tools(&format!("${{SHOP_KEY:{origin}}}"));
+            } else {
+                write_tools("${SHOP_URL}");
+            }
+        };
+        set_address(&origins[0]);
+        let trusted = text(&run_at(&origins[0], &["trust", "."]).stdout);
+        let expected = format!("runs may send LOCAL_KEY to {}", origins[0]);
+        assert!(trusted.contains(&expected), "{trusted}");
+        set_address(&origins[1]);
+        let why = refusal(&run_at(&origins[1], &["tool", "look", "{}"]));
+        // The value of a name that denotes a secret is not shown while its default is in use.
+        let expected = format!("send LOCAL_KEY to {}", origins[1]);
+        assert!(use_default || why.contains(&expected), "{why}");
+        assert_eq!(servers[1].requests().len(), 0, "nothing was sent");
+    }
+}
+
+#[test]
 fn variable_that_a_judge_reads_in_its_tools_needs_trust_for_the_judge() {
     let server = polite(4);
     let test_dir = TestDir::new();
@@ -467,7 +510,7 @@ fn resumed_run_starts_no_program_of_another_workspace_or_installation() {
 }
 
 #[test]
-fn trusted_address_contains_no_value_of_a_variable() {
+fn trusted_address_contains_no_value_of_a_secret_variable() {
     let test_dir = TestDir::new();
     test_dir.write(
         "tools.yaml",

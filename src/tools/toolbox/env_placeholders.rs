@@ -325,6 +325,16 @@ impl SubstitutedFile {
             .message
     }
 
+    /// Replaces the environment's values in a server's address by their variables if their names denote secrets. Keeps
+    /// defaults, because the file's author writes them, and every other value: the user must see where a secret goes.
+    pub(super) fn redact_address(&self, address: &str) -> String {
+        let holes = self.placeholders.iter();
+        let secret = holes.filter(|hole| hole.from_env && hole.is_named_secret());
+        secret.fold(address.to_owned(), |address, hole| {
+            replace_value(&address, &hole.value, &hole.name)
+        })
+    }
+
     /// Converts a diagnostic of the substituted text to the original, without values that may be secret.
     pub(super) fn relocate_diagnostic(
         &self,
@@ -361,9 +371,13 @@ impl SubstitutedPlaceholder {
         self.from_env || self.default_range.is_some()
     }
 
+    fn is_named_secret(&self) -> bool {
+        is_secret_name(&self.name) && self.value.len() >= MIN_NAMED_SECRET_LEN
+    }
+
     fn may_be_secret(&self) -> bool {
-        let by_name = is_secret_name(&self.name) && self.value.len() >= MIN_NAMED_SECRET_LEN;
-        (by_name && self.is_set()) || (self.from_env && self.value.len() >= MIN_UNNAMED_SECRET_LEN)
+        (self.is_named_secret() && self.is_set())
+            || (self.from_env && self.value.len() >= MIN_UNNAMED_SECRET_LEN)
     }
 }
 

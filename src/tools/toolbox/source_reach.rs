@@ -20,7 +20,7 @@ pub struct SentVariable {
     pub source: String,
     /// The variable's name.
     pub variable: String,
-    /// The server's address, with `${NAME}` for the values of variables.
+    /// The server's address, with `${NAME}` for the values of variables whose names denote secrets.
     pub address: String,
 }
 
@@ -103,7 +103,10 @@ pub(super) fn add_reach(
             }
             sent.extend(receivers.into_iter().filter_map(|source| {
                 Some(SentVariable {
-                    address: redact(&find_server(toolbox, &source)?),
+                    address: redact_address(
+                        find_server(toolbox, &source)?,
+                        files.iter().map(|(_, file)| *file),
+                    ),
                     variable: variable.to_owned(),
                     source,
                 })
@@ -135,7 +138,7 @@ pub(super) fn add_inline_reach(toolbox: &mut Toolbox, key: &str, files: &[Substi
     match source.address() {
         SourceAddress::Local => {}
         SourceAddress::Server(address) => {
-            let address = redact(&address);
+            let address = redact_address(address, files);
             let variables = files.iter().flat_map(SubstitutedFile::env_values);
             let sent = variables.map(|(variable, _)| SentVariable {
                 source: key.to_owned(),
@@ -151,6 +154,15 @@ pub(super) fn add_inline_reach(toolbox: &mut Toolbox, key: &str, files: &[Substi
             files: program.files,
         }),
     }
+}
+
+fn redact_address<'f>(
+    address: String,
+    files: impl IntoIterator<Item = &'f SubstitutedFile>,
+) -> String {
+    files
+        .into_iter()
+        .fold(address, |address, file| file.redact_address(&address))
 }
 
 /// Returns the source or service that gets what is in an entry.
