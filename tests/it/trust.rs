@@ -502,6 +502,8 @@ fn resumed_run_starts_no_program_of_another_workspace_or_installation() {
     let why = text(&refused.stderr);
     assert_eq!(refused.status.code(), Some(2), "{why}");
     assert!(why.contains("programs of another workspace"), "{why}");
+    // The old folder may be gone.
+    assert!(why.contains("start a new run here"), "{why}");
     assert_eq!(count(), before);
     // Its own workspace resumes it.
     let resumed = old.dicta(&["run", "-q", "--resume", run]);

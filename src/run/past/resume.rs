@@ -248,7 +248,8 @@ impl ResumedRun {
         }
         if self.header.workspace != today.root {
             let why = format!(
-                "its rubrics run programs of another workspace; resume it in {}",
+                "its rubrics run programs of another workspace; resume it in {}, or start a new run here: \
+                 it uses the recorded verdicts of unchanged questions",
                 self.header.workspace.display()
             );
             return Err(self.unusable_error(&why));
