@@ -4,6 +4,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -99,9 +100,21 @@ fn judge_secret(judge: &JudgeConfig) -> Option<String> {
     match &judge.key {
         ApiKeySource::None => None,
         ApiKeySource::Env(name) | ApiKeySource::EnvIfSet(name) => Some(name.clone()),
-        ApiKeySource::File(path) => Some(format!("the key file {}", path.display())),
-        ApiKeySource::Google(_) => Some("Google credentials".to_owned()),
+        ApiKeySource::File(path) => Some(format!("the key file {}", resolve_links(path).display())),
+        ApiKeySource::Google(None) => Some("Google credentials".to_owned()),
+        ApiKeySource::Google(Some(path)) => Some(format!(
+            "the Google credentials {}",
+            resolve_links(path).display()
+        )),
     }
+}
+
+/// Returns the path of the file behind the links of a path.
+///
+/// Security: a link in the workspace may lead to another secret of the user, and a later version of the workspace may
+/// change its target.
+fn resolve_links(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }
 
 /// Returns the secret that a judge sends to an address other than its provider's own.
