@@ -26,7 +26,9 @@ pub(super) fn list_side_files(path: &Path) -> impl Iterator<Item = PathBuf> {
 }
 
 fn name_side_file(path: &Path, end: &str) -> PathBuf {
-    let mut name = OsString::from(path);
+    // SQLite follows links, and keeps its files next to the database itself.
+    let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let mut name = OsString::from(real);
     name.push(end);
     name.into()
 }
@@ -68,6 +70,26 @@ fn describe_file(meta: &Metadata) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn changed_log_of_a_linked_database_is_another_version() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let real = folder
+            .path()
+            .canonicalize()
+            .expect("a path")
+            .join("shop.db");
+        std::fs::write(&real, b"content").expect("written");
+        let link = folder.path().join("link.db");
+        std::os::unix::fs::symlink(&real, &link).expect("a link");
+        let before = read_data_version(&link).expect("a version");
+        // SQLite writes changes to this log only, until it copies them into the file.
+        let log = name_side_file(&link, WRITE_AHEAD_LOG);
+        assert_eq!(log, real.with_file_name("shop.db-wal"));
+        std::fs::write(&log, b"changes").expect("written");
+        assert_ne!(read_data_version(&link), Some(before));
+        assert!(list_side_files(&link).any(|file| file == log));
+    }
 
     #[test]
     fn content_with_a_restored_time_is_another_version() {
