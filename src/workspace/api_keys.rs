@@ -148,6 +148,21 @@ fn clean_key(key: &str, from: &str, judge: &JudgeConfig) -> Result<String, ApiKe
     Ok(key.to_owned())
 }
 
+/// Returns true if a text can be the name of an environment variable. Otherwise it is probably a key.
+pub(super) fn is_variable_name(text: &str) -> bool {
+    let is_word = text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    // Google's API keys begin with `AIza`. Keys of other providers are long random letters and digits, such as `gsk_…`.
+    let last_part = text.rsplit('_').next().unwrap_or(text);
+    let is_random = last_part.len() >= 28
+        && last_part.chars().any(|c| c.is_ascii_digit())
+        && last_part.chars().any(|c| c.is_ascii_lowercase());
+    is_word
+        && !is_random
+        && !text.starts_with(|c: char| c.is_ascii_digit())
+        && text.len() <= 100
+        && !text.starts_with("AIza")
+}
+
 /// Replaces the values of judges' headers and of keys that hold secrets with stars, byte for byte.
 pub(super) fn mask_secrets(doc: &YamlDoc, source: &str) -> Arc<str> {
     let mut secret: Vec<String> = Vec::new();
@@ -167,8 +182,7 @@ pub(super) fn mask_secrets(doc: &YamlDoc, source: &str) -> Arc<str> {
         if judge
             .get("api_key_env")
             .and_then(Value::as_str)
-            // No variable name contains `-` or `.`, but many keys do.
-            .is_some_and(|v| v.contains(['-', '.']))
+            .is_some_and(|text| !is_variable_name(text))
         {
             secret.push(format!("{at}/api_key_env"));
         }
@@ -270,6 +284,32 @@ mod tests {
 
     fn read_key(judge: &JudgeConfig, env: &Env) -> Result<Option<String>, String> {
         resolve_key(judge, env).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn key_in_place_of_a_variable_is_refused_and_not_shown() {
+        for name in [
+            "OPENAI_API_KEY",
+            "_key2",
+            "azureOpenaiKey4",
+            "MY_OPENAI_GPT4_EASTUS2_KEY",
+        ] {
+            assert!(is_variable_name(name), "{name}");
+        }
+        for key in [
+            "AIzaSyD4711hushhush",
+            "gsk_4711hushhushhushhushhushhushhush",
+            "hf_hushhushhushhushhushhushhush4711",
+            "4711hushhushhush",
+            "sk-hush-4711",
+        ] {
+            assert!(!is_variable_name(key), "{key}");
+            let text = format!("judges:\n  a:\n    api_key_env: {key}\n    model: m\n");
+            let doc = yaml::read_document(&Arc::from(&*text), Path::new(CONFIG_FILE));
+            let masked = mask_secrets(&doc.expect("YAML"), &text);
+            assert!(!masked.contains("hush"), "{masked}");
+            assert!(masked.contains("model: m"), "{masked}");
+        }
     }
 
     #[test]

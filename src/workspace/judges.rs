@@ -17,6 +17,7 @@ use serde_json::Value;
 use url::Url;
 
 use self::keys::{JUDGE_KEYS, PRICE_KEYS, PROVIDERS, TRANSCRIPT_MODES, VERDICT_MODES};
+use super::api_keys::is_variable_name;
 use super::rubric_keys::report_rubric_keys;
 use super::{Env, google, paths};
 use crate::diag::SECRET_KEYS;
@@ -295,14 +296,7 @@ fn read_key_source(
         return ApiKeySource::File(paths::resolve(cx.root, &file, cx.env));
     }
     if let Some(variable) = variable {
-        let is_name = variable
-            .chars()
-            .all(|c| c.is_ascii_alphanumeric() || c == '_')
-            && !variable.starts_with(|c: char| c.is_ascii_digit())
-            && variable.len() <= 100
-            // Google's API keys begin with `AIza` and otherwise look like a variable name.
-            && !variable.starts_with("AIza");
-        if !is_name {
+        if !is_variable_name(&variable) {
             // The value is probably a key: the message does not repeat it, and the snippet shows stars instead.
             let message = "api_key_env must be the name of an environment variable, not a key";
             fields.error("api_key_env", "secret", message);
