@@ -49,6 +49,7 @@ pub use prepare::{
     ParsedToolArguments, check_schema, parse_arguments, prepare_call, unknown_tool_rejection,
 };
 pub use resolve::{build_tools, check_tool_entry, check_tools, open_single_tool, open_tools};
+pub use secret_args::is_variable_name;
 pub use seen_urls::SeenUrls;
 pub use tool_call::{ToolExecution, execute_tool_call, prepare_call_catching_panics};
 pub use tool_names::list_tool_names;

@@ -1,4 +1,4 @@
-//! The secrets in the arguments of a program and in URLs.
+//! The secrets in the arguments of a program and in URLs, and in place of the name of a variable.
 
 use std::ops::Range;
 
@@ -141,6 +141,21 @@ pub(super) fn find_url_password(text: &str) -> Option<Range<usize>> {
         .split_once(':')
         .map_or(0, |(user, _)| user.len() + 1);
     Some(start + password..start + userinfo.len())
+}
+
+/// Returns true if a text can be the name of an environment variable. Otherwise it is probably a key.
+pub fn is_variable_name(text: &str) -> bool {
+    let is_word = text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    // Google's API keys begin with `AIza`. Keys of other providers are long random letters and digits, such as `gsk_…`.
+    let last_part = text.rsplit('_').next().unwrap_or(text);
+    let is_random = last_part.len() >= 28
+        && last_part.chars().any(|c| c.is_ascii_digit())
+        && last_part.chars().any(|c| c.is_ascii_lowercase());
+    is_word
+        && !is_random
+        && !text.starts_with(|c: char| c.is_ascii_digit())
+        && text.len() <= 100
+        && !text.starts_with("AIza")
 }
 
 #[cfg(test)]

@@ -19,6 +19,7 @@ use crate::model::{
     ApiKeySource, JudgeConfig, escape_pointer_step, find_body_secrets, list_header_secrets,
 };
 use crate::rubric::find_tool_secrets;
+use crate::tools::is_variable_name;
 
 /// The maximum size of a key file, in bytes. A key is one line, so a larger file is not a key file.
 const MAX_KEY_FILE: u64 = 64 << 10;
@@ -146,21 +147,6 @@ fn clean_key(key: &str, from: &str, judge: &JudgeConfig) -> Result<String, ApiKe
         });
     }
     Ok(key.to_owned())
-}
-
-/// Returns true if a text can be the name of an environment variable. Otherwise it is probably a key.
-pub(super) fn is_variable_name(text: &str) -> bool {
-    let is_word = text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-    // Google's API keys begin with `AIza`. Keys of other providers are long random letters and digits, such as `gsk_…`.
-    let last_part = text.rsplit('_').next().unwrap_or(text);
-    let is_random = last_part.len() >= 28
-        && last_part.chars().any(|c| c.is_ascii_digit())
-        && last_part.chars().any(|c| c.is_ascii_lowercase());
-    is_word
-        && !is_random
-        && !text.starts_with(|c: char| c.is_ascii_digit())
-        && text.len() <= 100
-        && !text.starts_with("AIza")
 }
 
 /// Replaces the values of judges' headers and of keys that hold secrets with stars, byte for byte.

@@ -17,7 +17,6 @@ use serde_json::Value;
 use url::Url;
 
 use self::keys::{JUDGE_KEYS, PRICE_KEYS, PROVIDERS, TRANSCRIPT_MODES, VERDICT_MODES};
-use super::api_keys::is_variable_name;
 use super::rubric_keys::report_rubric_keys;
 use super::{Env, google, paths};
 use crate::diag::SECRET_KEYS;
@@ -26,6 +25,7 @@ use crate::model::{
     ApiKeySource, JudgeConfig, Millis, Prices, ProviderKind, TranscriptMode, VerdictMode,
 };
 use crate::net::Resolver;
+use crate::tools::is_variable_name;
 use crate::tools::toolbox::Toolbox;
 use crate::tools::transcript_tools::is_transcript_tool;
 

@@ -6,6 +6,7 @@ use super::jwks::JwksSource;
 use super::{AuthService, TokenSource};
 use crate::diag::find_nearest;
 use crate::diag::yaml::MappingDecoder;
+use crate::tools::secret_args::is_variable_name;
 
 /// The context in which an auth service is read.
 pub struct AuthCx<'a> {
@@ -176,6 +177,11 @@ fn read_token_source(
     if let Some(file) = file {
         let path: PathBuf = cx.folder.join(file);
         return Some(TokenSource::File(path));
+    }
+    if env.as_deref().is_some_and(|env| !is_variable_name(env)) {
+        let message = "tokenEnv must be the name of an environment variable, not a token";
+        fields.error("tokenEnv", "secret", message);
+        return None;
     }
     let env = env.unwrap_or_else(|| token_variable_name(name));
     // A value from a file or shell often ends with a line break.

@@ -330,6 +330,11 @@ fn auth_services_report_invalid_keys() {
             "google",
             "not both",
         ),
+        (
+            "{clientId: c, tokenEnv: eyJh.eyJz.c2ln}",
+            "google",
+            "must be the name of an environment variable",
+        ),
     ] {
         let (_, messages) = service(yaml, kind, folder);
         assert!(

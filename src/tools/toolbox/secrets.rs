@@ -3,7 +3,9 @@
 use serde_json::Value;
 
 use crate::model::{MIN_UNNAMED_SECRET_LEN, escape_pointer_step, is_secret_key, visit_children};
-use crate::tools::secret_args::{find_url_password, list_argument_secrets, list_secret_parts};
+use crate::tools::secret_args::{
+    find_url_password, is_variable_name, list_argument_secrets, list_secret_parts,
+};
 
 /// A value of a file that contains secrets.
 pub(super) struct FoundSecret {
@@ -88,6 +90,8 @@ fn find_secrets_in_text(text: &str, key: Option<&str>) -> Vec<String> {
         secrets.extend(list_secret_parts(text));
     }
     match key {
+        // The value of a key that names a variable is a token by mistake.
+        Some("tokenEnv") if !is_variable_name(text) => secrets.push(text.to_owned()),
         Some("args") => secrets.extend(find_argument_texts(text)),
         // A command without `args` is split at blanks.
         Some("command") => {
@@ -238,14 +242,15 @@ mod tests {
     }
 
     #[test]
-    fn secrets_inside_a_cookie_and_a_connection_string_are_found() {
+    fn secrets_in_a_cookie_a_connection_string_and_the_name_of_a_variable_are_found() {
         let entry = json!({
             "headers": {"Cookie": "sid=hush-hush-1; theme=dark"},
             "env": {"CONNECTION": "host=h password=hush-hush-2 dbname=d"},
+            "tokenEnv": "hush-hush-3",
         });
         let found = find_secrets(&entry);
         let all: Vec<&String> = found.iter().flat_map(|found| &found.secrets).collect();
-        for n in 1..=2 {
+        for n in 1..=3 {
             assert!(all.contains(&&format!("hush-hush-{n}")), "{n}: {all:?}");
         }
         let value = "postgres://me:hush-hush@h/db";
