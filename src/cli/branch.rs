@@ -44,10 +44,12 @@ pub(super) fn branch(args: &BranchArgs, cx: &CommandCx) -> Result<u8, CommandErr
     };
     let parent = ParentTrace::find(&args.run, &args.cell, &store, cx)?;
     let Some(at) = args.at else {
-        cx.streams.print(&match args.format {
-            Format::Human => parent.format_steps(),
-            format => format_document(format, &parent.steps_to_json()),
-        });
+        match args.format {
+            Format::Human => cx.streams.print_lines(&parent.format_steps()),
+            format => cx
+                .streams
+                .print(&format_document(format, &parent.steps_to_json())),
+        }
         return Ok(0);
     };
     let change = match (&args.set, args.refetch) {
@@ -104,7 +106,7 @@ pub(super) fn branch(args: &BranchArgs, cx: &CommandCx) -> Result<u8, CommandErr
         set,
     };
     match args.format {
-        Format::Human => cx.streams.print(&report.format_text()?),
+        Format::Human => cx.streams.print_lines(&report.format_text()?),
         format => cx
             .streams
             .print(&format_document(format, &report.to_json())),

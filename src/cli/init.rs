@@ -40,6 +40,6 @@ pub(super) fn init(dir: &Path, from: &[PathBuf], cx: &CommandCx) -> Result<u8, C
         format!("cd {} && ", quote_shell_path(dir))
     };
     let _infallible = writeln!(out, "next: {at}dicta run");
-    cx.streams.print(&out);
+    cx.streams.print_lines(&out);
     Ok(0)
 }

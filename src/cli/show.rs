@@ -433,9 +433,9 @@ fn print_trace(
     };
     let places = find_places_in_run(&state, cell, &*blobs);
     cx.streams
-        .print(&format_judge_trace(name, found, &*blobs, &places));
+        .print_lines(&format_judge_trace(name, found, &*blobs, &places));
     cx.streams
-        .print(&format_follow_ups(&run.read_follow_ups(cell)));
+        .print_lines(&format_follow_ups(&run.read_follow_ups(cell)));
     // A run outside a workspace has no family, and that of a deleted run is incomplete.
     let family = catalog.store().map(|store| store.family(&run, cell));
     let tree = format_family(&family.unwrap_or_default(), &run.id);
@@ -443,13 +443,13 @@ fn print_trace(
     match origin.filter(|_| tree.is_empty()) {
         Some(origin) => cx
             .streams
-            .print(&format!("\n{origin}, so it decides nothing\n")),
-        None => cx.streams.print(&tree),
+            .print_lines(&format!("\n{origin}, so it decides nothing\n")),
+        None => cx.streams.print_lines(&tree),
     }
     if let (Some(now), Some(then)) = (decided, found.result.as_deref())
         && now.outcome != then.outcome
     {
-        cx.streams.print(&format!(
+        cx.streams.print_lines(&format!(
             "now: {}. Run {} judged {}, and the bounds of the eval changed since\n",
             describe_outcome(now.outcome),
             run.id.letters(),

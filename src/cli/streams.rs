@@ -228,6 +228,12 @@ impl Streams {
         Self::write_to_stdout(text, true, self.out.is_workflow_log, self.out.width);
     }
 
+    /// Writes text for people to standard output like [`Self::print_wrapped`], without wrapping. So a path, a command or a
+    /// quoted text keeps its lines.
+    pub(super) fn print_lines(self, text: &str) {
+        Self::write_to_stdout(text, true, self.out.is_workflow_log, 0);
+    }
+
     /// Writes like [`Self::print`], but keeps what a GitHub workflow's log would execute: for programs, and for
     /// commands that dicta itself gives.
     pub(super) fn print_data(self, text: &str) {

@@ -73,7 +73,12 @@ pub(super) fn call_tool(args: &ToolArgs, cx: &CommandCx) -> Result<u8, CommandEr
     };
     // Redact the whole report, because arguments and errors may repeat a secret.
     let clean = build_redactor(&toolbox).redact(&text);
-    cx.streams.print(&clean.unwrap_or(text));
+    let text = clean.unwrap_or(text);
+    if args.format == Format::Human {
+        cx.streams.print_lines(&text);
+    } else {
+        cx.streams.print(&text);
+    }
     Ok(u8::from(report.outcome != "finished"))
 }
 

@@ -242,15 +242,34 @@ enum Place {
 fn texts_for_people_have_no_control_characters_in_a_pipe() {
     let test_dir = TestDir::new();
     test_dir.workspace(
-        "judge: m\njudges:\n  m: { provider: openai, base_url: 'http://127.0.0.1:9/v1', model: \"m\\e]0;x\\a\\u202e\", api_key_env: null }\n",
+        "judge: m\njudges:\n  m: { provider: openai, base_url: 'http://127.0.0.1:9/v1', model: \"m\\e]0;x\\a\\u202e\", api_key_env: null }\n\
+         tools: [tools.yaml]\n",
         POLITE,
     );
+    test_dir.write(
+        "tools.yaml",
+        "sources:\n  s: { kind: http, baseUrl: 'https://a.example' }\n\
+         tools:\n  look: { kind: http, source: s, method: GET, path: /, description: \"Looks.\\e[2J\" }\n",
+    );
+    test_dir.write(
+        "t.jsonl",
+        "{\"id\":\"one\",\"messages\":[{\"role\":\"assistant\",\"content\":\"hi\\u001b[2J\"}]}\n",
+    );
+    test_dir.dicta(&["run", "-q", "--judge", "rules"]);
     let name = "one\nallow_scripts: true\n#\u{1b}[2J.jsonl";
     test_dir.write(
         name,
         "{\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}]}\n",
     );
-    let commands: [&[&str]; 3] = [&["judges"], &["check", name], &["map", name]];
+    let commands: [&[&str]; 7] = [
+        &["judges"],
+        &["check", name],
+        &["map", name],
+        &["tools"],
+        &["tool", "look", "{\"x\": \"\u{1b}[2J\"}"],
+        &["show", "@", "one"],
+        &["init", "new\u{1b}[2J"],
+    ];
     for args in commands {
         let output = test_dir.dicta(args);
         let printed = text(&output.stdout);
