@@ -81,12 +81,12 @@ impl CellsState {
             if !judged.is_some_and(|eval| eval.judged) {
                 continue;
             }
-            // A current verdict comes from the cache.
+            // A current judgment comes from the cache, also if the judge stated that the eval does not apply.
             let is_current = row.stale.is_none()
                 && row
                     .decision
                     .as_ref()
-                    .is_some_and(|d| d.outcome.is_verdict());
+                    .is_some_and(|d| d.outcome.is_judgment());
             if is_current && !refresh {
                 continue;
             }
@@ -119,6 +119,20 @@ mod tests {
     use super::super::tests::{board, outlined};
     use super::*;
     use crate::model::Outcome;
+
+    #[test]
+    fn eval_that_does_not_apply_needs_no_judge_again() {
+        let mut cells = outlined(&["a", "b"], &["asked?"]);
+        cells.apply_newest_verdicts(&board(&[
+            ("a/r/asked~one", Outcome::NotApplicable),
+            ("b/r/asked~one", Outcome::JudgeError),
+        ]));
+        cells.update_shown();
+        let rows = cells.listed_rows();
+        let estimate = cells.estimate_run(&rows, false, 2);
+        assert_eq!((estimate.cells, estimate.to_judge), (2, 1));
+        assert_eq!(cells.estimate_run(&rows, true, 2).to_judge, 2);
+    }
 
     #[test]
     fn estimate_counts_only_what_a_judge_must_judge() {
