@@ -463,7 +463,7 @@ pub(crate) struct DecisionChanges {
 pub(crate) struct DecidedRow {
     pub(crate) row: RowId,
     pub(crate) outcome: Outcome,
-    /// True if the row had no verdict before.
+    /// True if the row had no verdict before, and another outcome or none.
     pub(crate) is_first: bool,
     /// True if each of its cells has a verdict of a past run, so that no judge was asked.
     pub(crate) is_recorded: bool,

@@ -164,6 +164,24 @@ mod tests {
     }
 
     #[test]
+    fn outcome_that_the_decision_had_before_is_no_first_judging() {
+        for outcome in [Outcome::NotApplicable, Outcome::JudgeError] {
+            let mut cells = outlined(&["a"], &["tone?"]);
+            let again = CellResult::from_error(outcome, "why");
+            let first = end(&mut cells, 1, "v1", &again);
+            assert!(first.first_verdict, "{outcome}: it was never judged");
+            let second = end(&mut cells, 2, "v1", &again);
+            assert_eq!(
+                (second.outcome, second.first_verdict),
+                (Some(outcome), false)
+            );
+            // The answer to another question is the first verdict.
+            let third = end(&mut cells, 3, "v1", &CellResult::new(Outcome::Pass, "so"));
+            assert!(third.first_verdict, "{outcome}");
+        }
+    }
+
+    #[test]
     fn traces_of_both_runs_have_slots() {
         let mut cells = passed();
         end(&mut cells, 1, "v1", &dead());

@@ -214,7 +214,7 @@ impl CellsState {
             }
             // The run decided the row, so a cancellation no longer restores it.
             let before = row.bookkeeping.before_run.take();
-            row.outcome_before = None;
+            let outcome_before = row.outcome_before.take();
             let earlier = before.as_ref().map(|before| before.slots.clone());
             if let Some(before) = before {
                 let before = match row.set_edited_cells_aside(before, &by) {
@@ -239,10 +239,12 @@ impl CellsState {
             if let Some(earlier) = earlier {
                 row.keep_cells_before_edit(earlier);
             }
+            let outcome = row.decision.as_ref().map(|decision| decision.outcome);
             CellCompletion {
                 decided: true,
-                first_verdict: row.verdict.is_none(),
-                outcome: row.decision.as_ref().map(|decision| decision.outcome),
+                // An outcome without a verdict is not new if the decision had it before.
+                first_verdict: row.verdict.is_none() && outcome != outcome_before,
+                outcome,
                 flip: record_flip(at.row, row, result.by_human),
                 moved_to: None,
             }
@@ -345,7 +347,7 @@ pub(crate) struct CellCompletion {
     pub(crate) decided: bool,
     /// The outcome of the decision; `None` for a second opinion.
     pub(crate) outcome: Option<Outcome>,
-    /// True if the row had no verdict before.
+    /// True if the row had no verdict before, and another outcome or none.
     pub(crate) first_verdict: bool,
     pub(crate) flip: Option<RowFlip>,
     /// The new number of the row's first cell, if a person edited the traces and the cells no longer decide.
