@@ -230,7 +230,7 @@ pub fn describe_to_confirm(labels: u64) -> String {
 pub fn describe_debug(eval: &EvalFigures) -> Option<String> {
     (eval.debug.labels() > 0.0).then(|| {
         format!(
-            "debug labels, not drawn by chance and in no figure above: {}",
+            "debug labels, not drawn by chance, so they do not measure: {}",
             format_table(&eval.debug)
         )
     })

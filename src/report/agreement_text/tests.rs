@@ -49,6 +49,22 @@ fn figures(groups: &[(bool, Option<bool>, usize)], is_drawn: bool) -> EvalFigure
 }
 
 #[test]
+fn debug_labels_claim_nothing_about_the_figures_above_them() {
+    // The summary of an eval counts them in its table of verdicts against labels, above this line.
+    let line = describe_debug(&figures(&[(true, Some(true), 3)], false)).expect("3 labels");
+    assert!(
+        line.starts_with(
+            "debug labels, not drawn by chance, so they do not measure: 3 true passes"
+        ),
+        "{line}"
+    );
+    assert_eq!(
+        describe_debug(&figures(&[(true, Some(true), 3)], true)),
+        None
+    );
+}
+
+#[test]
 fn few_labels_of_a_class_put_the_interval_first_and_very_few_show_no_number() {
     let found = figures(
         &[
