@@ -8,8 +8,8 @@ use crate::theme::Role;
 use crate::tui::state::cells::{CellsEntry, EvalInfo, LabelValue, LabelledScore, RowCounts};
 use crate::tui::widget::flow::TextBlock;
 
-/// The number of ranges of the histogram.
-const SCORE_RANGES: usize = 10;
+/// The number of rows of the histogram: ten ranges of a tenth, and the score 1.
+const SCORE_RANGES: usize = 11;
 /// The columns of the longest bar.
 const MAX_BAR_WIDTH: usize = 24;
 
@@ -142,7 +142,7 @@ fn score_blocks<'a>(
             0 => String::new(),
             n => format!(" {n}"),
         };
-        let low = at as f64 / SCORE_RANGES as f64;
+        let low = at as f64 / (SCORE_RANGES - 1) as f64;
         out.push(styled_line([
             (format!("{low:.1} "), Role::Muted),
             (bar.repeat(width), Role::Accent),
@@ -153,7 +153,7 @@ fn score_blocks<'a>(
     out
 }
 
-/// Returns the range of a score. The last range contains 1.
+/// Returns the range of a score. The last range contains only 1, because it is the most common score.
 fn range_of(score: f64) -> usize {
     // A tenth such as 0.7 is not exact in binary, so it is moved up by less than any difference that matters.
     let tenth = (score.clamp(0.0, 1.0) * 10.0 + 1e-9).floor();
@@ -214,9 +214,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tenths_begin_a_range_and_1_is_in_the_last_one() {
+    fn tenths_begin_a_range_and_1_has_its_own() {
         let ranges = [0.0, 0.05, 0.1, 0.3, 0.7, 0.799_999_999_999_999_9, 0.95, 1.0].map(range_of);
-        assert_eq!(ranges, [0, 0, 1, 3, 7, 8, 9, 9]);
-        assert_eq!((range_of(-1.0), range_of(f64::NAN)), (0, 9));
+        assert_eq!(ranges, [0, 0, 1, 3, 7, 8, 9, 10]);
+        assert_eq!((range_of(-1.0), range_of(f64::NAN)), (0, 10));
     }
 }
