@@ -613,10 +613,11 @@ pub(super) fn progress(app: &App) -> EnabledResult {
 
 /// Needs a revision on the progress screen.
 pub(super) fn progress_entry(app: &App) -> EnabledResult {
-    fail_if(
-        app.progress.selected_entry().is_none(),
-        "no state yet: R judges, and each judged edit becomes a row",
-    )
+    if app.progress.selected_entry().is_some() {
+        return Ok(());
+    }
+    let unread = app.progress.explain_unread();
+    Err(unread.unwrap_or("no state yet: R judges, and each judged edit becomes a row"))
 }
 
 pub(super) fn progress_open(app: &App) -> EnabledResult {

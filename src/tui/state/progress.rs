@@ -283,10 +283,36 @@ impl ProgressScreen {
         facts.is_some_and(Option::is_some)
     }
 
+    /// Returns why no state is known, if dicta has not read the history.
+    pub(crate) fn explain_unread(&self) -> Option<&'static str> {
+        // An earlier version of the history stays while dicta reads it again.
+        if !self.view.entries.is_empty() {
+            return None;
+        }
+        match &self.loading {
+            HistoryLoading::Never | HistoryLoading::Reading => Some("reading the runs"),
+            HistoryLoading::Failed(_) => Some("the history cannot be read"),
+            HistoryLoading::Read => None,
+        }
+    }
+
+    /// Returns why no agreement over the edits is drawn.
+    pub(crate) fn explain_missing_points(&self) -> &'static str {
+        if let Some(why) = self.explain_unread() {
+            return why;
+        }
+        if (1..=self.view.entries.len()).all(|number| self.is_counted(number)) {
+            "no labelled verdict yet, so there is no agreement to draw"
+        } else {
+            "counting the agreement with your labels"
+        }
+    }
+
     /// Returns why no two states are compared, if none are.
     pub(crate) fn explain_missing_pair(&self) -> Option<&'static str> {
         match self.pair {
             Some(_) => None,
+            None if self.explain_unread().is_some() => self.explain_unread(),
             None if self.items.is_empty() => Some("no states to compare yet"),
             None => Some("nothing before the first state: = marks a state to compare with"),
         }
@@ -342,6 +368,9 @@ impl ProgressScreen {
 
     /// Returns the scores of the chosen eval, or a sentence on why there are none.
     pub(crate) fn preview(&self) -> Result<&Arc<ThresholdPreview>, String> {
+        if let Some(why) = self.explain_unread() {
+            return Err(why.to_owned());
+        }
         if self.view.entries.is_empty() {
             return Err("no state yet: R in the cells judges".to_owned());
         }
@@ -407,4 +436,40 @@ impl ProgressScreen {
 pub(crate) fn format_agreement(agreement: &LabelAgreement) -> String {
     let total = agreement.total();
     format!("{}/{total}", total - agreement.disagreements())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn history_that_is_not_read_claims_no_missing_state_or_label() {
+        let mut screen = ProgressScreen::default();
+        let unread = [
+            (HistoryLoading::Never, "reading the runs"),
+            (HistoryLoading::Reading, "reading the runs"),
+            (
+                HistoryLoading::Failed("no access".into()),
+                "the history cannot be read",
+            ),
+        ];
+        for (loading, why) in unread {
+            screen.loading = loading;
+            assert_eq!(screen.explain_missing_points(), why);
+            assert_eq!(screen.explain_missing_pair(), Some(why));
+            assert_eq!(screen.preview().err().as_deref(), Some(why));
+        }
+        screen.loading = HistoryLoading::Read;
+        assert!(
+            screen
+                .explain_missing_points()
+                .starts_with("no labelled verdict yet")
+        );
+        assert_eq!(
+            screen.explain_missing_pair(),
+            Some("no states to compare yet")
+        );
+        let why = screen.preview().err().unwrap_or_default();
+        assert!(why.starts_with("no state yet"), "{why}");
+    }
 }

@@ -19,8 +19,7 @@ const MIN_GAP_HEIGHT: u16 = 6;
 pub(super) fn draw(canvas: &mut Canvas<'_>, area: Rect, screen: &ProgressScreen) {
     let all: Vec<(usize, LabelAgreement)> = screen.agreement_points().collect();
     if all.is_empty() {
-        let text = "no labelled verdict yet, so there is no agreement to draw";
-        let text = vec![TextBlock::new(text, Role::Muted)];
+        let text = vec![TextBlock::new(screen.explain_missing_points(), Role::Muted)];
         flow::draw(canvas, area, &text, &ScrollState::top());
         return;
     }
