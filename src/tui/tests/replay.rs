@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use ratatui::layout::Size;
 
 use super::keys::{TONE, asking};
-use super::point;
 use super::server::{Server, ServerReply};
+use super::{go_to, judged, point};
 use crate::model::{Millis, RunId};
 use crate::tui::effect::Effect;
 use crate::tui::state::cells::{CellsRow, RowCounts, RowId};
@@ -67,6 +67,21 @@ fn stand(app: &App) -> (Vec<CellsRow>, RowCounts, String) {
 fn at_end(driven: &TestWorkbench) -> bool {
     let replay = driven.event_loop.app.replay.as_ref();
     replay.is_some_and(|replay| replay.player.is_finished() && !replay.is_seeking())
+}
+
+#[test]
+fn replay_from_a_code_check_keeps_the_cell_that_the_user_chose() {
+    let name = "beam-upgrade/beamline/names-a-version";
+    let mut app = judged(120, 40);
+    go_to(&mut app, name);
+    app.keys("v")
+        .settle_until(|model| model.replay.is_some())
+        .settle();
+    assert!(at_end(&app));
+    let cells = &app.event_loop.app.session().cells;
+    let row = cells.selected_row().expect("a cell is selected");
+    let selected = cells.decision_name(row).expect("it has a name");
+    assert_eq!(selected.to_string(), name);
 }
 
 #[test]

@@ -129,18 +129,17 @@ pub(super) fn handle_replay_read(
     if opening.speed.factor().is_finite() {
         replay.speed = opening.speed;
     }
-    let begin = match &opening.position {
+    let chosen = match &opening.position {
         ReplayPosition::Cell(name) => select_and_find_start(&mut replay, name),
-        ReplayPosition::Beginning | ReplayPosition::End => 0,
+        ReplayPosition::Beginning | ReplayPosition::End => None,
     };
     if opening.position == ReplayPosition::End || opening.speed == PlaybackSpeed::INSTANT {
         let _due_in_advance = replay.player.seek(usize::MAX);
     } else {
-        let _due_in_advance = replay.player.seek(begin);
+        let _due_in_advance = replay.player.seek(chosen.unwrap_or(0));
         replay.player.play(app.now, replay.speed);
-        // From the beginning, the selection follows the judges. Otherwise, the cell that the user chose stays
-        // selected.
-        if begin == 0 {
+        // The cell that the user chose stays selected. Without one, the selection follows the judges.
+        if chosen.is_none() {
             replay.session.start_following();
         }
     }
@@ -498,11 +497,10 @@ fn find_failure(log: &RecordedLog, from: usize, skip: usize) -> Option<(FailureP
     None
 }
 
-/// Selects a decision and returns the index of the event that starts its judge; 0 if there is none.
-fn select_and_find_start(replay: &mut ReplayState, name: &crate::model::CellName) -> usize {
-    let Some(row) = replay.session.cells.find_row(name) else {
-        return 0;
-    };
+/// Selects a decision and returns the index of the event that starts its judge, 0 without a judge; `None` if the
+/// recording has no such decision.
+fn select_and_find_start(replay: &mut ReplayState, name: &crate::model::CellName) -> Option<usize> {
+    let row = replay.session.cells.find_row(name)?;
     replay.session.focus_decision(CellsEntry::Row(row), 0);
     let places = &replay.cell_slots;
     let mut events = replay.player.log().outline_from(0);
@@ -514,7 +512,8 @@ fn select_and_find_start(replay: &mut ReplayState, name: &crate::model::CellName
         // Any judge of the decision counts, so the first one to start is the beginning.
         place.is_some_and(|place| place.row == row)
     });
-    begins.map_or(0, |begins| begins.position)
+    // No judge starts for a code check.
+    Some(begins.map_or(0, |begins| begins.position))
 }
 
 /// Returns the label of the recording, such as `recorded against a scripted server`.
