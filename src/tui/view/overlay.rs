@@ -284,6 +284,7 @@ fn draw_command_help(
         mark("=", Role::Label, "same as your label"),
         mark(unequal, Role::Away, "not your label"),
         mark("( )", Role::Label, "label not compared"),
+        mark("+", Role::Muted, "second opinion"),
         mark("?", Role::Muted, "unsure, or hidden (blind)"),
         mark("(~)", Role::Muted, "label to confirm"),
     ];
