@@ -1,6 +1,8 @@
 //! Keys that must not write: a word typed after `/` on a screen without a search, and labels of cells that no list shows.
+//! The footer names the key that leaves a screen without quitting dicta.
 
 use super::{go_to, judged, last_notice, review};
+use crate::model::Millis;
 use crate::tui::state::cells::LabelValue;
 use crate::tui::state::overlay::Overlay;
 use crate::tui::testing::TestWorkbench;
@@ -100,4 +102,17 @@ fn label_goes_only_to_a_cell_that_the_list_shows() {
         .expect("a row");
     let label = cells.row(row).and_then(|row| row.label);
     assert_eq!(label, Some(LabelValue::Pass));
+}
+
+#[test]
+fn progress_screen_names_the_key_that_goes_back() {
+    let mut app = judged(120, 40);
+    app.keys("H").settle();
+    app.event_loop.app.notices.dismiss();
+    app.pass(Millis(1));
+    let footer = app.last_row();
+    assert!(footer.contains("esc back"), "{footer}");
+    app.keys("esc").settle();
+    assert!(!app.event_loop.app.progress.open);
+    assert_eq!(app.end(), None, "dicta still runs");
 }

@@ -358,6 +358,11 @@ fn draw_hints(canvas: &mut Canvas<'_>, area: Rect, app: &App) {
                 .filter_map(find_command),
         );
     }
+    // On the progress screen, q quits dicta, so the key that goes back is as important as its own keys.
+    if app.shows_progress() {
+        let first = specs.partition_point(|spec| spec.footer_rank < 2);
+        specs.splice(first..first, list_usable(["back"], app));
+    }
     // The trace screen begins with its own keys, because the list of cells has the others too.
     if app.shows_trace_screen() && app.replay.is_none() {
         specs.retain(|spec| !TRACE_HINTS.contains(&spec.id));
