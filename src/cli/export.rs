@@ -14,7 +14,9 @@ use super::error::CommandError;
 use super::export_run::export_run;
 use super::format::split_named_format;
 use super::history::name_entry;
-use super::output_file::{OutputFiles, add_files_around, collect_input_files, warn_of_keys};
+use super::output_file::{
+    OutputFiles, add_files_around, collect_input_files, name_output, warn_of_keys,
+};
 use super::state_args::{ExportArgs, ExportFormat, RunFormat};
 use super::states::{LoadedState, StateCatalog, StateSource};
 use crate::diag::suggest_cell;
@@ -42,7 +44,7 @@ pub(super) fn export(args: &ExportArgs, cx: &CommandCx) -> Result<u8, CommandErr
         (format, &args.output),
         cx,
     )?;
-    let name = args.output.display();
+    let name = name_output(&args.output);
     if let Some(warning) = warn_of_keys(&args.output, keys.as_deref()) {
         cx.streams.print_stderr(&warning);
     }
@@ -88,7 +90,7 @@ pub(super) fn export_entry(
 fn describe_written(output: &Path, count: usize, shown: &LoadedState) -> String {
     format!(
         "{} has {} of {}; it contains texts of your transcripts",
-        output.display(),
+        name_output(output),
         pluralize(count, "decision"),
         shown.describe(),
     )
@@ -156,7 +158,7 @@ fn write_state(
         }
     };
     let keys = describe_keys(&finder.finish());
-    let name = output.display().to_string();
+    let name = name_output(output);
     let finished = written.and_then(|()| file.finish());
     finished.map_err(|error| CommandError::write_failed(&name, &error))?;
     let count = selected.as_ref().map_or(state.len(), HashSet::len);

@@ -10,7 +10,9 @@ use std::sync::Arc;
 use indexmap::IndexMap;
 
 use super::error::CommandError;
-use super::output_file::{OutputFiles, add_files_around, collect_input_files, warn_of_keys};
+use super::output_file::{
+    OutputFiles, add_files_around, collect_input_files, name_output, warn_of_keys,
+};
 use super::show::select_cells;
 use super::state_args::{ExportArgs, RunFormat};
 use super::states::StateCatalog;
@@ -74,7 +76,7 @@ pub(super) fn export_run(
         RunFormat::Cast => write_screen(out, &exported, cells.as_deref(), args, store, cx)?,
     };
     let keys = describe_keys(&finder.finish());
-    let name = args.output.display().to_string();
+    let name = name_output(&args.output);
     let finished = file.flush().and_then(|()| file.finish());
     finished.map_err(|error| CommandError::write_failed(&name, &error))?;
     if let Some(warning) = warn_of_keys(&args.output, keys.as_deref()) {
@@ -177,7 +179,7 @@ fn select_bundled(
 }
 
 fn write_failed(args: &ExportArgs, error: &std::io::Error) -> CommandError {
-    CommandError::write_failed(&args.output.display().to_string(), error)
+    CommandError::write_failed(&name_output(&args.output), error)
 }
 
 /// Writes spans. Returns the words for their content.

@@ -143,8 +143,17 @@ pub(super) fn warn_of_keys(output: &Path, keys: Option<&str>) -> Option<String> 
     let keys = keys?;
     Some(format!(
         "warning: {} {keys}; remove them before you share the file",
-        output.display()
+        name_output(output)
     ))
+}
+
+/// Returns the name of an output file in messages. The path `-` is standard output.
+pub(super) fn name_output(path: &Path) -> String {
+    if path == Path::new("-") {
+        "standard output".to_owned()
+    } else {
+        path.display().to_string()
+    }
 }
 
 /// Returns true for a file in the folder of a recorded run, or in a folder inside it.

@@ -301,6 +301,10 @@ fn table_has_a_row_for_each_decision() {
     let server = hostile_judge();
     let test_dir = hostile_workspace(&server);
     let csv = export(&test_dir, &["@", "-o", "rows.csv"]);
+    let printed = test_dir.dicta(&["export", "@", "-o", "csv=-"]);
+    assert_eq!(text(&printed.stdout), csv);
+    let note = text(&printed.stderr);
+    assert!(note.contains("note: standard output has "), "{note}");
     let mut rows = csv::Reader::from_reader(csv.as_bytes());
     let header: Vec<String> = rows
         .headers()
