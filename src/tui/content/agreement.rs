@@ -15,6 +15,9 @@ use crate::tui::state::App;
 use crate::tui::state::labelling::ScreenFigures;
 use crate::tui::widget::flow::TextBlock;
 
+/// The columns of the names of figures, with the space after them.
+const NAME_COLUMNS: u16 = 11;
+
 /// Returns the lines about the figures of an eval for its summary.
 pub(super) fn summary_blocks<'a>(cx: &ContentCx<'a>, eval: u32) -> Vec<TextBlock<'a>> {
     if cx.app.live_session.cells.blind {
@@ -90,7 +93,27 @@ pub(crate) fn agreement_blocks(app: &App, eval: u32) -> Vec<TextBlock<'_>> {
     ];
     let words = words.into_iter().chain(explain_details(&figures.figures));
     out.extend(words.map(|line| TextBlock::new(line, Role::Muted)));
-    out
+    out.into_iter().map(indent_figure).collect()
+}
+
+/// Moves the name of a figure into the indent, so that a wrapped row keeps the columns of the table.
+fn indent_figure(block: TextBlock<'_>) -> TextBlock<'_> {
+    let is_row = |name: &str, rest: &str| {
+        name.is_ascii() && name.ends_with("  ") && !name.starts_with(' ') && !rest.starts_with(' ')
+    };
+    let parts = block
+        .text
+        .split_at_checked(usize::from(NAME_COLUMNS))
+        .filter(|&(name, rest)| block.spans.is_empty() && is_row(name, rest))
+        .map(|(name, rest)| (name.to_owned(), rest.to_owned()));
+    match parts {
+        Some((name, rest)) => TextBlock {
+            lead: name.into(),
+            indent: NAME_COLUMNS,
+            ..TextBlock::new(rest, block.role)
+        },
+        None => block,
+    }
 }
 
 /// Returns the line in the place of figures that are absent.
@@ -232,6 +255,23 @@ mod tests {
     use crate::theme::Theme;
     use crate::tui::state::OpenedItem;
     use crate::tui::state::cells::tests::outlined;
+
+    #[test]
+    fn wrapped_figure_keeps_the_columns_of_the_table() {
+        let block = indent_figure(TextBlock::new("TPR        1.00  agrees", Role::Text));
+        assert_eq!(
+            (&*block.lead, &*block.text, block.indent),
+            ("TPR        ", "1.00  agrees", NAME_COLUMNS)
+        );
+        for sentence in [
+            "next: esc, then Q draws more",
+            "too few",
+            "            1.00",
+        ] {
+            let block = indent_figure(TextBlock::new(sentence, Role::Text));
+            assert_eq!((&*block.text, block.indent), (sentence, 0));
+        }
+    }
 
     #[test]
     fn command_names_a_whole_with_a_hidden_character_exactly() {
