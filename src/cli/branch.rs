@@ -57,6 +57,11 @@ pub(super) fn branch(args: &BranchArgs, cx: &CommandCx) -> Result<u8, CommandErr
         (None, true) => Some(BranchChange::Refetch),
         (None, false) => None,
     };
+    if args.refetch && opened.workspace.replayed_evidence_run.is_some() {
+        cx.streams.print_note(
+            "note: --refetch makes the call, although `replay_tools` names recorded responses; their hosts may not exist, as in the demo",
+        );
+    }
     let set = change.as_ref().map(BranchChange::part);
     let order = BranchOrder {
         run: parent.run.id.clone(),

@@ -360,6 +360,32 @@ fn refetch_answers_what_would_have_happened_if_the_page_had_loaded() {
 }
 
 #[test]
+fn refetch_in_a_workspace_with_recorded_responses_is_explained() {
+    let (server, shop) = (judging(Dialect::Openai), Shop::failing_first(0));
+    let test_dir = workspace(&[("m", &server, "provider: openai")], &shop);
+    let run = run_once(&test_dir);
+    let args = [
+        "branch",
+        "@",
+        "one/r/grounded",
+        "--at",
+        "1.call.1",
+        "--refetch",
+        "--dry-run",
+    ];
+    let (_, _, err) = dicta(&test_dir, &args);
+    assert!(!err.contains("replay_tools"), "{err}");
+    let settings = std::fs::read_to_string(test_dir.path().join("dicta.yaml")).expect("a file");
+    let settings = format!("{settings}\nreplay_tools: runs/{run}\n");
+    test_dir.write("dicta.yaml", &settings);
+    let (_, _, err) = dicta(&test_dir, &args);
+    assert!(
+        err.contains("--refetch makes the call, although `replay_tools`"),
+        "{err}"
+    );
+}
+
+#[test]
 fn other_judge_gets_the_record_as_a_text_and_the_note_says_so() {
     let (first, second) = (judging(Dialect::Gemini), judging(Dialect::Anthropic));
     let shop = Shop::failing_first(0);
