@@ -206,7 +206,17 @@ async fn compile_and_start(
                 RunError::Record(error) => {
                     format!("the run cannot be recorded: {error}; nothing was run")
                 }
-                error => format_run_error(&error),
+                error => {
+                    let why = format_run_error(&error);
+                    // The workspace keeps the list of the files that it found when it was loaded.
+                    if order.workspace.transcripts.iter().all(|path| path.exists()) {
+                        why
+                    } else {
+                        format!(
+                            "{why}; restore the file, or start dicta again, which lists the files again"
+                        )
+                    }
+                }
             })
         })
     });

@@ -1,10 +1,10 @@
-//! Judge traces that a killed process left without a result, and the branches of an opened recording.
+//! Judge traces that a killed process left without a result, the branches of an opened recording, and a deleted file.
 
 use serde_json::json;
 
 use super::keys::asking;
 use super::server::{Server, ServerReply};
-use super::{last_notice, outcome, point};
+use super::{judged, last_notice, outcome, point};
 use crate::model::{Millis, Outcome};
 use crate::tui::state::App;
 use crate::tui::state::cells::CellsRow;
@@ -202,4 +202,19 @@ fn opened_recording_lists_its_later_branches_as_a_tree() {
     app.keys("1 enter G").settle();
     let screen = app.screen();
     assert!(screen.contains("the recorded trace that the"), "{screen}");
+}
+
+#[test]
+fn deleted_transcript_file_stops_a_run_with_the_way_to_go_on() {
+    let mut app = judged(120, 40);
+    std::fs::remove_file(app.root.join("transcripts/support.jsonl")).expect("it was there");
+    app.keys("R").settle();
+    let notice = last_notice(&app);
+    for part in [
+        "nothing was started",
+        "support.jsonl does not exist",
+        "restore the file, or start dicta again",
+    ] {
+        assert!(notice.contains(part), "{part}: {notice}");
+    }
 }
