@@ -25,9 +25,13 @@
 //!   rubric or the answer.
 //! - It is about the whole: the answer, response, output, agent or conversation that is judged, or *the* criteria or
 //!   requirements. A sentence about the first reply, a second criterion, a tool or a test doesn't count.
+//! - It is the main clause: it begins the sentence, or follows its reason (`Because …,`) or a word such as `therefore`. A
+//!   clause in another sentence doesn't count (`The agent shows that the answer fails`). Neither does one about a place or
+//!   a case (`For -1 the answer fails`).
 //! - Its verb decides (meets, satisfies, fulfils, passes, fails), in the present or simple past, and its object is
 //!   the criteria. `fails to mention a date` decides nothing: the criterion may require exactly that. `The conditions are
-//!   met` decides nothing either: they may be those of a refund, or of a rule in the scoring guide.
+//!   met` decides nothing either: they may be those of a refund, or of a rule in the scoring guide. Without an object, only
+//!   the present of an answer decides, or the present after a word such as `therefore`. `The agent failed` belongs to a story.
 //! - It has no hedge (`mostly`, `but`, `although`, `if`, `would` …) and reports no one else's words or verdict (`claims`,
 //!   `wrote`, `the agent's decision` …). It denies no whole statement (`it is not true that …`), and doesn't state both. It
 //!   describes no failure that the criterion asks for (`as required`, `which is the expected …`).
@@ -443,7 +447,7 @@ static SCORE_REMARK: LazyLock<Regex> = LazyLock::new(|| {
 /// (`So passed is false.`).
 static VERDICT_ENDING: LazyLock<Regex> = LazyLock::new(|| {
     compile_pattern(
-        r"(?ix)^[\W_]* (?: (?:so|hence|thus|therefore|overall) [\W_]+ )?
+        r"(?ix)^[\W_]* (?P<opener> (?:so|hence|thus|therefore|overall) [\W_]+ )?
           (?:
             (?P<named> (?: (?:the|my|final|overall) [\s_]+ )*
                 (?: verdict | judge?ment | conclusion | (?:final|overall) [\s_]+ (?:result|outcome|answer|decision|assessment|evaluation|grade) )
@@ -490,7 +494,10 @@ fn read_verdict_ending(last: &LastSentence) -> Option<SentenceVerdict> {
         SentenceVerdict::Fails
     };
     let is_lone = ending.name("word").is_some() && ending.name("named").is_none();
-    (!is_lone || last.concludes(stated)).then_some(stated)
+    // A participle alone can be the end of a story: `The user typed a wrong PIN. Failed.`
+    let is_participle = matches!(&*word.as_str().to_lowercase(), "passed" | "failed");
+    let is_story = is_participle && ending.name("opener").is_none();
+    (!is_lone || last.concludes(stated) && !is_story).then_some(stated)
 }
 
 /// The last sentence of a reasoning, without its quotations.
@@ -524,7 +531,9 @@ fn last_sentence(reasoning: &str) -> Option<LastSentence> {
     // Only the end matters, and the patterns below are slow on a long reply.
     let from = reasoning.ceil_char_boundary(reasoning.len().saturating_sub(8000));
     // A quotation states someone else's words, so it must not count as the judge's conclusion.
-    let text = QUOTED.replace_all(&reasoning[from..], " QUOTE ");
+    // The field `passed` is the judge's own word.
+    let text = reasoning[from..].replace("`passed`", "passed");
+    let text = QUOTED.replace_all(&text, " QUOTE ");
     let text = SINGLE_QUOTED.replace_all(&text, "$1 QUOTE $2");
     let text = text.trim();
     // Each sentence with its start.
@@ -600,17 +609,34 @@ static STATED_CRITERIA: LazyLock<Regex> = LazyLock::new(|| {
     compile_pattern(r"(?i)\bstated\s(criteria|criterion|requirements?|conditions?)\b")
 });
 
-/// The judged thing as a whole.
-const WHOLE: &str = r"(?:the|this|that|its)\s(?:(?:final|overall|whole|entire|judged|given|provided|above|submitted|(?:agent|assistant|model|bot)(?:['’]s)?)\s){0,3}(?:answer|response|reply|output|conversation|transcript|session|submission|agent|assistant|model|bot)";
+/// The article and the qualifiers before the judged thing as a whole.
+const THE: &str = r"(?:the|this|that|its)\s(?:(?:final|overall|whole|entire|judged|given|provided|above|submitted|(?:agent|assistant|model|bot)(?:['’]s)?)\s){0,3}";
+
+/// Names of the judged thing that name nothing else.
+const ANSWER: &str = "(?:answer|response|reply|submission)";
+
+/// Names of the judged thing that also occur in a story: an agent fails, and so does the output of a program.
+const ACTOR: &str = "(?:output|conversation|transcript|session|agent|assistant|model|bot)";
 
 /// The criteria as a whole.
 const STANDARD: &str = r"(?:(?:all|each|every|any|both|either|these|this|those|the|its|that)\s)?(?:one\s)?(?:of\s)?(?:(?:the|these|this|those|its)\s)?(?:(?:stated|given|listed|required|specified|scoring|full|rubric(?:['’]s)?|two|three|four|five)\s){0,2}(?:criteria|criterion|requirements?|rubric|conditions?|standards?|guide)";
 
 /// The beginning of a conclusion.
-const OPENS: &str = r"(?:therefore|thus|hence|so|overall|consequently|accordingly|in\s(?:conclusion|sum|summary|short)|as\sa\sresult|for\s(?:this|these|that)\sreasons?),?\s(?:i\s(?:conclude|find|judge)\s(?:that\s)?)?";
+const OPENS: &str = r"(?:therefore|thus|hence|so|overall|consequently|accordingly|in\s(?:conclusion|sum|summary|short)|as\sa\sresult|for\s(?:this|these|that)\sreasons?),?\s";
 
-/// The end of a statement, or the beginning of its reason.
+/// The judge's own statement, at the beginning of a conclusion.
+const I_CONCLUDE: &str = r"i\s(?:therefore\s|thus\s)?(?:conclude|find|judge)\s(?:that\s)?";
+
+/// The beginning of the sentence, or of its reason.
+const BEGINS: &str = r"^[\W_]*(?:(?:because|since)\s[^,]+,\s)?";
+
+/// The end of a statement about the criteria, or the beginning of its reason.
 const ENDS: &str = r"\s*(?:[.!;,:)*_]|$|\b(?:because|since|as|given|and|in\sfull|fully|completely|entirely|overall|here)\b)";
+
+/// The end of a statement that doesn't name the criteria. Other words after it can make it a step of a story (`The answer
+/// fails and the agent tries again`) or a comparison (`The answer fails as it should`).
+const ENDS_PLAINLY: &str =
+    r"\s*(?:[.!;:)*_]|$|(?:,\s)?\b(?:because|since|in\sfull|fully|completely|entirely|overall)\b)";
 
 const ADVERB: &str = r"(?:(?:also|therefore|thus|clearly|fully|indeed|then|completely|entirely|plainly|simply|hence|consequently|in\sfact)\s)?";
 
@@ -620,47 +646,86 @@ fn compile_alternatives(alternatives: &[String]) -> Regex {
 }
 
 /// A noun that names the verdict.
-const VERDICT: &str =
-    r"\b(?:my\s|the\s|final\s)?(?:verdict|judge?ment|decision|conclusion)(?:\sis|:)\W{0,4}";
+const VERDICT: &str = r"(?:(?:my|the|final|overall|correct|right)\s){0,3}(?:verdict|judge?ment|decision|conclusion)(?:\sis|:)\W{0,4}";
+
+/// Patterns of everything before a statement's verb.
+struct Beginnings {
+    /// Everything before the subject.
+    lead: String,
+    /// The judged thing as the subject of a statement about the criteria.
+    whole: String,
+    /// The judged thing as the subject of a statement that doesn't name the criteria.
+    answer: String,
+}
+
+impl Beginnings {
+    /// The beginnings of a main clause. A clause inside another one is not the judge's own (`The agent shows that the answer
+    /// fails`). One about a place or a case is not about the whole (`For -1 the answer fails`).
+    fn of_main_clause() -> Self {
+        let begins = format!(r"{BEGINS}(?:{OPENS}(?:{I_CONCLUDE})?|{I_CONCLUDE})");
+        let concludes = format!(r"(?:{begins}|,\s(?:and\s)?{OPENS})");
+        let lead = format!(r"(?:{BEGINS}|{concludes})");
+        Self {
+            whole: format!(r"(?:{lead}{THE}(?:{ANSWER}|{ACTOR})|{concludes}(?:it|this))\s{ADVERB}"),
+            answer: format!(
+                r"(?:{lead}{THE}{ANSWER}|{begins}{THE}{ACTOR}|{concludes}(?:it|this))\s{ADVERB}"
+            ),
+            lead,
+        }
+    }
+}
 
 static FAIL_STATEMENT: LazyLock<Regex> = LazyLock::new(|| {
+    let Beginnings {
+        lead,
+        whole,
+        answer,
+    } = Beginnings::of_main_clause();
     compile_alternatives(&[
         format!(
-            r"\b(?:{WHOLE}|{OPENS}(?:it|this))\s{ADVERB}(?:(?:does|did|do)\snot\s{ADVERB}(?:meet|satisfy|fulfil|fulfill|pass)|(?:fails|failed)\sto\s{ADVERB}(?:meet|satisfy|fulfil|fulfill|pass)|(?:fails|failed))\s{STANDARD}{ENDS}"
+            r"{whole}(?:(?:does|did|do)\snot\s{ADVERB}(?:meet|satisfy|fulfil|fulfill|pass)|(?:fails|failed)\sto\s{ADVERB}(?:meet|satisfy|fulfil|fulfill|pass)|(?:fails|failed))\s{STANDARD}{ENDS}"
+        ),
+        // Only in the present: `failed` belongs to a story.
+        format!(
+            r"{answer}(?:fails|does\snot\spass|is\sa\s(?:clear\s|plain\s)?fail(?:ure)?|must\sfail|should\s(?:fail|not\spass|be\s(?:failed|marked\sas\sfail(?:ed|ing)?))){ENDS_PLAINLY}"
         ),
         format!(
-            r"\b(?:{WHOLE}|{OPENS}(?:it|this))\s{ADVERB}(?:fails|failed|(?:does|did)\snot\spass|is\sa\sfail(?:ure)?|must\sfail|should\s(?:fail|not\spass|be\s(?:failed|marked\sas\sfail(?:ed|ing)?))){ENDS}"
+            r"{lead}(?:the|this|these|all|both)\s(?:criteria|criterion|requirements?|rubric)\s(?:(?:is|are|was|were)\s{ADVERB}(?:not\s{ADVERB}(?:met|satisfied|fulfilled)|unmet|unsatisfied|unfulfilled)|(?:has|have)\s{ADVERB}not\sbeen\s{ADVERB}(?:met|satisfied|fulfilled)){ENDS}"
         ),
         format!(
-            r"(?:^|{OPENS}|,\s)(?:the|this|these|all|both)\s(?:criteria|criterion|requirements?|rubric)\s(?:is|are|was|were)\s{ADVERB}(?:not\s{ADVERB}(?:met|satisfied|fulfilled)|unmet|unsatisfied|unfulfilled){ENDS}"
-        ),
-        format!(
-            r"(?:^|{OPENS}|,\s)(?:not\s(?:all|every)|none)(?:\sof)?(?:\s(?:the|these))?\s(?:criteria|criterion|requirements?)\s(?:is|are|was|were)\s(?:met|satisfied|fulfilled){ENDS}"
+            r"{lead}(?:not\s(?:all|every)|none)(?:\sof)?(?:\s(?:the|these))?\s(?:criteria|criterion|requirements?)\s(?:is|are|was|were|has\sbeen|have\sbeen)\s(?:met|satisfied|fulfilled){ENDS}"
         ),
         format!(
             r"^(?:this|it)\s(?:is|was)\s(?:therefore\s|thus\s|clearly\s)?a\s(?:clear\s|plain\s)?fail(?:ure)?{ENDS}"
         ),
         format!(
-            r"{VERDICT}(?:that\sit\sfails|(?:a\s)?(?:clear\s)?(?:fail(?:ed|ure|ing|s)?|not\spass(?:ed)?)){ENDS}"
+            r"{lead}{VERDICT}(?:that\sit\sfails|(?:a\s)?(?:clear\s)?(?:fail(?:ed|ure|ing|s)?|not\spass(?:ed)?)){ENDS}"
         ),
     ])
 });
 
 static PASS_STATEMENT: LazyLock<Regex> = LazyLock::new(|| {
+    let Beginnings {
+        lead,
+        whole,
+        answer,
+    } = Beginnings::of_main_clause();
     compile_alternatives(&[
         format!(
-            r"\b(?:{WHOLE}|{OPENS}(?:it|this))\s{ADVERB}(?:meets|met|satisfies|satisfied|fulfils|fulfills|fulfilled|passes|passed)\s{STANDARD}{ENDS}"
+            r"{whole}(?:meets|met|satisfies|satisfied|fulfils|fulfills|fulfilled|passes|passed)\s{STANDARD}{ENDS}"
         ),
         format!(
-            r"\b(?:{WHOLE}|{OPENS}(?:it|this))\s{ADVERB}(?:passes|passed|is\sa\s(?:clear\s)?pass|should\s(?:pass|be\s(?:passed|marked\sas\spass(?:ed|ing)?))){ENDS}"
+            r"{answer}(?:passes|is\sa\s(?:clear\s|plain\s)?pass|should\s(?:pass|be\s(?:passed|marked\sas\spass(?:ed|ing)?))){ENDS_PLAINLY}"
         ),
         format!(
-            r"(?:^|{OPENS}|,\s)(?:the|this|these|all|both|every|each)(?:\sof)?(?:\s(?:the|these))?\s(?:(?:two|three|four|five|stated|given|listed)\s)?(?:criteria|criterion|requirements?|rubric)\s(?:is|are|was|were)\s{ADVERB}(?:met|satisfied|fulfilled){ENDS}"
+            r"{lead}(?:the|this|these|all|both|every|each)(?:\sof)?(?:\s(?:the|these))?\s(?:(?:two|three|four|five|stated|given|listed)\s)?(?:criteria|criterion|requirements?|rubric)\s(?:is|are|was|were|has\sbeen|have\sbeen)\s{ADVERB}(?:met|satisfied|fulfilled){ENDS}"
         ),
         format!(
             r"^(?:this|it)\s(?:is|was)\s(?:therefore\s|thus\s|clearly\s)?a\s(?:clear\s|plain\s)?pass{ENDS}"
         ),
-        format!(r"{VERDICT}(?:that\sit\spasses|(?:a\s)?(?:clear\s)?pass(?:ed|es|ing)?){ENDS}"),
+        format!(
+            r"{lead}{VERDICT}(?:that\sit\spasses|(?:a\s)?(?:clear\s)?pass(?:ed|es|ing)?){ENDS}"
+        ),
     ])
 });
 
