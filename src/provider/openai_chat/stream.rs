@@ -10,6 +10,7 @@
 //! - `index` is a key, not a position, and may be missing or the same for all calls;
 //! - missing or repeated ids;
 //! - `arguments` as an object;
+//! - a call in `function_call`, the member before tools, also next to `tool_calls`;
 //! - `content` null, absent or an array, with thinking in it (Mistral);
 //! - a whole reply with an empty `delta` next to its `message` (Perplexity);
 //! - a reply in one JSON document although dicta requested a stream;
@@ -173,16 +174,18 @@ impl ChatReplyReader {
             self.refusal.push_str(refusal);
         }
         let calls = message.get("tool_calls").and_then(Value::as_array);
+        let mut added = Vec::new();
         for call in calls.into_iter().flatten() {
-            if let Some((ix, args)) = self.calls.add_delta(call)?
-                && !args.is_empty()
-            {
-                new.push(NewDelta {
-                    part: DeltaPart::Args(ix),
-                    text: args,
-                });
-            }
+            added.extend(self.calls.add_delta(call)?);
         }
+        if let Some(function) = message.get("function_call") {
+            added.extend(self.calls.add_function_call(function)?);
+        }
+        let pieces = added.into_iter().filter(|(_, args)| !args.is_empty());
+        new.extend(pieces.map(|(ix, text)| NewDelta {
+            part: DeltaPart::Args(ix),
+            text,
+        }));
         Ok(())
     }
 

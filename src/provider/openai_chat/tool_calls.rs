@@ -23,6 +23,8 @@ struct ChatToolCall {
     generated_id: bool,
     name: String,
     arguments: String,
+    /// `true` for the `function_call` of the protocol before tools.
+    is_legacy: bool,
     /// The other members of the call (signatures of gateways), which are sent back with it.
     extra_members: Map<String, Value>,
 }
@@ -54,16 +56,10 @@ impl ChatToolCalls {
         };
         let index = fields.get("index").and_then(Value::as_u64);
         let id = fields.get("id").and_then(Value::as_str).unwrap_or_default();
-        let function = fields.get("function");
-        let name = function
-            .and_then(|f| f.get("name")?.as_str())
+        let (name, arguments) = fields
+            .get("function")
+            .map(read_function)
             .unwrap_or_default();
-        let arguments = match function.and_then(|f| f.get("arguments")) {
-            Some(Value::String(text)) => text.clone(),
-            None | Some(Value::Null) => String::new(),
-            // Some servers send the arguments as an object instead of a text.
-            Some(other) => other.to_string(),
-        };
         let at = match self.find_continued(index, id, name) {
             Some(at) => at,
             // An empty piece without a position or a name belongs to no call.
@@ -78,11 +74,7 @@ impl ChatToolCalls {
             id.clone_into(&mut call.id);
             call.generated_id = false;
         }
-        // Some servers stream the name in pieces, and others repeat it whole.
-        if call.name != name && call.arguments.is_empty() {
-            call.name.push_str(name);
-        }
-        call.arguments.push_str(&arguments);
+        call.add_piece(name, &arguments);
         for (key, value) in fields {
             // Gateways attach signatures of other vendors here, which must go back.
             if !["index", "id", "type", "function"].contains(&key.as_str()) && !value.is_null() {
@@ -92,11 +84,34 @@ impl ChatToolCalls {
         Ok(Some((CallIx::from_position(at), arguments)))
     }
 
+    /// Reads the `function_call` of the protocol before tools, or a piece of it; returns its call and the arguments that
+    /// it adds.
+    ///
+    /// A gateway can send it next to `tool_calls`, and each of them can have a verdict, so it counts like any call.
+    pub(super) fn add_function_call(
+        &mut self,
+        function: &Value,
+    ) -> Result<Option<(CallIx, String)>, ProviderError> {
+        let (name, arguments) = read_function(function);
+        // Some servers send an empty one next to every text.
+        if name.is_empty() && arguments.is_empty() {
+            return Ok(None);
+        }
+        let at = match self.calls.iter().position(|call| call.is_legacy) {
+            Some(at) => at,
+            None => self.begin(None)?,
+        };
+        let call = &mut self.calls[at];
+        call.is_legacy = true;
+        call.add_piece(name, &arguments);
+        Ok(Some((CallIx::from_position(at), arguments)))
+    }
+
     /// Returns the call that a delta continues.
     fn find_continued(&self, index: Option<u64>, id: &str, name: &str) -> Option<usize> {
         let at = match index {
             Some(_) => self.calls.iter().rposition(|call| call.index == index)?,
-            None => self.calls.len().checked_sub(1)?,
+            None => self.calls.iter().rposition(|call| !call.is_legacy)?,
         };
         let call = &self.calls[at];
         let names_itself = !id.is_empty() || !name.is_empty();
@@ -151,7 +166,28 @@ impl ChatToolCalls {
 }
 
 impl ChatToolCall {
+    /// Adds a piece of the name and of the arguments.
+    fn add_piece(&mut self, name: &str, arguments: &str) {
+        // Some servers stream the name in pieces, and others repeat it whole.
+        if self.name != name && self.arguments.is_empty() {
+            self.name.push_str(name);
+        }
+        self.arguments.push_str(arguments);
+    }
+
     fn is_complete(&self) -> bool {
         serde_json::from_str::<Map<String, Value>>(&self.arguments).is_ok()
     }
+}
+
+/// Returns the name and the arguments of a function, or of a piece of one.
+fn read_function(function: &Value) -> (&str, String) {
+    let name = function.get("name").and_then(Value::as_str);
+    let arguments = match function.get("arguments") {
+        Some(Value::String(text)) => text.clone(),
+        None | Some(Value::Null) => String::new(),
+        // Some servers send the arguments as an object instead of a text.
+        Some(other) => other.to_string(),
+    };
+    (name.unwrap_or_default(), arguments)
 }

@@ -435,6 +435,53 @@ fn thinking_parts_of_the_content_become_the_thought() {
 }
 
 #[test]
+fn legacy_function_call_is_a_call_like_any_other() {
+    let read_calls = |reply: &CompletedReply| -> Vec<(String, String)> {
+        let calls = reply.reply.calls.iter();
+        calls
+            .map(|call| (call.name.clone(), call.raw.clone()))
+            .collect()
+    };
+    let pair = |name: &str, raw: &str| (name.to_owned(), raw.to_owned());
+    // In pieces, next to a text.
+    let streamed = finished(&format!(
+        "{}{}{}{}",
+        delta(r#"{"content":"ok","function_call":null}"#),
+        delta(r#"{"function_call":{"name":"find","arguments":"{\"a\""}}"#),
+        delta(r#"{"function_call":{"arguments":":1}"}}"#),
+        end("function_call")
+    ));
+    assert_eq!(read_calls(&streamed), [pair("find", r#"{"a":1}"#)]);
+    assert_eq!(streamed.reply.stop, StopReason::ToolCalls);
+    // Next to another call, whose pieces have no index.
+    let both = finished(&format!(
+        "{}{}{}{}",
+        delta(r#"{"tool_calls":[{"id":"a","function":{"name":"get","arguments":"{"}}]}"#),
+        delta(r#"{"function_call":{"name":"find","arguments":{"a":1}}}"#),
+        delta(r#"{"tool_calls":[{"function":{"arguments":"}"}}]}"#),
+        end("tool_calls")
+    ));
+    assert_eq!(
+        read_calls(&both),
+        [pair("get", "{}"), pair("find", r#"{"a":1}"#)]
+    );
+    // In a whole reply, which is sent back with a call that has an id.
+    let whole = read_whole(
+        r#"{"choices":[{"message":{"role":"assistant","content":null,"function_call":{"name":"find","arguments":"{}"}},
+            "finish_reason":"function_call"}]}"#,
+    )
+    .expect("a reply");
+    assert_eq!(read_calls(&whole), [pair("find", "{}")]);
+    assert!(whole.native[0].get().contains(r#""tool_calls""#));
+    let empty = finished(&format!(
+        "{}{}",
+        delta(r#"{"content":"ok","function_call":{"name":"","arguments":""}}"#),
+        end("stop")
+    ));
+    assert!(empty.reply.calls.is_empty());
+}
+
+#[test]
 fn created_call_id_is_in_the_message_too() {
     let whole_reply = json!({"choices": [{"message": {"role": "assistant", "content": null,
         "tool_calls": [{"function": {"name": "f", "arguments": "{}"}}]}, "finish_reason": "tool_calls"}]});
