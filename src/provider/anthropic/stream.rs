@@ -189,10 +189,7 @@ impl AnthropicReplyReader {
                     self.usage.add(usage);
                 }
                 let delta = event.delta.unwrap_or_default();
-                let stop = delta.get("stop_reason").and_then(Value::as_str);
-                // A delta without a stop reason must not erase an earlier one.
-                let stop = stop.filter(|reason| !reason.is_empty());
-                self.stop = stop.map(str::to_owned).or(self.stop.take());
+                self.merge_stop(delta.get("stop_reason").and_then(Value::as_str));
                 let details = delta.get("stop_details").filter(|d| d.is_object());
                 self.stop_details = details.cloned().or(self.stop_details.take());
             }
@@ -216,12 +213,27 @@ impl AnthropicReplyReader {
         if let Some(usage) = &message.usage {
             self.usage.add(usage);
         }
-        let stop = message.stop_reason.clone();
-        self.stop = stop
-            .filter(|reason| !reason.is_empty())
-            .or(self.stop.take());
+        self.merge_stop(message.stop_reason.as_deref());
         let details = message.stop_details.clone().filter(Value::is_object);
         self.stop_details = details.or(self.stop_details.take());
+    }
+
+    /// Takes over a stop reason. An event without one doesn't erase an earlier one, and a reply that was cut or refused stays
+    /// so.
+    fn merge_stop(&mut self, reason: Option<&str>) {
+        let stop = self
+            .stop
+            .as_deref()
+            .map(|earlier| self.stop(earlier, false));
+        let is_answer = matches!(
+            stop,
+            None | Some(Ok(StopReason::Stop
+                | StopReason::ToolCalls
+                | StopReason::Other(_)))
+        );
+        if is_answer && let Some(reason) = reason.filter(|reason| !reason.is_empty()) {
+            self.stop = Some(reason.to_owned());
+        }
     }
 
     fn replace_prefilled(&mut self, index: u64) {

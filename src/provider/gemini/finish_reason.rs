@@ -15,6 +15,17 @@ pub(super) fn is_specified(reason: &str) -> bool {
     !reason.is_empty() && reason != "FINISH_REASON_UNSPECIFIED"
 }
 
+/// Returns whether the reply ended at its limit, was refused, or is faulty.
+pub(super) fn has_no_answer(finish: &str) -> bool {
+    let stop = read_finish_reason(finish, None, false);
+    let has_answer = matches!(
+        stop,
+        Ok(StopReason::Stop | StopReason::ToolCalls | StopReason::Other(_))
+    );
+    // The rest of the reply follows.
+    !has_answer && finish != CONTINUATION
+}
+
 /// Returns the reason why the reply ended. If the reply is faulty, this is an error whatever text came before.
 pub(super) fn read_finish_reason(
     finish: &str,

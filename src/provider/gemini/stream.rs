@@ -1,9 +1,10 @@
 //! The reader of a `generateContent` reply, streamed or whole.
 //!
 //! The stream ends only at the end of the body: older replies have `finishReason` on every frame, so the last one
-//! counts. A stream without any is [`ProviderError::Cut`], unless a gateway ended it with `[DONE]`. A whole document
-//! without any is complete, and its reason is unknown. After some frames the body may continue with a bare JSON error
-//! outside SSE, which is an error and not an end. A reply that ends in `CONTINUATION` is requested again for its rest.
+//! counts, unless one before it is a limit, a refusal or a fault. A stream without any is [`ProviderError::Cut`], unless
+//! a gateway ended it with `[DONE]`. A whole document without any is complete, and its reason is unknown. After some
+//! frames the body may continue with a bare JSON error outside SSE, which is an error and not an end. A reply that ends
+//! in `CONTINUATION` is requested again for its rest.
 
 use std::sync::Arc;
 
@@ -156,11 +157,15 @@ impl GeminiReplyReader {
         for raw in parts.into_iter().flatten() {
             self.read_part(raw, new)?;
         }
-        // A later chunk without a reason must not erase an earlier one.
+        // A later chunk without a reason must not erase an earlier one, and a reply without an answer stays so.
         let finish = candidate
             .finish_reason
             .filter(|reason| finish_reason::is_specified(reason));
-        self.finish = finish.or(self.finish.take());
+        let earlier = self.finish.take();
+        self.finish = match earlier {
+            Some(earlier) if finish_reason::has_no_answer(&earlier) => Some(earlier),
+            earlier => finish.or(earlier),
+        };
         self.continuation = candidate.continuation_token.or(self.continuation.take());
         self.finish_message = candidate.finish_message.or(self.finish_message.take());
         Ok(())

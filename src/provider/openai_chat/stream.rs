@@ -33,6 +33,9 @@ use super::tool_calls::ChatToolCalls;
 use crate::event::DeltaPart;
 use crate::model::{ModelReply, StopReason, TokenUsage, TurnIx};
 
+/// The finish reason of a reply that failed.
+const ERROR: &str = "error";
+
 const NOT_A_COMPLETION: &str = "it is not a chat completion";
 
 /// The place of the reasoning in a message.
@@ -96,9 +99,7 @@ impl ChatReplyReader {
     ) -> Result<(), ProviderError> {
         self.chunks += 1;
         // Gateways report errors inside chunks after status 200.
-        if let Some(error) = chunk.get("error").filter(|e| !e.is_null()) {
-            return Err(in_stream_error(error.clone()));
-        }
+        check_error(chunk)?;
         // vLLM sends the error itself as the object.
         if chunk.get("object").is_some_and(|kind| kind == "error") {
             return Err(in_stream_error(chunk.clone()));
@@ -117,6 +118,8 @@ impl ChatReplyReader {
             return Ok(());
         };
         self.has_choice = true;
+        // OpenRouter reports the error of a provider in the choice, next to the text so far.
+        check_error(choice)?;
         // Perplexity sends both: an empty `delta` in a whole reply, and the whole text so far in each chunk's
         // `message`.
         let (first, second) = if whole {
@@ -131,6 +134,7 @@ impl ChatReplyReader {
         if let Some(finish) = choice.get("finish_reason").and_then(Value::as_str)
             // Some servers send an empty reason in every chunk.
             && !finish.is_empty()
+            && !self.is_cut_or_refused()
         {
             self.finish = Some(finish.to_owned());
         }
@@ -205,23 +209,25 @@ impl ChatReplyReader {
         });
     }
 
+    /// Returns true if the reply ended without an answer. A later reason, such as `stop` of a gateway, doesn't change that.
+    fn is_cut_or_refused(&self) -> bool {
+        let stop = self.finish.as_deref().map(read_stop_word);
+        matches!(stop, Some(StopReason::Length | StopReason::Refused(_)))
+            || self.finish.as_deref() == Some(ERROR)
+    }
+
     fn read_stop_reason(&self, finish: Option<&str>) -> StopReason {
         // A refusal wins, because its finish reason is an ordinary `stop`.
         if !self.refusal.is_empty() {
             return StopReason::Refused(self.refusal.clone());
         }
-        let Some(finish) = finish else {
-            return StopReason::Unknown;
-        };
         match finish {
-            "content_filter" => StopReason::Refused(finish.to_owned()),
-            "length" | "max_tokens" => StopReason::Length,
+            None => StopReason::Unknown,
             // Some servers send `stop` with calls, and some send `tool_calls` without any.
-            "stop" | "tool_calls" | "function_call" if !self.calls.is_empty() => {
+            Some(finish) if !self.calls.is_empty() && ends_with_calls(finish) => {
                 StopReason::ToolCalls
             }
-            "stop" | "eos" | "end_turn" | "stop_sequence" => StopReason::Stop,
-            other => StopReason::Other(other.to_owned()),
+            Some(finish) => read_stop_word(finish),
         }
     }
 
@@ -352,7 +358,7 @@ impl ReplyReader for ChatReplyReader {
             return Err(truncated_error("it ended without [DONE]"));
         }
         // OpenRouter ends a failed reply this way.
-        if finish == Some("error") {
+        if finish == Some(ERROR) {
             return Err(in_stream_error("the finish reason is `error`".into()));
         }
         let native = match &self.message {
@@ -379,6 +385,31 @@ impl ReplyReader for ChatReplyReader {
 
     fn billed_usage(&self) -> Option<TokenUsage> {
         self.usage
+    }
+}
+
+/// Returns an error if a chunk or a choice reports one.
+fn check_error(reports: &Value) -> Result<(), ProviderError> {
+    match reports.get("error").filter(|error| !error.is_null()) {
+        Some(error) => Err(in_stream_error(error.clone())),
+        None => Ok(()),
+    }
+}
+
+/// Returns whether a finish reason is an ordinary one of a reply with calls.
+fn ends_with_calls(finish: &str) -> bool {
+    let words = ["stop", "tool_calls", "function_call"];
+    words.iter().any(|word| finish.eq_ignore_ascii_case(word))
+}
+
+/// Returns the meaning of a finish reason without calls. Gateways pass on the words of other vendors, some in capitals.
+fn read_stop_word(finish: &str) -> StopReason {
+    match &*finish.to_ascii_lowercase() {
+        "content_filter" | "safety" | "refusal" | "sensitive" | "recitation" | "blocklist"
+        | "prohibited_content" | "spii" => StopReason::Refused(finish.to_owned()),
+        "length" | "max_tokens" | "max_output_tokens" | "model_length" => StopReason::Length,
+        "stop" | "eos" | "end_turn" | "stop_sequence" => StopReason::Stop,
+        _ => StopReason::Other(finish.to_owned()),
     }
 }
 

@@ -182,6 +182,16 @@ fn each_finish_reason_maps_to_its_stop_reason() {
     assert_eq!(stop("content_filter"), filtered);
     assert_eq!(stop("tool_use"), StopReason::Other("tool_use".into()));
     assert_eq!(stop("new_one"), StopReason::Other("new_one".into()));
+    // A later reason doesn't complete a reply that was cut or refused.
+    let twice = |first: &str| {
+        let earlier = event(&json!({"type": "message_delta", "delta": {"stop_reason": first}}));
+        finished(&[start(), says("x"), earlier, end("end_turn")].concat())
+            .reply
+            .stop
+    };
+    assert_eq!(twice("max_tokens"), StopReason::Length);
+    assert_eq!(twice("content_filter"), filtered);
+    assert_eq!(twice("new_one"), StopReason::Stop);
     let why = json!({"stop_reason": "refusal", "stop_details": {"category": "cyber", "explanation": "no"}});
     let refused = [
         start(),

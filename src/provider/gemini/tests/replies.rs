@@ -172,6 +172,26 @@ fn each_end_of_a_reply_has_its_outcome() {
         end(new).expect("passed on"),
         StopReason::Other(format!("{new}: its words"))
     );
+    // The last reason counts, unless one before it is a limit, a refusal or a fault.
+    let twice = |first: &str, second: &str| {
+        let reason = |word: &str| format!(r#","finishReason":"{word}""#);
+        let stream = [
+            frame(r#"{"text":"{\"passed\":true}"}"#, &reason(first)),
+            frame(r#"{"text":""}"#, &reason(second)),
+        ];
+        read(reader(), &[stream.concat().as_bytes()]).map(|(finished, _)| finished.reply.stop)
+    };
+    assert_eq!(twice("STOP", "STOP").expect("good"), StopReason::Stop);
+    let cut = StopReason::Length;
+    assert_eq!(twice("STOP", "MAX_TOKENS").expect("known"), cut);
+    assert_eq!(twice("MAX_TOKENS", "STOP").expect("known"), cut);
+    let refused = StopReason::Refused("SAFETY".to_owned());
+    assert_eq!(twice("SAFETY", "STOP").expect("a refusal"), refused);
+    assert!(twice("MALFORMED_RESPONSE", "STOP").is_err());
+    assert_eq!(
+        twice("CONTINUATION", "STOP").expect("good"),
+        StopReason::Stop
+    );
     for open in ["CONTINUATION", "FINISH_REASON_UNSPECIFIED", ""] {
         assert!(
             matches!(end(open), Err(ProviderError::Cut { .. })),

@@ -242,9 +242,36 @@ fn each_finish_reason_maps_to_its_stop_reason() {
     );
     assert_eq!(stop("tool_calls"), StopReason::Other("tool_calls".into()));
     assert_eq!(stop("moon"), StopReason::Other("moon".into()));
+    // The words of other vendors, as gateways pass them on.
+    for word in ["max_tokens", "MAX_TOKENS", "model_length"] {
+        assert_eq!(stop(word), StopReason::Length, "{word}");
+    }
+    for word in ["SAFETY", "RECITATION", "sensitive", "refusal"] {
+        assert_eq!(stop(word), StopReason::Refused(word.into()), "{word}");
+    }
+    assert_eq!(stop("STOP"), StopReason::Stop);
     let refusal = delta(r#"{"content":null,"refusal":"I cannot."}"#);
     let refused = finished(&format!("{refusal}{}", end("stop")));
     assert_eq!(refused.reply.stop, StopReason::Refused("I cannot.".into()));
+}
+
+#[test]
+fn later_stop_does_not_complete_a_reply_that_was_cut_or_refused() {
+    let reason = |word: &str| {
+        format!("data: {{\"choices\":[{{\"delta\":{{}},\"finish_reason\":\"{word}\"}}]}}\n\n")
+    };
+    let text = delta(r#"{"content":"{\"passed\":true}"}"#);
+    let stop = |first: &str, second: &str| {
+        let stream = format!("{text}{}{}", reason(first), end(second));
+        finished(&stream).reply.stop
+    };
+    assert_eq!(stop("length", "stop"), StopReason::Length);
+    let filtered = StopReason::Refused("content_filter".into());
+    assert_eq!(stop("content_filter", "stop"), filtered);
+    assert_eq!(stop("stop", "content_filter"), filtered);
+    assert_eq!(stop("moon", "stop"), StopReason::Stop);
+    let error = failed(&format!("{text}{}{}", reason("error"), end("stop")));
+    assert!(matches!(error, ProviderError::InStream { .. }), "{error:?}");
 }
 
 #[test]
@@ -266,6 +293,10 @@ fn faulty_reply_is_an_error() {
         ("data: {\"error\":\"boom\"}\n\n", true),
         (
             "data: {\"error\":{\"message\":\"boom\",\"code\":400},\"choices\":[{\"delta\":{},\"finish_reason\":\"error\"}]}\n\n",
+            false,
+        ),
+        (
+            "data: {\"choices\":[{\"delta\":{},\"error\":{\"message\":\"boom\",\"code\":400}}]}\n\n",
             false,
         ),
         ("event: error\ndata: {\"message\":\"boom\"}\n\n", true),
