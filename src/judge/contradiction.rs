@@ -11,7 +11,8 @@
 //! - another field of the same object with the opposite value (`"final_verdict": "FAIL"`), at any depth, also of the object
 //!   of a part;
 //! - text next to the `submit_verdict` call that ends with, or has a line with, the opposite verdict
-//!   (`Verdict: FAIL`). A line in a block quote, or after an announcement (`The tool printed:`), is another's.
+//!   (`Verdict: FAIL`). Its end can also be the object of a verdict, in a code fence or in a call that the model wrote as
+//!   text. A line in a block quote, or after an announcement (`The tool printed:`), is another's.
 //!
 //! It also recognizes a reasoning that is only a refusal ([`find_refusal`]). The model then judged nothing, so dicta
 //! reports an error instead of a fail.
@@ -271,15 +272,37 @@ static VERDICT_LINE: LazyLock<Regex> = LazyLock::new(|| {
     )
 });
 
-/// Reads `passed` of a text that is one JSON object, or that ends with one in its only code fence.
+/// The text before the object of a verdict: the beginning of the reply, of a code fence, or of a call in text.
+static OBJECT_START: LazyLock<Regex> = LazyLock::new(|| {
+    compile_pattern(
+        r"(?i)^\s*|```(?:json)?\s*|\bsubmit_verdict\s*\(\s*|<(?:tool|function)_call>\s*",
+    )
+});
+
+/// The text after such an object.
+static OBJECT_END: LazyLock<Regex> =
+    LazyLock::new(|| compile_pattern(r"(?:[\s`).;]|</[^<>]{1,60}>)+$"));
+
+/// Reads the verdict of a text that ends with its object: as the whole text, in a code fence, or as a call that the model
+/// wrote as text.
 fn read_verdict_object(text: &str) -> Option<(bool, String)> {
-    let text = text.trim();
-    let fenced = text
-        .strip_suffix("```")
-        .and_then(|rest| rest.split_once("```"))
-        .map(|(_, fenced)| fenced.strip_prefix("json").unwrap_or(fenced));
-    let object: Value = serde_json::from_str(fenced.unwrap_or(text)).ok()?;
-    let passed = object.get("passed")?.as_bool()?;
+    let end = OBJECT_END
+        .find(text)
+        .map_or(text.len(), |found| found.start());
+    let starts = OBJECT_START.find_iter(text).map(|found| found.end());
+    // The last one counts, as with lines.
+    let starts: Vec<usize> = starts.collect();
+    let passed = starts.into_iter().rev().find_map(|start| {
+        let object: Value = serde_json::from_str(text.get(start..end)?).ok()?;
+        match object.get("arguments").or_else(|| object.get("parameters")) {
+            // Some models write the arguments of a call as text.
+            Some(Value::String(json)) => {
+                let arguments: Value = serde_json::from_str(json).ok()?;
+                arguments.get("passed")?.as_bool()
+            }
+            arguments => arguments.unwrap_or(&object).get("passed")?.as_bool(),
+        }
+    })?;
     Some((passed, format!("\"passed\": {passed}")))
 }
 

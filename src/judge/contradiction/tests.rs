@@ -539,6 +539,24 @@ fn text_next_to_the_call_is_flagged_if_it_ends_with_the_opposite_verdict() {
             None,
         ),
         (r#"{"passed": "no"}"#, true, None),
+        // A second call, written as text.
+        (
+            r#"<tool_call>{"name": "submit_verdict", "arguments": {"passed": false}}</tool_call>"#,
+            true,
+            Some(r#""passed": false"#),
+        ),
+        (
+            r#"I submit it. <function_call>{"arguments": "{\"passed\": false}"}</function_call>"#,
+            true,
+            Some(r#""passed": false"#),
+        ),
+        (
+            r#"Now I call submit_verdict({"reasoning": "It is ```rude```.", "passed": false})."#,
+            true,
+            Some(r#""passed": false"#),
+        ),
+        (r#"submit_verdict({"passed": true})"#, true, None),
+        (r#"The page has {"passed": false}"#, true, None),
         // The last sentence.
         (
             "It names no page. Therefore it fails.",
