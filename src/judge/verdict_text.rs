@@ -109,11 +109,38 @@ fn find_fenced_verdict(text: &str) -> Result<&str, VerdictParseError> {
         return verdict_error("the reply's code fence is not one JSON object on lines of its own");
     };
     // Before and after are checked one by one: "Verdict:" in front of the fence introduces it.
-    check_prose(&REQUESTED_FORMAT.replace_all(before, ""))?;
+    let before = &*REQUESTED_FORMAT.replace_all(before, "");
+    check_prose(before)?;
+    check_announcement(before)?;
     if !CLOSING.is_match(after) {
         check_closing(after)?;
     }
     Ok(object)
+}
+
+/// Returns an error if the text before the fence ends by announcing something other than the judge's verdict, such as
+/// words of the transcript (`The conversation ends with this:`).
+fn check_announcement(before: &str) -> Result<(), VerdictParseError> {
+    let announced = before.trim_end_matches(|c: char| c.is_whitespace() || "*_".contains(c));
+    let Some(announced) = announced.strip_suffix([':', '：']) else {
+        return Ok(());
+    };
+    let sentence = announced.rsplit(['\n', '.', '!', '?', ';']).next();
+    let sentence = trim_marks(sentence.unwrap_or_default());
+    let lower = sentence.to_ascii_lowercase();
+    let is_title = split_words(&lower).all(|word| TITLE_WORDS.contains(&word));
+    if is_title || INTRODUCTION.is_match(sentence) || OWN_ANNOUNCEMENT.is_match(sentence) {
+        return Ok(());
+    }
+    let shown: String = sentence.chars().take(60).collect();
+    verdict_error(format!(
+        "the text before the reply's code fence announces something other than a verdict (“{shown}”)"
+    ))
+}
+
+/// Removes marks of Markdown and punctuation around a text.
+fn trim_marks(text: &str) -> &str {
+    text.trim_matches(|c: char| c.is_whitespace() || "*_#:.：。".contains(c))
 }
 
 /// Returns an error if the text after the verdict's fence is more than thanks or a title.
@@ -152,7 +179,7 @@ fn read_fence_content(fenced: &str) -> Option<&str> {
 
 /// Returns an error if the text outside the verdict's fence makes it doubtful that the fence is the verdict.
 fn check_prose(outside: &str) -> Result<(), VerdictParseError> {
-    let words = outside.trim_matches(|c: char| c.is_whitespace() || "*_#:.：。".contains(c));
+    let words = trim_marks(outside);
     if words.is_empty() || INTRODUCTION.is_match(words) {
         return Ok(());
     }
@@ -298,6 +325,19 @@ static INTRODUCTION: LazyLock<Regex> = LazyLock::new(|| {
         | (?: 以下 | 下面 | 这 )? (?: 是 | 为 )? (?: 我的 | 最终 ){0,2} (?: 评估 | 评价 | 评审 | 判定 | 判断 | 判决 | 结论 | 结果 ) (?: 结果 )? (?: 如下 )?
         | (?: 以下[はが] )? (?: 私の | 最終的な ){0,2} (?: 評価 | 判定 | 判断 ) (?: 結果 )? (?: です )?
         )$",
+    )
+});
+
+/// An announcement of the judge's own verdict: it names a verdict, or the judge speaks of itself.
+static OWN_ANNOUNCEMENT: LazyLock<Regex> = LazyLock::new(|| {
+    compile_pattern(
+        r"(?ix)\b(?:
+          verdict | evaluation | assessment | judge?ment | decision | conclusion | analysis | rating | grading | results? | json
+        | my \s (?:\w+ \s){0,2} (?:answer|response|reply|output|findings|review)
+        | here (?:['’]s|\sis) \s the \s (?:\w+ \s)? (?:answer|response|reply|output)
+        | here \s (?: it \s is | you \s (?:go|are) )
+        | i \s (?:\w+ \s)? (?: submit | provide | give | return | respond | reply | answer | conclude | judge | evaluate )
+        )\b",
     )
 });
 
