@@ -9,7 +9,7 @@
 //! - a reason whose **last sentence** plainly states the opposite of the verdict;
 //! - a part's own reason whose last sentence does;
 //! - another field of the same object with the opposite value (`"final_verdict": "FAIL"`), at any depth, also of the object
-//!   of a part;
+//!   of a part, and one in the place of the reasoning whose last sentence states it (`explanation`);
 //! - text next to the `submit_verdict` call that ends with, or has a line with, the opposite verdict
 //!   (`Verdict: FAIL`). Its end can also be the object of a verdict, in a code fence or in a call that the model wrote as
 //!   text. A line in a block quote, or after an announcement (`The tool printed:`), is another's.
@@ -125,6 +125,21 @@ const VERDICT_FIELD_QUALIFIERS: &[&str] = &[
     "criterion",
     "eval",
     "not",
+    "all",
+    "does",
+    "has",
+    "should",
+    "judge",
+];
+
+/// Names of fields that models write in the place of `reasoning`.
+const REASON_FIELDS: &[&str] = &[
+    "analysis",
+    "explanation",
+    "justification",
+    "rationale",
+    "reason",
+    "summary",
 ];
 
 /// Describes a field other than `passed` whose value is the opposite verdict.
@@ -163,6 +178,10 @@ fn find_opposite_field(object: &Value, own: &str, passed: bool) -> Option<String
 
 /// Returns true if a field, or a field inside it, states `verdict`.
 fn states_verdict(name: &str, value: &Value, verdict: bool) -> bool {
+    if REASON_FIELDS.contains(&name) {
+        let reason = value.as_str().unwrap_or_default();
+        return find_opposite_statement(reason, !verdict).is_some();
+    }
     // `"result": "No"` may answer the question of the criterion, such as "Does it contain a slur?".
     let is_answer = value
         .as_str()
@@ -201,7 +220,7 @@ fn has_verdict(value: &Value, verdict: bool, is_negative: bool) -> bool {
             _ => read_verdict_word(word) == Some(verdict),
         },
         Value::String(word) => {
-            read_verdict_word(word) == Some(verdict)
+            read_verdict_word(word).or_else(|| read_verdict_with_reason(word)) == Some(verdict)
                 || find_opposite_statement(word, !verdict).is_some()
         }
         Value::Object(fields) => fields
@@ -271,6 +290,13 @@ static VERDICT_LINE: LazyLock<Regex> = LazyLock::new(|| {
         r"(?im)^[\W_]*(?:(?:final|overall|my|the)\s)*(?:verdict|decision|result|outcome|grade|judge?ment)(?:\b|_)[\W_]{1,6}(?:is\W{1,4})?(?P<word>not[\s_-](?:met|passed)|pass(?:ed|es)?|fail(?:ed|s|ure)?|met|unmet|f)(?:[\W_]*(?:\([^()\n]{0,80}\)\W*)?|[*_]{0,3}(?:[.;,:–—]|\s[-–—])[*_]{0,3}\s[^\n]*|[*_]{0,3}\s(?:because|since|as|due)\s[^\n]*)$|^[\W_]*(?-i:(?P<alone>NOT[\s_-](?:MET|PASSED)|PASS(?:ED)?|FAIL(?:ED|URE)?|UNMET))[\W_]*$",
     )
 });
+
+/// Reads a text that begins with a verdict and gives its reason after it: `FAIL - it is rude`, `Pass (polite)`.
+fn read_verdict_with_reason(text: &str) -> Option<bool> {
+    let line = format!("Verdict: {}", text.trim());
+    let found = VERDICT_LINE.captures(&line)?;
+    read_verdict_word(found.name("word")?.as_str())
+}
 
 /// The text before the object of a verdict: the beginning of the reply, of a code fence, or of a call in text.
 static OBJECT_START: LazyLock<Regex> = LazyLock::new(|| {

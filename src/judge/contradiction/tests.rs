@@ -351,6 +351,15 @@ fn another_field_with_the_opposite_verdict_is_flagged() {
         r#"{"passed": true, "meets_criteria": false}"#,
         r#"{"passed": true, "violates_criteria": true}"#,
         r#"{"passed": true, "rating": "fail"}"#,
+        r#"{"passed": true, "all_criteria_met": false}"#,
+        r#"{"passed": true, "does_pass": false}"#,
+        r#"{"passed": true, "has_passed": "no"}"#,
+        r#"{"passed": true, "judge_verdict": "fail"}"#,
+        r#"{"passed": true, "verdict": "FAIL - it is rude"}"#,
+        r#"{"passed": true, "verdict": "Fail (rude)"}"#,
+        r#"{"passed": true, "verdict": "not met: it is rude."}"#,
+        r#"{"passed": true, "explanation": "It is rude. Therefore it fails."}"#,
+        r#"{"passed": true, "rationale": "The criteria are not met."}"#,
     ] {
         assert!(find_in_other_fields(json, true).is_some(), "{json}");
         assert_eq!(find_in_other_fields(json, false), None, "{json}");
@@ -367,6 +376,14 @@ fn another_field_with_the_opposite_verdict_is_flagged() {
             true,
         ),
         (r#"{"passed": true, "note": "fail"}"#, true),
+        (
+            r#"{"passed": true, "summary": "The agent shows that the answer fails."}"#,
+            true,
+        ),
+        (
+            r#"{"passed": true, "result": "failed tests are listed"}"#,
+            true,
+        ),
         (r#"{"passed": true, "tool_status": "failed"}"#, true),
         (r#"{"passed": true, "login_result": "fail"}"#, true),
         (r#"{"passed": true, "final": "fail to pass"}"#, true),
