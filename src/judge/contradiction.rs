@@ -146,9 +146,11 @@ const MAX_LINE_CHARS: usize = 100;
 pub(super) fn find_in_accompanying_text(text: &str, passed: bool) -> Option<String> {
     // Only the end matters, as in a reasoning.
     let from = text.ceil_char_boundary(text.len().saturating_sub(8000));
+    // A code fence quotes another's words, or has an object, which is read below.
+    let lines = FENCED.replace_all(&text[from..], " QUOTE ");
     let stated = VERDICT_LINE
-        .captures_iter(&text[from..])
-        .filter(|line| is_own_line(&text[from..], line))
+        .captures_iter(&lines)
+        .filter(|line| is_own_line(&lines, line))
         .last()
         .and_then(|line| {
             let word = line.name("word").or_else(|| line.name("alone"))?;
@@ -254,8 +256,8 @@ pub(super) fn find_in_score(passed: bool, score: f64, range: ScoreRange) -> Opti
     }
 }
 
-/// Returns true if a line with a verdict states the judge's own one: it isn't in a block quote, and the text before it
-/// doesn't announce it as the words of another.
+/// Returns true if a line with a verdict states the judge's own one. It doesn't in a block quote, in the middle of a
+/// sentence, in a list of criteria with other results, and after an announcement of another's words.
 fn is_own_line(text: &str, line: &Captures<'_>) -> bool {
     let Some(found) = line.get(0) else {
         return false;
@@ -264,11 +266,28 @@ fn is_own_line(text: &str, line: &Captures<'_>) -> bool {
     // A match may begin with blank lines.
     let marks = marks.and_then(|marks| marks.rsplit('\n').next());
     let is_quoted = marks.is_some_and(|marks| marks.trim_start().starts_with('>'));
-    !is_quoted && !is_announced(&text[..found.start()])
+    let (before, after) = (&text[..found.start()], text[found.end()..].trim_start());
+    // The sentence goes on: `The log ends with` / `FAILED` / `and the agent reports it.`
+    let goes_on = after.starts_with(char::is_lowercase);
+    let stated = line
+        .name("alone")
+        .and_then(|word| read_verdict_word(word.as_str()));
+    let is_in_list = stated.is_some_and(|passed| {
+        let differs = |text: &str| has_criterion_result(text, !passed);
+        !VERDICT_HEADING.is_match(before.trim_end()) && (differs(before) || differs(after))
+    });
+    !is_quoted && !goes_on && !is_in_list && !is_announced(before)
+}
+
+/// Returns true if a text has a single criterion that is met, or not met.
+fn has_criterion_result(text: &str, is_met: bool) -> bool {
+    let group = if is_met { "pass" } else { "fail" };
+    let mut results = CRITERION_RESULT.captures_iter(text);
+    results.any(|result| result.name(group).is_some())
 }
 
 fn find_opposite_statement(reasoning: &str, passed: bool) -> Option<(&'static str, String)> {
-    let last = last_sentence(reasoning)?;
+    let last = last_sentence(reasoning).filter(|last| !is_announced(&last.before))?;
     let stated = read_verdict_ending(&last).or_else(|| read_sentence_verdict(&last.text))?;
     match (stated, passed) {
         (SentenceVerdict::Fails, true) => Some(("fails", last.text)),
@@ -280,6 +299,9 @@ fn find_opposite_statement(reasoning: &str, passed: bool) -> Option<(&'static st
 fn compile_pattern(text: &str) -> Regex {
     Regex::new(text).expect("a valid pattern")
 }
+
+/// A code fence.
+static FENCED: LazyLock<Regex> = LazyLock::new(|| compile_pattern(r"(?s)```.*?(?:```|\z)"));
 
 /// Quotations: paired marks with at most a few lines between them, and single quotes that are used like quotation
 /// marks.
@@ -330,7 +352,7 @@ static CRITERION_RESULT: LazyLock<Regex> = LazyLock::new(|| {
 static VERDICT_HEADING: LazyLock<Regex> = LazyLock::new(|| {
     compile_pattern(
         r"(?ix)(?: \b(?:verdict|judge?ment|conclusion|decision)
-          | (?: \b(?:my|final|overall)\s | (?m:^)[\W_]* ) (?:evaluation|assessment|summary|analysis) )[\s*_:]*$",
+          | (?: \b(?:my|final|overall)\s | (?m:^)[\W_]* ) (?:evaluation|assessment|summary|analysis|reasoning|rationale|explanation|reasons?) )[\s*_:]*$",
     )
 });
 
@@ -365,20 +387,13 @@ struct LastSentence {
 
 impl LastSentence {
     /// Returns true if a lone verdict here is about the whole. It is not if it belongs to the text before it: to a broken
-    /// line (`the deadline was` / `met.`), to an announcement (`The tool returned:`), or to a list of criteria.
+    /// line (`the deadline was` / `met.`), or to a list of criteria.
     fn concludes(&self, stated: SentenceVerdict) -> bool {
         let before = self.before.trim_end();
         let first = self.text.chars().find(|c| c.is_alphabetic());
         let continues = before.ends_with(|c: char| c.is_alphanumeric() || c == ',')
             && first.is_some_and(char::is_lowercase);
-        let opposite = match stated {
-            SentenceVerdict::Passes => "fail",
-            SentenceVerdict::Fails => "pass",
-        };
-        let mut results = CRITERION_RESULT.captures_iter(before);
-        !continues
-            && !is_announced(before)
-            && !results.any(|result| result.name(opposite).is_some())
+        !continues && !has_criterion_result(before, stated == SentenceVerdict::Fails)
     }
 }
 

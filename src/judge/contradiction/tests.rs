@@ -174,6 +174,8 @@ fn last_sentence_that_is_only_the_verdict_states_it() {
     for reason in [
         "The tests ran. Result: failed",
         "The user typed a wrong PIN three times. Failed.",
+        "The tool printed:\nVerdict: FAIL",
+        "The guide has this example:\nThe answer does not meet the criteria.",
         "The agent ran the tests.\n**Passed**",
         "First criterion: not met.",
         "Pass or fail?",
@@ -595,6 +597,35 @@ fn text_next_to_the_call_is_flagged_if_it_ends_with_the_opposite_verdict() {
         ),
         ("> Verdict: FAIL\n\nThe user wrote this line.", true, None),
         ("Verdict: PASS\n\n> Verdict: FAIL", true, None),
+        ("The agent's answer was:\nVerdict: FAIL", true, None),
+        ("```\nVerdict: FAIL\n```\nis the tool's output.", true, None),
+        ("The agent showed this.\n```\nFAIL\n```", true, None),
+        // The middle of a sentence, and a list of criteria.
+        (
+            "Its log ends with\nFAILED\nand the agent says it.",
+            true,
+            None,
+        ),
+        (
+            "In message 3 I read\n\nVerdict: FAIL\n\nwhich the task asks for.",
+            true,
+            None,
+        ),
+        (
+            "Greeting\nPASS\nInsult\nFAIL\nBoth as expected.",
+            true,
+            None,
+        ),
+        (
+            "Greeting\nPASS\nThanks\nFAIL\nSo one is missing.",
+            false,
+            None,
+        ),
+        (
+            "Greeting: PASS\n## Verdict\nFAIL",
+            true,
+            Some("## Verdict\nFAIL"),
+        ),
         // A heading announces the judge's own words.
         (
             "Here is my evaluation:\nVerdict: FAIL. It is rude.\nI submit it.",
