@@ -18,6 +18,7 @@ mod formats;
 mod made_files;
 mod measure;
 mod otlp;
+mod programs;
 #[path = "../screen/pty.rs"]
 #[expect(dead_code, reason = "shared with the other bench, which uses the rest")]
 mod pty;
@@ -70,6 +71,7 @@ fn main() -> ExitCode {
     }
     cases.extend(growing.into_iter().map(made_files::growing_case));
     cases.extend(folds::cases());
+    cases.extend(programs::cases());
     cases.extend(screens::cases());
     println!(
         "{:<52} {:>9} {:>9} {:>9}  exponent",

@@ -171,12 +171,8 @@ impl JudgePool {
         decision: JudgedDecision,
     ) -> Vec<DecisionCell> {
         carried
-            .cells
+            .decision_cells(decision.eval, decision.message)
             .iter()
-            .filter(|carried| {
-                let key = carried.key;
-                (key.eval, key.message) == (decision.eval, decision.message)
-            })
             .map(|CarriedCell { key, result, .. }| {
                 let judge_repeat = JudgeRepeat::from_key(key);
                 let state = match result {

@@ -425,7 +425,7 @@ fn has_gap(ranges: &[PlannedRange]) -> bool {
 }
 
 /// Returns the transcripts in the order in which the old run reached them, each with its cells and their carried
-/// results.
+/// results. Later ranges of a transcript add their cells at the end.
 fn collect_old_transcripts(
     run: &RunId,
     ranges: Vec<PlannedRange>,
@@ -449,13 +449,6 @@ fn collect_old_transcripts(
             let result = result.and_then(|result| carry_result(run, result));
             CarriedCell { cell, key, result }
         }));
-    }
-    // Sort into plan order, because later ranges add their cells at the end.
-    for OldTranscript { cells, .. } in &mut transcripts {
-        cells.sort_by_key(|carried| {
-            let key = carried.key;
-            (key.eval, key.message, key.judge, key.repeat)
-        });
     }
     transcripts
 }
@@ -559,11 +552,7 @@ impl TranscriptFeed for ResumeFeed {
             Ok(bytes) => (bytes, None),
             Err(why) => (Vec::new(), Some(why)),
         };
-        let carried = CarriedTranscript {
-            cells,
-            digest: reference.digest.clone(),
-            missing_reason: lost,
-        };
+        let carried = CarriedTranscript::new(cells, reference.digest.clone(), lost);
         Ok(Some(build_chunk(reference, bytes, Some(Arc::new(carried)))))
     }
 }

@@ -1,0 +1,95 @@
+//! Commands of the built program without a terminal: resuming a run.
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::measure::add_program_time;
+use crate::{Case, Work};
+
+/// The cases of commands.
+pub(crate) fn cases() -> Vec<Case> {
+    vec![Case {
+        name: "resume, checks of the messages of one transcript".to_owned(),
+        unit: 1000,
+        prepare: Box::new(prepare_resume),
+    }]
+}
+
+/// Records a run over a transcript with `n` judged messages, and removes the end of its log. The work resumes it.
+fn prepare_resume(n: usize) -> Work {
+    let dir = tempfile::tempdir().expect("a folder");
+    let messages = (0..n * 2).map(|at| {
+        let role = if at % 2 == 0 { "user" } else { "assistant" };
+        json!({"role": role, "content": format!("message {at}")})
+    });
+    let messages: Vec<_> = messages.collect();
+    let transcript = json!({"id": "long", "messages": messages});
+    let write = |name: &str, text: &str| {
+        std::fs::write(dir.path().join(name), text).expect("written");
+    };
+    write("t.jsonl", &format!("{transcript}\n"));
+    let mut rubric = "id: r\nevals:\n".to_owned();
+    for word in ["m", "e", "s", "a"] {
+        let _infallible = writeln!(
+            rubric,
+            "  - {{ id: {word}, type: contains, trigger: every_turn, params: {{ patterns: [{word}] }} }}"
+        );
+    }
+    write("r.yaml", &rubric);
+    write(
+        "dicta.yaml",
+        "transcripts: [t.jsonl]\nrubrics: [r.yaml]\nruns: runs\n",
+    );
+    run_program(dir.path(), &["run", "-q"]);
+    let run = list_runs(dir.path()).pop().expect("a run was recorded");
+    let log = dir.path().join("runs").join(&run).join("events.jsonl");
+    let text = std::fs::read_to_string(&log).expect("a log");
+    let end = text.trim_end().rfind('\n').expect("several events");
+    std::fs::write(&log, &text[..=end]).expect("written");
+    Box::new(move || {
+        let before = ended_program_time();
+        run_program(dir.path(), &["run", "-q", "--resume", &run]);
+        add_program_time(ended_program_time().saturating_sub(before));
+        // The next measurement resumes the same run.
+        let mut new = list_runs(dir.path());
+        new.retain(|one| *one != run);
+        for run in &new {
+            std::fs::remove_dir_all(dir.path().join("runs").join(run)).expect("removed");
+        }
+        new.len()
+    })
+}
+
+fn list_runs(dir: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(dir.join("runs")).expect("runs");
+    let folders = entries.flatten().filter(|entry| entry.path().is_dir());
+    folders
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .collect()
+}
+
+fn run_program(dir: &Path, arguments: &[&str]) {
+    let status = Command::new(env!("CARGO_BIN_EXE_dicta"))
+        .args(arguments)
+        .current_dir(dir)
+        .env("DICTA_DATA_DIR", dir.join("data"))
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .expect("dicta starts");
+    assert!(status.success(), "{arguments:?}: {status}");
+}
+
+/// Returns the time on the processor of the programs that ended, from the fields `cutime` and `cstime` of `stat`.
+fn ended_program_time() -> Duration {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let after = stat.rsplit(')').next().unwrap_or_default();
+    let ticks = after.split_whitespace().skip(13).take(2);
+    let ticks: u64 = ticks.filter_map(|field| field.parse::<u64>().ok()).sum();
+    Duration::from_millis(ticks * 10)
+}
