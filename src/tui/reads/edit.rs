@@ -4,6 +4,8 @@ use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use indexmap::IndexSet;
+
 use crate::clock::Clock;
 use crate::compare::{StateChange, StateComparison, compare_with_earlier, unified_diff};
 use crate::event::{EventKind, RunHeader};
@@ -141,7 +143,7 @@ fn describe_entry(
                     .map(|edit| format!("{}/{}", edit.rubric, edit.eval))
                     .collect()
             } else {
-                Vec::new()
+                IndexSet::new()
             },
             not_judged: match pending {
                 // First verdicts can't flip, so the report lists them instead.

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use indexmap::IndexMap;
+use indexmap::{IndexMap, IndexSet};
 
 use super::cells::{CellsState, DecidedRow, RowFlip, RowId};
 use super::runs::RunTicket;
@@ -131,7 +131,7 @@ pub(crate) struct EditReport {
     pub(crate) base_bounds: HashMap<EvalName, ScoreBounds>,
     pub(crate) files: Vec<EditedFile>,
     /// The evals whose verdicts may change, as `rubric/eval`.
-    pub(crate) touched_evals: Vec<String>,
+    pub(crate) touched_evals: IndexSet<String>,
     pub(crate) renames: Vec<EvalRename>,
     /// New evals that are probably removed ones, renamed and edited at once. No verdict goes along.
     pub(crate) replaced: Vec<EvalRename>,
@@ -570,7 +570,7 @@ mod tests {
         summarize(&EditReport {
             files: vec![file("rubrics/beam.yaml")],
             flips: towards.iter().map(|t| flip(Outcome::Pass, *t)).collect(),
-            touched_evals: vec!["beam/x".into()],
+            touched_evals: IndexSet::from(["beam/x".into()]),
             judged: 18,
             ..EditReport::default()
         })
@@ -600,7 +600,7 @@ mod tests {
     #[test]
     fn decisions_from_recorded_verdicts_count_as_decided_again_until_a_judge_is_asked() {
         let mut report = EditReport {
-            touched_evals: vec!["beam/x".into()],
+            touched_evals: IndexSet::from(["beam/x".into()]),
             ..EditReport::default()
         };
         let mut decide = |row: u32, is_recorded: bool| {
@@ -643,7 +643,7 @@ mod tests {
         assert!(!contains_tool_file(&comment.files[..1], &tools));
         let paused = EditReport {
             paused: true,
-            touched_evals: vec!["x/y".into()],
+            touched_evals: IndexSet::from(["x/y".into()]),
             ..comment
         };
         assert!(

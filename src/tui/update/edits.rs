@@ -128,9 +128,7 @@ pub(super) fn add_save(
     report.replaced = find_replaced(from, saved.new);
     for eval in saved.touched {
         let name = format!("{}/{}", eval.name.rubric, eval.name.eval);
-        if !report.touched_evals.contains(&name) {
-            report.touched_evals.push(name);
-        }
+        report.touched_evals.insert(name);
     }
     // These parts describe the newest save only.
     report.examples = None;

@@ -4,6 +4,7 @@
 //! touched evals, other judges only the focused cell. A run that has not called a model is cancelled if a later save
 //! touches the same evals.
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -127,8 +128,9 @@ pub(super) fn handle_reloaded(
         app.saves.unjudged_saves += 1;
         // Recorded scores are decided by the new bounds without a judge.
         let redecided = touched.iter().filter(|t| t.kind == TouchKind::Redecided);
+        let decided = list_evals_with_verdicts(&app.live_session.cells);
         let redecided: Vec<EvalName> = redecided
-            .filter(|t| has_recorded_verdicts(&app.live_session.cells, &t.name))
+            .filter(|t| decided.contains(&t.name))
             .map(|t| t.name.clone())
             .collect();
         effects.extend(start_eval_runs(app, &redecided, CachePolicy::SkipUncached));
@@ -284,8 +286,9 @@ fn start_judging(app: &mut App, touched: &[TouchedEval], unanswered: Vec<String>
         TouchKind::Redecided | TouchKind::Costly => true,
         TouchKind::Check | TouchKind::Free => false,
     });
+    let decided = list_evals_with_verdicts(&app.live_session.cells);
     let known: Vec<EvalName> = known
-        .filter(|t| has_recorded_verdicts(&app.live_session.cells, &t.name))
+        .filter(|t| decided.contains(&t.name))
         .map(|t| t.name.clone())
         .collect();
     effects.extend(start_eval_runs(app, &known, CachePolicy::SkipUncached));
@@ -363,13 +366,20 @@ fn withdraw_replaced(app: &App, touched: &[TouchedEval]) -> Vec<Effect> {
         .collect()
 }
 
-/// Returns true if an eval has verdicts that can be decided again.
-fn has_recorded_verdicts(cells: &CellsState, name: &EvalName) -> bool {
-    cells.rows.iter().any(|row| {
-        let eval = cells.evals.get(row.eval as usize);
-        row.verdict.is_some()
-            && eval.is_some_and(|eval| eval.rubric == name.rubric && eval.id == name.eval)
-    })
+/// Returns the evals that have verdicts that can be decided again. A save of a shared file touches every eval, so one pass
+/// over the rows finds them all.
+fn list_evals_with_verdicts(cells: &CellsState) -> HashSet<EvalName> {
+    let rows = cells.rows.iter().filter(|row| row.verdict.is_some());
+    let positions: HashSet<u32> = rows.map(|row| row.eval).collect();
+    let evals = positions
+        .into_iter()
+        .filter_map(|at| cells.evals.get(at as usize));
+    evals
+        .map(|eval| EvalName {
+            rubric: eval.rubric.clone(),
+            eval: eval.id.clone(),
+        })
+        .collect()
 }
 
 /// Handles a reload with errors: the last valid workspace stays.

@@ -513,7 +513,7 @@ mod tests {
         let report = EditReport {
             not_judged: Some("12 cells of gemini wait for R: about $0.04".to_owned()),
             judged: 18,
-            touched_evals: vec!["a/b".to_owned()],
+            touched_evals: indexmap::IndexSet::from(["a/b".to_owned()]),
             ..EditReport::default()
         };
         let rows = |width| -> Vec<String> {
