@@ -76,6 +76,32 @@ fn prepare_labels(n: usize, sealed: bool) -> Work {
     })
 }
 
+/// Writes a workspace with `n` rubrics. The work loads it, and masks the files that a run records.
+fn prepare_rubrics(n: usize) -> Work {
+    let dir = tempfile::tempdir().expect("a folder");
+    let write = |name: &str, text: &str| {
+        std::fs::write(dir.path().join(name), text).expect("written");
+    };
+    write("t.jsonl", "{\"messages\":[]}\n");
+    write(
+        "dicta.yaml",
+        "transcripts: [t.jsonl]\nrubrics: [r-*.yaml]\n",
+    );
+    for at in 0..n {
+        write(
+            &format!("r-{at}.yaml"),
+            &format!(
+                "id: r-{at}\nevals:\n  - {{id: a, type: contains, params: {{patterns: [word-{at}]}}}}\n"
+            ),
+        );
+    }
+    let registry = EvalTypeRegistry::builtin();
+    Box::new(move || {
+        let loaded = dicta::workspace::load(dir.path(), &Env::default(), &registry);
+        loaded.expect("a workspace").masked_files().len()
+    })
+}
+
 /// The cases of folds and reports.
 pub(crate) fn cases() -> Vec<Case> {
     let runs: [(&str, usize, MakeEvents); 3] = [
@@ -174,6 +200,11 @@ pub(crate) fn cases() -> Vec<Case> {
                 tally.finish().raters.len()
             })
         }),
+    });
+    cases.push(Case {
+        name: "rubrics, loaded and masked for a recording".to_owned(),
+        unit: 400,
+        prepare: Box::new(prepare_rubrics),
     });
     // The largest size is 100,000 labels, which must load in 0.3 s.
     cases.push(Case {

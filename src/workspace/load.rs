@@ -154,10 +154,7 @@ fn load_checking_owners(
         root: &root,
         env,
         catalog,
-        files: vec![LoadedFile {
-            path: CONFIG_FILE.into(),
-            text,
-        }],
+        files: IndexMap::from([(PathBuf::from(CONFIG_FILE), text)]),
         referenced: Vec::new(),
         trusted_files: Vec::new(),
         problems: Vec::new(),
@@ -221,7 +218,8 @@ struct WorkspaceLoader<'l> {
     root: &'l Path,
     env: &'l Env,
     catalog: &'l dyn EvalTypeCatalog,
-    files: Vec<LoadedFile>,
+    /// The texts of the files that the workspace keeps, by path.
+    files: IndexMap<PathBuf, Arc<str>>,
     /// The files that rubrics name, even if they do not exist.
     referenced: Vec<PathBuf>,
     /// The files that decide what dicta does. Labels and transcripts are only data.
@@ -323,7 +321,7 @@ impl WorkspaceLoader<'_> {
             ));
             self.problems
                 .extend(labels::check_map_labels(doc, &rubrics));
-            let read = self.files.iter().map(|file| self.root.join(&file.path));
+            let read = self.files.keys().map(|path| self.root.join(path));
             let read = read.chain(transcripts.files.iter().cloned());
             let shared = found.file.as_deref();
             let shared = shared.and_then(|file| labels::check_labels_place(self.root, file, read));
@@ -336,7 +334,7 @@ impl WorkspaceLoader<'_> {
             self.problems.extend(about);
         }
         // The labels come after this list, because a team may share a folder of them.
-        let read = self.files.iter().map(|file| self.root.join(&file.path));
+        let read = self.files.keys().map(|path| self.root.join(path));
         let toolbox = self.toolbox.borrow();
         let programs = toolbox.programs.iter().flat_map(|one| one.files.clone());
         self.trusted_files = read
@@ -383,7 +381,10 @@ impl WorkspaceLoader<'_> {
             replayed_evidence_run: frozen,
             allow_scripts,
             limits,
-            files: std::mem::take(&mut self.files),
+            files: std::mem::take(&mut self.files)
+                .into_iter()
+                .map(|(path, text)| LoadedFile { path, text })
+                .collect(),
             unkept_files,
             warnings: Vec::new(),
             permissions: BTreeSet::new(),
@@ -568,9 +569,7 @@ impl WorkspaceLoader<'_> {
 
     /// Keeps the text of a file that was read, once.
     fn keep_file(&mut self, file: LoadedFile) {
-        if self.files.iter().all(|known| known.path != file.path) {
-            self.files.push(file);
-        }
+        self.files.entry(file.path).or_insert(file.text);
     }
 
     fn load_rubrics(

@@ -1,5 +1,6 @@
 //! `tools:` of dicta.yaml: the files that declare tools for judges.
 
+use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use super::{CONFIG_FILE, Env, Workspace, api_keys, files, globs, paths, run_fold
 use crate::diag::yaml::{DiagnosticCollector, MAX_BYTES, MappingDecoder, describe_value};
 use crate::diag::{Diagnostic, LoadedFile};
 use crate::net::Resolver;
-use crate::rubric::RubricFormat;
+use crate::rubric::{Rubric, RubricFormat};
 use crate::tools::toolbox::{self, Toolbox, ToolboxCx};
 
 /// The endings of tools files in a folder.
@@ -239,10 +240,11 @@ impl Workspace {
     /// Returns the files as a run records them, without the secrets in tools files, in dicta.yaml and in files
     /// of other tools.
     pub fn masked_files(&self) -> Vec<LoadedFile> {
+        let known = KnownFiles::new(self);
         let files = self.files.iter();
         let masked = files.map(|file| LoadedFile {
             path: file.path.clone(),
-            text: self.mask_file(file),
+            text: known.mask_file(file),
         });
         masked.collect()
     }
@@ -251,17 +253,34 @@ impl Workspace {
     /// files of other tools are masked.
     pub fn masked_text(&self, path: &Path) -> Option<Arc<str>> {
         let file = self.files.iter().find(|file| file.path == path)?;
-        Some(self.mask_file(file))
+        Some(KnownFiles::new(self).mask_file(file))
+    }
+}
+
+/// The files of a workspace whose kind is known, by path.
+struct KnownFiles<'w> {
+    /// The masked texts of the tools files. The toolbox has them, because it knows which values are secrets.
+    tools: HashMap<&'w Path, &'w Arc<str>>,
+    rubrics: HashMap<&'w Path, &'w Rubric>,
+}
+
+impl<'w> KnownFiles<'w> {
+    fn new(workspace: &'w Workspace) -> Self {
+        // The first file with a path counts, so it comes last here.
+        let tools = workspace.tools.recorded_files.iter().rev();
+        let rubrics = workspace.rubrics.iter().rev();
+        Self {
+            tools: tools.map(|file| (&*file.path, &file.text)).collect(),
+            rubrics: rubrics.map(|one| (&*one.path, &**one)).collect(),
+        }
     }
 
     fn mask_file(&self, file: &LoadedFile) -> Arc<str> {
         if file.path == Path::new(CONFIG_FILE) {
             return api_keys::mask_config_for_recording(&file.text);
         }
-        // The toolbox has masked texts of its files, because it knows which values are secrets.
-        let mut recorded = self.tools.recorded_files.iter();
-        if let Some(known) = recorded.find(|known| known.path == file.path) {
-            return Arc::clone(&known.text);
+        if let Some(text) = self.tools.get(&*file.path) {
+            return Arc::clone(text);
         }
         if self.may_have_settings(file) {
             return api_keys::mask_tool_file_for_recording(&file.text, &file.path);
@@ -271,8 +290,7 @@ impl Workspace {
 
     /// Returns true if a file may be one of another tool, with settings. Most files are not, and are not parsed again.
     fn may_have_settings(&self, file: &LoadedFile) -> bool {
-        let mut rubrics = self.rubrics.iter();
-        if let Some(rubric) = rubrics.find(|rubric| rubric.path == file.path) {
+        if let Some(rubric) = self.rubrics.get(&*file.path) {
             return rubric.format != RubricFormat::Native;
         }
         // A model config, and a file of tests that a config of promptfoo names.

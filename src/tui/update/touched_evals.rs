@@ -271,11 +271,9 @@ pub(super) fn count_removed(old: &Workspace, new: &Workspace) -> usize {
 /// Returns true if a file changed whose text the workspace does not keep: one with transcripts, or one that a field mapping
 /// joins.
 pub(super) fn has_changed_data(old: &Workspace, new: &Workspace, changed: &[PathBuf]) -> bool {
-    let is_kept = |path: &PathBuf| {
-        let mut files = old.files.iter().chain(&new.files);
-        files.any(|file| file.path == *path)
-    };
-    !changed.iter().all(is_kept)
+    let files = old.files.iter().chain(&new.files);
+    let kept: HashSet<&PathBuf> = files.map(|file| &file.path).collect();
+    !changed.iter().all(|path| kept.contains(path))
 }
 
 /// Describes a change that touched no eval, as a sentence. `None` if only comments or layout changed.

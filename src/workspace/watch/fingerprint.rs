@@ -3,7 +3,7 @@
 //! dicta reads the names of the files leniently from dicta.yaml, both from the last good version and from the present
 //! one. So after a broken save, it still notices the file that would fix it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -189,11 +189,11 @@ pub(super) fn list_changed_data(
     now: &FileFingerprints,
     loaded: &Workspace,
 ) -> Vec<PathBuf> {
-    let is_kept = |path: &Path| loaded.files.iter().any(|file| file.path == path);
+    let kept: HashSet<&Path> = loaded.files.iter().map(|file| &*file.path).collect();
     good.iter()
         .filter(|(path, digest)| now.get(*path).is_some_and(|new| new != *digest))
         .map(|(path, _)| paths::display_path(&loaded.root, path))
-        .filter(|path| !is_kept(path))
+        .filter(|path| !kept.contains(&**path))
         .collect()
 }
 
