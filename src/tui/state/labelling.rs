@@ -167,29 +167,18 @@ impl ActiveQueue {
         }
     }
 
-    /// Returns the decisions that are not done, in order.
-    fn open_rows<'q>(&'q self, cells: &'q CellsState) -> impl Iterator<Item = RowId> + 'q {
-        let entries = self.entries.iter().copied();
-        let is_open = |entry: &(RowId, Option<LabelValue>)| {
-            cells
-                .row(entry.0)
-                .is_some_and(|row| !self.is_done(*entry, row))
-        };
-        entries.filter(is_open).map(|(row, _)| row)
+    fn is_open(&self, entry: (RowId, Option<LabelValue>), cells: &CellsState) -> bool {
+        let row = cells.row(entry.0);
+        row.is_some_and(|row| !self.is_done(entry, row))
     }
 
     /// Returns the next decision to label after a row, and continues at the start.
     pub(crate) fn next_open(&self, from: Option<RowId>, cells: &CellsState) -> Option<RowId> {
-        let position = |row: RowId| self.entries.iter().position(|(one, _)| *one == row);
-        let at = from.and_then(position);
-        let open: Vec<RowId> = self
-            .open_rows(cells)
-            .filter(|row| Some(*row) != from)
-            .collect();
-        let after = open
-            .iter()
-            .find(|row| at.is_some_and(|at| position(**row).is_some_and(|place| place > at)));
-        after.or_else(|| open.first()).copied()
+        let at = self.entries.iter().position(|(row, _)| Some(*row) == from);
+        let (before, after) = self.entries.split_at(at.map_or(0, |at| at + 1));
+        let mut order = after.iter().chain(before);
+        let next = order.find(|entry| Some(entry.0) != from && self.is_open(**entry, cells));
+        next.map(|(row, _)| *row)
     }
 }
 
@@ -198,16 +187,16 @@ impl App {
     pub(crate) fn queue_progress(&self) -> Option<(usize, usize)> {
         let queue = self.labelling.queue.as_ref()?;
         let cells = &self.live_session.cells;
-        let open = queue.open_rows(cells).count();
         let pending = self.label_edits.pending.iter().filter(|edit| !edit.written);
         // A label that is not in the file yet could still be lost, so it does not count.
         let unwritten: HashSet<RowId> = pending
             .filter_map(|edit| cells.find_row(&edit.name))
-            .filter(|row| queue.contains(*row))
             .collect();
-        let is_open = |row: &RowId| queue.open_rows(cells).any(|open| open == *row);
-        let unwritten = unwritten.iter().filter(|row| !is_open(row)).count();
-        Some((queue.len().saturating_sub(open + unwritten), queue.len()))
+        let is_left = |entry: &&(RowId, Option<LabelValue>)| {
+            queue.is_open(**entry, cells) || unwritten.contains(&entry.0)
+        };
+        let left = queue.entries.iter().filter(is_left).count();
+        Some((queue.len() - left, queue.len()))
     }
 
     /// Returns the next step after a queue ended, until the user opens the figures or chooses another queue.
