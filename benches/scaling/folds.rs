@@ -129,6 +129,13 @@ pub(crate) fn cases() -> Vec<Case> {
             cases.push(report_case(name, unit, make, format));
         }
     }
+    // Each transcript has rubrics of its own, so most evals skip it.
+    cases.push(report_case(
+        "skipped decisions of many evals",
+        500,
+        skipped_decisions,
+        ReportFormat::Human,
+    ));
     // The middle size is 10,000 scores: a key on the progress screen must take less than 16 ms.
     cases.push(Case {
         name: "threshold, 20 keys over the scores of an eval".to_owned(),
@@ -484,6 +491,33 @@ fn settled(transcript: usize) -> EventKind {
             .map(|number| SettledCell::new(cell(number), result(number)))
             .collect(),
     )
+}
+
+/// A run of `n` evals over a few transcripts, which all evals skip.
+fn skipped_decisions(n: usize) -> Vec<RunEvent> {
+    let mut started = header(1);
+    let evals = u32::try_from(n).expect("few evals");
+    if let EventKind::RunStarted(header) = &mut started {
+        let first = header.evals[0].clone();
+        let named = |number: u32| EvalSpec {
+            id: format!("eval-{number}"),
+            ..first.clone()
+        };
+        header.evals = (0..evals).map(named).collect();
+    }
+    let mut kinds = vec![started];
+    for number in 0..4 {
+        let cells = number * n..(number + 1) * n;
+        kinds.push(EventKind::CellsPlanned {
+            transcript: transcript(number),
+            first: cell(cells.start),
+            keys: (0..evals).map(|eval| key(eval, None)).collect(),
+        });
+        let skipped = || CellResult::new(Outcome::Skipped, "its precondition is not met");
+        let settled = cells.map(|number| SettledCell::new(cell(number), skipped()));
+        kinds.push(EventKind::CellsSettled(settled.collect()));
+    }
+    number_events(kinds)
 }
 
 /// A run that plans one repeat of one transcript after the other.

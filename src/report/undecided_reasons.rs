@@ -4,6 +4,8 @@
 
 use std::cmp::Reverse;
 
+use indexmap::IndexMap;
+
 use super::DecidedRow;
 use super::wording::count_outcome;
 use crate::model::{Outcome, find_outcome_reason};
@@ -18,15 +20,12 @@ const MAX_REASON_CHARS: usize = 120;
 /// The reasons of a report.
 #[derive(Default)]
 pub(super) struct UndecidedReasons {
-    /// In the order of their first decisions.
-    evals: Vec<EvalReasons>,
+    /// By outcome, rubric and eval, in the order of their first decisions.
+    evals: IndexMap<(Outcome, String, String), EvalReasons>,
 }
 
 /// The reasons of one eval for one outcome.
 struct EvalReasons {
-    outcome: Outcome,
-    rubric: String,
-    eval: String,
     count: u64,
     /// The reason of the first decision.
     reason: String,
@@ -34,14 +33,8 @@ struct EvalReasons {
 }
 
 impl EvalReasons {
-    fn describe(&self) -> String {
-        let Self {
-            rubric,
-            eval,
-            count,
-            reason,
-            ..
-        } = self;
+    fn describe(&self, rubric: &str, eval: &str) -> String {
+        let Self { count, reason, .. } = self;
         let example = if self.has_other_reasons {
             ", for example"
         } else {
@@ -65,25 +58,15 @@ impl UndecidedReasons {
             result.error.as_deref().unwrap_or(&result.explanation)
         });
         let reason = shorten_reason(&find_outcome_reason(outcome, reason));
-        let name = row.name;
-        let known = self.evals.iter_mut().find(|one| {
-            (one.outcome, one.rubric.as_str(), one.eval.as_str())
-                == (outcome, name.rubric, name.eval)
+        let (rubric, eval) = (row.name.rubric.to_owned(), row.name.eval.to_owned());
+        let known = self.evals.entry((outcome, rubric, eval));
+        let known = known.or_insert_with(|| EvalReasons {
+            count: 0,
+            reason: reason.clone(),
+            has_other_reasons: false,
         });
-        match known {
-            Some(known) => {
-                known.count += 1;
-                known.has_other_reasons |= known.reason != reason;
-            }
-            None => self.evals.push(EvalReasons {
-                outcome,
-                rubric: name.rubric.to_owned(),
-                eval: name.eval.to_owned(),
-                count: 1,
-                reason,
-                has_other_reasons: false,
-            }),
-        }
+        known.count += 1;
+        known.has_other_reasons |= known.reason != reason;
     }
 
     /// Describes each outcome that occurred:
@@ -91,14 +74,21 @@ impl UndecidedReasons {
     pub(super) fn describe(&self) -> Vec<String> {
         let lines = OUTCOMES.iter().filter_map(|outcome| {
             let evals = self.evals.iter();
-            let mut evals: Vec<&EvalReasons> =
-                evals.filter(|one| one.outcome == *outcome).collect();
+            let of_outcome = evals.filter(|((known, _, _), _)| known == outcome);
+            let mut evals: Vec<(&str, &str, &EvalReasons)> = of_outcome
+                .map(|((_, rubric, eval), one)| (rubric.as_str(), eval.as_str(), one))
+                .collect();
             // The sort keeps the order of evals with the same count.
-            evals.sort_by_key(|one| Reverse(one.count));
-            let count = |evals: &[&EvalReasons]| evals.iter().map(|one| one.count).sum::<u64>();
+            evals.sort_by_key(|(_, _, one)| Reverse(one.count));
+            let count = |evals: &[(&str, &str, &EvalReasons)]| {
+                evals.iter().map(|(_, _, one)| one.count).sum::<u64>()
+            };
             let total = count(&evals);
             let (listed, others) = evals.split_at(evals.len().min(MAX_EVALS));
-            let mut parts: Vec<String> = listed.iter().map(|one| one.describe()).collect();
+            let listed = listed.iter();
+            let mut parts: Vec<String> = listed
+                .map(|(rubric, eval, one)| one.describe(rubric, eval))
+                .collect();
             if !others.is_empty() {
                 parts.push(format!("{} of other evals", count(others)));
             }
