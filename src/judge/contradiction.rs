@@ -9,7 +9,7 @@
 //! - a reason whose **last sentence** plainly states the opposite of the verdict;
 //! - a part's own reason whose last sentence does;
 //! - another field of the same object with the opposite value (`"final_verdict": "FAIL"`), at any depth, also of the object
-//!   of a part, and one in the place of the reasoning whose last sentence states it (`explanation`);
+//!   of a part. A field in the place of the reasoning (`explanation`) has that value if its last sentence states it;
 //! - text next to the `submit_verdict` call that ends with, or has a line with, the opposite verdict
 //!   (`Verdict: FAIL`). Its end can also be the object of a verdict, in a code fence or in a call that the model wrote as
 //!   text. A line in a block quote, or after an announcement (`The tool printed:`), is another's.
@@ -108,7 +108,7 @@ fn read_verdict_with_reason(text: &str) -> Option<bool> {
 /// The text before the object of a verdict: the beginning of the reply, of a code fence, or of a call in text.
 static OBJECT_START: LazyLock<Regex> = LazyLock::new(|| {
     compile_pattern(
-        r"(?i)^\s*|```(?:json)?\s*|\bsubmit_verdict\s*\(\s*|<(?:tool|function)_call>\s*",
+        r"(?i)```(?:json)?\s*|\bsubmit_verdict\s*\(\s*|<(?:tool|function)_call>\s*|^\s*",
     )
 });
 
@@ -256,8 +256,8 @@ pub(super) fn find_in_score(passed: bool, score: f64, range: ScoreRange) -> Opti
     }
 }
 
-/// Returns true if a line with a verdict states the judge's own one. It doesn't in a block quote, in the middle of a
-/// sentence, in a list of criteria with other results, and after an announcement of another's words.
+/// Returns true if a line with a verdict states the judge's own one. It doesn't in a block quote or in the middle of a
+/// sentence. It doesn't in a list of criteria with other results, or after an announcement of another's words.
 fn is_own_line(text: &str, line: &Captures<'_>) -> bool {
     let Some(found) = line.get(0) else {
         return false;

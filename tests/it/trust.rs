@@ -187,7 +187,7 @@ fn implicit_key_variable_and_key_file_need_trust_too() {
     let why = refusal(&test_dir.dicta(&["run", "-q", "--refresh"]));
     assert!(why.contains("send the key file "), "{why}");
     assert_eq!(server.requests().len(), 2);
-    // Trust in one file is no trust in the file to which a later version of the workspace links.
+    // Trust in one file doesn't cover the file to which a later version of the workspace links.
     test_dir.trust();
     let other = test_dir.write("other-secret", "file-secret-4712");
     set_mode(&other, 0o600);

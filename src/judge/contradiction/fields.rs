@@ -199,3 +199,6 @@ fn is_verdict_field(name: &str) -> bool {
             .iter()
             .all(|word| is_verdict(word) || is_qualifier(word))
 }
+
+#[cfg(test)]
+mod tests;
