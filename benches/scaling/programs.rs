@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use crate::measure::add_program_time;
+use crate::pty::read_processor_time;
 use crate::{Case, Work};
 
 /// The cases of commands.
@@ -85,11 +86,7 @@ fn run_program(dir: &Path, arguments: &[&str]) {
     assert!(status.success(), "{arguments:?}: {status}");
 }
 
-/// Returns the time on the processor of the programs that ended, from the fields `cutime` and `cstime` of `stat`.
+/// Returns the time on the processor of the programs that ended, from the fields `cutime` and `cstime`.
 fn ended_program_time() -> Duration {
-    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    let after = stat.rsplit(')').next().unwrap_or_default();
-    let ticks = after.split_whitespace().skip(13).take(2);
-    let ticks: u64 = ticks.filter_map(|field| field.parse::<u64>().ok()).sum();
-    Duration::from_millis(ticks * 10)
+    read_processor_time("self", 13)
 }

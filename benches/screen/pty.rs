@@ -135,14 +135,6 @@ impl Terminal {
     /// CPU time of the program so far, and its memory in MiB.
     pub(crate) fn took(&self) -> (Duration, u64) {
         let id = self.child.process_id().unwrap_or_default();
-        let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
-        let after = stat.rsplit(')').next().unwrap_or_default();
-        let ticks: u64 = after
-            .split_whitespace()
-            .skip(11)
-            .take(2)
-            .filter_map(|n| n.parse::<u64>().ok())
-            .sum();
         let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
         let kib = status
             .lines()
@@ -155,7 +147,9 @@ impl Terminal {
                     .ok()
             })
             .unwrap_or(0);
-        (Duration::from_millis(ticks * 10), kib / 1024)
+        // The fields `utime` and `stime`.
+        let time = read_processor_time(&id.to_string(), 11);
+        (time, kib / 1024)
     }
 
     /// True if the program runs.
@@ -170,4 +164,14 @@ impl Drop for Terminal {
         let _gone = self.child.kill();
         let _gone = self.child.wait();
     }
+}
+
+/// Returns the sum of two times on the processor in the file `stat` of a process: those after `skipped` fields that follow
+/// its name.
+pub(crate) fn read_processor_time(process: &str, skipped: usize) -> Duration {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    let after = stat.rsplit(')').next().unwrap_or_default();
+    let ticks = after.split_whitespace().skip(skipped).take(2);
+    let ticks: u64 = ticks.filter_map(|field| field.parse::<u64>().ok()).sum();
+    Duration::from_millis(ticks * 10)
 }

@@ -44,12 +44,11 @@ pub(super) fn branch(args: &BranchArgs, cx: &CommandCx) -> Result<u8, CommandErr
     };
     let parent = ParentTrace::find(&args.run, &args.cell, &store, cx)?;
     let Some(at) = args.at else {
-        match args.format {
-            Format::Human => cx.streams.print_lines(&parent.format_steps()),
-            format => cx
-                .streams
-                .print(&format_document(format, &parent.steps_to_json())),
-        }
+        let text = match args.format {
+            Format::Human => parent.format_steps(),
+            format => format_document(format, &parent.steps_to_json()),
+        };
+        cx.streams.print_format_lines(args.format, &text);
         return Ok(0);
     };
     let change = match (&args.set, args.refetch) {
@@ -110,12 +109,11 @@ pub(super) fn branch(args: &BranchArgs, cx: &CommandCx) -> Result<u8, CommandErr
         at,
         set,
     };
-    match args.format {
-        Format::Human => cx.streams.print_lines(&report.format_text()?),
-        format => cx
-            .streams
-            .print(&format_document(format, &report.to_json())),
-    }
+    let text = match args.format {
+        Format::Human => report.format_text()?,
+        format => format_document(format, &report.to_json()),
+    };
+    cx.streams.print_format_lines(args.format, &text);
     let decided = report
         .result()
         .is_some_and(|result| !result.outcome.is_error());

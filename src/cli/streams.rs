@@ -234,6 +234,14 @@ impl Streams {
         Self::write_to_stdout(text, true, self.out.is_workflow_log, 0);
     }
 
+    /// Writes a text in a format to standard output. A text for people keeps its lines.
+    pub(super) fn print_format_lines(self, format: Format, text: &str) {
+        match format {
+            Format::Human => self.print_lines(text),
+            _ => self.print(text),
+        }
+    }
+
     /// Writes like [`Self::print`], but keeps what a GitHub workflow's log would execute: for programs, and for
     /// commands that dicta itself gives.
     pub(super) fn print_data(self, text: &str) {

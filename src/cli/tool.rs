@@ -73,12 +73,8 @@ pub(super) fn call_tool(args: &ToolArgs, cx: &CommandCx) -> Result<u8, CommandEr
     };
     // Redact the whole report, because arguments and errors may repeat a secret.
     let clean = build_redactor(&toolbox).redact(&text);
-    let text = clean.unwrap_or(text);
-    if args.format == Format::Human {
-        cx.streams.print_lines(&text);
-    } else {
-        cx.streams.print(&text);
-    }
+    cx.streams
+        .print_format_lines(args.format, &clean.unwrap_or(text));
     Ok(u8::from(report.outcome != "finished"))
 }
 

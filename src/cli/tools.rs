@@ -113,11 +113,7 @@ pub(super) fn list_tools(
     // A description or a failure of a source may contain a secret.
     let redactor = build_redactor(&toolbox);
     let text = redactor.redact(&text).unwrap_or(text);
-    if format == Format::Human {
-        cx.streams.print_lines(&text);
-    } else {
-        cx.streams.print(&text);
-    }
+    cx.streams.print_format_lines(format, &text);
     for problem in problems {
         let clean = redactor.redact(&problem);
         cx.streams.print_stderr(&clean.unwrap_or(problem));

@@ -37,10 +37,14 @@
 //!   `wrote`, `the agent's decision` …). It denies no whole statement (`it is not true that …`), and doesn't state both. It
 //!   describes no failure that the criterion asks for (`as required`, `which is the expected …`).
 
+mod fields;
+
 use std::sync::LazyLock;
 
 use regex::{Captures, Regex};
 use serde_json::Value;
+
+pub(super) use fields::{find_in_other_fields, find_in_part_fields};
 
 use super::verdict_format::ScoreRange;
 use crate::model::{Verdict, VerdictPart};
@@ -127,14 +131,13 @@ fn read_verdict_object(text: &str) -> Option<(bool, String)> {
     let starts: Vec<usize> = starts.collect();
     let passed = starts.into_iter().rev().find_map(|start| {
         let object: Value = serde_json::from_str(text.get(start..end)?).ok()?;
-        match object.get("arguments").or_else(|| object.get("parameters")) {
+        let arguments = object.get("arguments").or_else(|| object.get("parameters"));
+        let arguments = match arguments.unwrap_or(&object) {
             // Some models write the arguments of a call as text.
-            Some(Value::String(json)) => {
-                let arguments: Value = serde_json::from_str(json).ok()?;
-                arguments.get("passed")?.as_bool()
-            }
-            arguments => arguments.unwrap_or(&object).get("passed")?.as_bool(),
-        }
+            Value::String(json) => &serde_json::from_str(json).ok()?,
+            arguments => arguments,
+        };
+        arguments.get("passed")?.as_bool()
     })?;
     Some((passed, format!("\"passed\": {passed}")))
 }
@@ -256,8 +259,8 @@ pub(super) fn find_in_score(passed: bool, score: f64, range: ScoreRange) -> Opti
     }
 }
 
-/// Returns true if a line with a verdict states the judge's own one. It doesn't in a block quote or in the middle of a
-/// sentence. It doesn't in a list of criteria with other results, or after an announcement of another's words.
+/// Returns true if a line with a verdict states the judge's own one. A line in a block quote or in the middle of a sentence
+/// does not. Neither does one in a list of criteria with other results, or after an announcement of another's words.
 fn is_own_line(text: &str, line: &Captures<'_>) -> bool {
     let Some(found) = line.get(0) else {
         return false;
@@ -620,8 +623,5 @@ fn read_sentence_verdict(sentence: &str) -> Option<SentenceVerdict> {
     }
 }
 
-mod fields;
 #[cfg(test)]
 mod tests;
-
-pub(super) use fields::{find_in_other_fields, find_in_part_fields};

@@ -29,7 +29,8 @@ use crate::clock::BoxFuture;
 use crate::event::{CallCx, DeltaCoalescer, DeltaPart, DroppedSetting, EventKind, Redactor};
 use crate::model::surrogates::replace_lone_halves;
 use crate::model::{
-    ApiKeySource, CellIx, JudgeConfig, Millis, OtherModel, TokenUsage, TurnIx, is_loopback_url,
+    ApiKeySource, CellIx, JudgeConfig, Millis, OtherModel, StopReason, TokenUsage, TurnIx,
+    is_loopback_url,
 };
 use crate::net::{LlmClient, LlmResponse, NetError};
 
@@ -614,6 +615,14 @@ pub(super) fn truncated_error(why: impl Into<String>) -> ProviderError {
         why: why.into(),
         billed: None,
     }
+}
+
+/// Returns true if a reply with this stop reason is an answer: it was neither cut nor refused, and is not faulty.
+pub(super) fn has_answer(stop: &Result<StopReason, ProviderError>) -> bool {
+    matches!(
+        stop,
+        Ok(StopReason::Stop | StopReason::ToolCalls | StopReason::Other(_))
+    )
 }
 
 /// Returns the error of a frame that is not JSON, or is JSON of an unknown shape.

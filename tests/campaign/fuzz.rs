@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tempfile::TempDir;
 
 use crate::corpora::{self, Tally, Watch};
-use crate::fuzz_runs::FuzzRuns;
+use crate::fuzz_runs::{FuzzAmount, FuzzRuns};
 use crate::{Campaign, Measured, Scale, streams};
 
 #[path = "../fuzz/targets.rs"]
@@ -235,44 +235,41 @@ fn run_targets(campaign: &Campaign) -> Result<(String, Vec<String>), String> {
     let runs = FuzzRuns::open(&campaign.repository, &all)?;
     let before = runs.totals(&all)?;
     let program = (seconds > 0).then(|| build_program(campaign)).transpose()?;
-    let results = share_out(&all, |target| {
-        let (made, spent) = before
-            .get(&target.name)
-            .map_or((0, 0), |run| (run.runs, run.seconds));
-        let Some(program) = program.as_ref().filter(|_| made < RUNS && spent < SECONDS) else {
+    let open: Vec<(&Target, FuzzAmount)> = all.iter().zip(before).collect();
+    let results = share_out(&open, |(target, made)| {
+        let Some(program) = program.as_ref().filter(|_| !is_done(*made)) else {
             return Ok(None);
         };
-        let limit = FuzzLimit {
-            runs: RUNS - made,
-            seconds: seconds.min(SECONDS - spent),
+        let limit = FuzzAmount {
+            runs: RUNS - made.runs,
+            seconds: seconds.min(SECONDS - made.seconds),
         };
-        let ran = run_target(campaign, program, target, &seeds.of(target), &limit)?;
+        let ran = run_target(campaign, program, target, &seeds.of(target), limit)?;
+        let FuzzAmount {
+            runs: read,
+            seconds,
+        } = ran.amount;
         println!(
-            "     fuzz {}: {} runs in {} s {}",
-            target.name, ran.runs, ran.seconds, ran.crash
+            "     fuzz {}: {read} runs in {seconds} s {}",
+            target.name, ran.problem
         );
-        if ran.crash.is_empty() {
-            runs.add(target, ran.runs, ran.seconds)?;
+        if ran.problem.is_empty() {
+            runs.add(target, ran.amount)?;
             return Ok(None);
         }
-        Ok(Some(format!("{}: {}", target.name, ran.crash)))
+        Ok(Some(format!("{}: {}", target.name, ran.problem)))
     });
-    let crashes = results.into_iter().collect::<Result<Vec<_>, String>>()?;
-    let mut missed: Vec<String> = crashes.into_iter().flatten().collect();
+    let problems = results.into_iter().collect::<Result<Vec<_>, String>>()?;
+    let mut missed: Vec<String> = problems.into_iter().flatten().collect();
     let totals = runs.totals(&all)?;
-    let (mut with_runs, mut with_time, mut unfinished, mut sum) = (0, Vec::new(), 0, 0);
-    for target in &all {
-        let total = totals.get(&target.name);
-        let (made, spent) = total.map_or((0, 0), |run| (run.runs, run.seconds));
-        sum += made;
-        if made >= RUNS {
-            with_runs += 1;
-        } else if spent >= SECONDS {
-            with_time.push(format!("{} ({} million)", target.name, in_millions(made)));
-        } else {
-            unfinished += 1;
-        }
-    }
+    let sum: u64 = totals.iter().map(|made| made.runs).sum();
+    let with_runs = totals.iter().filter(|made| made.runs >= RUNS).count();
+    let unfinished = totals.iter().filter(|made| !is_done(**made)).count();
+    let only_time = all.iter().zip(&totals);
+    let only_time = only_time.filter(|(_, made)| is_done(**made) && made.runs < RUNS);
+    let with_time: Vec<String> = only_time
+        .map(|(target, made)| format!("{} ({} million)", target.name, in_millions(made.runs)))
+        .collect();
     let mut figure = format!(
         "{} million fuzz runs of {} targets without a crash: {with_runs} targets with {} million or more",
         in_millions(sum),
@@ -323,19 +320,17 @@ fn build_program(campaign: &Campaign) -> Result<PathBuf, String> {
     }
 }
 
-/// The end of a call for one target: whichever comes first.
-struct FuzzLimit {
-    runs: u64,
-    seconds: u64,
+/// Returns true if a target has read enough inputs, or ran for long enough.
+fn is_done(made: FuzzAmount) -> bool {
+    made.runs >= RUNS || made.seconds >= SECONDS
 }
 
 /// The result of a target.
 struct FuzzResult {
-    /// The inputs that it read: those of libFuzzer and their damaged copies.
-    runs: u64,
-    seconds: u64,
-    /// The reason of a crash with its input; empty if there is none.
-    crash: String,
+    /// The inputs of libFuzzer and their damaged copies.
+    amount: FuzzAmount,
+    /// The reason of a crash with its input, or a slow input; empty if there is none.
+    problem: String,
 }
 
 /// Returns the largest input of a target, in bytes. Most samples of text fit, and longer inputs take longer without reaching
@@ -347,12 +342,13 @@ fn max_len(target: &Target) -> u64 {
     }
 }
 
+/// Runs a target until it has made the runs, or used the seconds, of `limit`.
 fn run_target(
     campaign: &Campaign,
     program: &Path,
     target: &Target,
     seeds: &[Vec<u8>],
-    limit: &FuzzLimit,
+    limit: FuzzAmount,
 ) -> Result<FuzzResult, String> {
     let folder = campaign.repository.join("tests/fuzz");
     let corpus = folder.join("corpus").join(&target.name);
@@ -391,7 +387,7 @@ fn run_target(
     };
     let runs = figure("stat::number_of_executed_units").unwrap_or(0);
     let slowest = figure("stat::slowest_unit_time_sec").unwrap_or(0);
-    let crash = if output.status.success() && slowest <= 1 {
+    let problem = if output.status.success() && slowest <= 1 {
         String::new()
     } else if output.status.success() {
         format!("an input and its copies took {slowest} s")
@@ -405,8 +401,10 @@ fn run_target(
         format!("crash: {}", words.join(" "))
     };
     Ok(FuzzResult {
-        runs: runs * (1 + COPIES),
-        seconds: begin.elapsed().as_secs(),
-        crash,
+        amount: FuzzAmount {
+            runs: runs * (1 + COPIES),
+            seconds: begin.elapsed().as_secs(),
+        },
+        problem,
     })
 }

@@ -23,12 +23,19 @@ const SHARED_SOURCES: [&str; 5] = [
     "Cargo.lock",
 ];
 
-/// The runs of one target without a crash: a line of the file, or their sum.
-#[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
-pub(crate) struct FuzzRun {
+/// A line of the file: the runs of one target in one call, without a crash.
+#[derive(Serialize, Deserialize)]
+struct RecordedRun {
     target: String,
     /// The digest of the sources.
     sources: String,
+    #[serde(flatten)]
+    amount: FuzzAmount,
+}
+
+/// The runs of one target, in one call or in all.
+#[derive(Serialize, Deserialize, Clone, Copy, Default)]
+pub(crate) struct FuzzAmount {
     /// The inputs that the target read.
     pub(crate) runs: u64,
     pub(crate) seconds: u64,
@@ -55,40 +62,33 @@ impl FuzzRuns {
         })
     }
 
-    /// Returns the sum of the runs of each target.
-    pub(crate) fn totals(&self, targets: &[Target]) -> Result<BTreeMap<String, FuzzRun>, String> {
+    /// Returns the sum of the runs of each target, in the order of the targets.
+    pub(crate) fn totals(&self, targets: &[Target]) -> Result<Vec<FuzzAmount>, String> {
         let text = match fs::read_to_string(&self.path) {
             Ok(text) => text,
             Err(why) if why.kind() == ErrorKind::NotFound => String::new(),
             Err(why) => return Err(self.describe(&why)),
         };
-        let mut totals = BTreeMap::<String, FuzzRun>::new();
+        let mut totals = vec![FuzzAmount::default(); targets.len()];
         for line in text.lines() {
-            let run: FuzzRun = serde_json::from_str(line).map_err(|why| self.describe(&why))?;
-            let target = targets.iter().find(|target| target.name == run.target);
-            if target.is_none_or(|target| self.sources[target.module] != run.sources) {
-                continue;
-            }
-            match totals.get_mut(&run.target) {
-                Some(total) => {
-                    total.runs += run.runs;
-                    total.seconds += run.seconds;
-                }
-                None => {
-                    totals.insert(run.target.clone(), run);
-                }
+            let run: RecordedRun = serde_json::from_str(line).map_err(|why| self.describe(&why))?;
+            let same_code = |target: &Target| {
+                target.name == run.target && self.sources[target.module] == run.sources
+            };
+            if let Some(at) = targets.iter().position(same_code) {
+                totals[at].runs += run.amount.runs;
+                totals[at].seconds += run.amount.seconds;
             }
         }
         Ok(totals)
     }
 
     /// Appends the runs of one call.
-    pub(crate) fn add(&self, target: &Target, runs: u64, seconds: u64) -> Result<(), String> {
-        let run = FuzzRun {
+    pub(crate) fn add(&self, target: &Target, amount: FuzzAmount) -> Result<(), String> {
+        let run = RecordedRun {
             target: target.name.clone(),
             sources: self.sources[target.module].clone(),
-            runs,
-            seconds,
+            amount,
         };
         let line = serde_json::to_string(&run).map_err(|why| self.describe(&why))? + "\n";
         let mut options = fs::OpenOptions::new();

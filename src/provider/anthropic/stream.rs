@@ -17,9 +17,9 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::super::client::{
-    NewDeltas, ReplyReader, StreamProgress, cut_line_error, in_stream_error, malformed_error,
-    truncated_error, unfinished_error, unreadable_document_error, usage_or_one_call,
-    wrong_protocol_error,
+    NewDeltas, ReplyReader, StreamProgress, cut_line_error, has_answer, in_stream_error,
+    malformed_error, truncated_error, unfinished_error, unreadable_document_error,
+    usage_or_one_call, wrong_protocol_error,
 };
 use super::super::foreign_text::ForeignText;
 use super::super::retry::CAPPED;
@@ -221,17 +221,9 @@ impl AnthropicReplyReader {
     /// Takes over a stop reason. An event without one doesn't erase an earlier one, and a reply that was cut or refused stays
     /// so.
     fn merge_stop(&mut self, reason: Option<&str>) {
-        let stop = self
-            .stop
-            .as_deref()
-            .map(|earlier| self.stop(earlier, false));
-        let is_answer = matches!(
-            stop,
-            None | Some(Ok(StopReason::Stop
-                | StopReason::ToolCalls
-                | StopReason::Other(_)))
-        );
-        if is_answer && let Some(reason) = reason.filter(|reason| !reason.is_empty()) {
+        let earlier = self.stop.as_deref();
+        let is_final = earlier.is_some_and(|earlier| !has_answer(&self.stop(earlier, false)));
+        if !is_final && let Some(reason) = reason.filter(|reason| !reason.is_empty()) {
             self.stop = Some(reason.to_owned());
         }
     }

@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::super::ProviderError;
-use super::super::client::truncated_error;
+use super::super::client::{has_answer, truncated_error};
 use crate::model::StopReason;
 
 /// The reply must be requested again for its rest.
@@ -15,15 +15,10 @@ pub(super) fn is_specified(reason: &str) -> bool {
     !reason.is_empty() && reason != "FINISH_REASON_UNSPECIFIED"
 }
 
-/// Returns whether the reply ended at its limit, was refused, or is faulty.
-pub(super) fn has_no_answer(finish: &str) -> bool {
-    let stop = read_finish_reason(finish, None, false);
-    let has_answer = matches!(
-        stop,
-        Ok(StopReason::Stop | StopReason::ToolCalls | StopReason::Other(_))
-    );
-    // The rest of the reply follows.
-    !has_answer && finish != CONTINUATION
+/// Returns true if a later reason does not replace this one: the reply was cut or refused, or is faulty.
+pub(super) fn is_final(finish: &str) -> bool {
+    // The rest of the reply follows a continuation.
+    finish != CONTINUATION && !has_answer(&read_finish_reason(finish, None, false))
 }
 
 /// Returns the reason why the reply ended. If the reply is faulty, this is an error whatever text came before.

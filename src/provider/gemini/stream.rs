@@ -163,7 +163,7 @@ impl GeminiReplyReader {
             .filter(|reason| finish_reason::is_specified(reason));
         let earlier = self.finish.take();
         self.finish = match earlier {
-            Some(earlier) if finish_reason::has_no_answer(&earlier) => Some(earlier),
+            Some(earlier) if finish_reason::is_final(&earlier) => Some(earlier),
             earlier => finish.or(earlier),
         };
         self.continuation = candidate.continuation_token.or(self.continuation.take());

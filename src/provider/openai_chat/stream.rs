@@ -22,7 +22,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::super::client::{
-    NewDelta, NewDeltas, ReplyReader, StreamProgress, cut_line_error, in_stream_error,
+    NewDelta, NewDeltas, ReplyReader, StreamProgress, cut_line_error, has_answer, in_stream_error,
     malformed_error, truncated_error, unfinished_error, unreadable_document_error,
     usage_or_one_call,
 };
@@ -211,9 +211,8 @@ impl ChatReplyReader {
 
     /// Returns true if the reply ended without an answer. A later reason, such as `stop` of a gateway, doesn't change that.
     fn is_cut_or_refused(&self) -> bool {
-        let stop = self.finish.as_deref().map(read_stop_word);
-        matches!(stop, Some(StopReason::Length | StopReason::Refused(_)))
-            || self.finish.as_deref() == Some(ERROR)
+        let finish = self.finish.as_deref();
+        finish.is_some_and(|finish| finish == ERROR || !has_answer(&Ok(read_stop_word(finish))))
     }
 
     fn read_stop_reason(&self, finish: Option<&str>) -> StopReason {
@@ -396,7 +395,7 @@ fn check_error(reports: &Value) -> Result<(), ProviderError> {
     }
 }
 
-/// Returns whether a finish reason is an ordinary one of a reply with calls.
+/// Returns true if a finish reason is an ordinary one of a reply with calls.
 fn ends_with_calls(finish: &str) -> bool {
     let words = ["stop", "tool_calls", "function_call"];
     words.iter().any(|word| finish.eq_ignore_ascii_case(word))

@@ -8,8 +8,10 @@ use crate::theme::Role;
 use crate::tui::state::cells::{CellsEntry, EvalInfo, LabelValue, LabelledScore, RowCounts};
 use crate::tui::widget::flow::TextBlock;
 
-/// The number of rows of the histogram: ten ranges of a tenth, and the score 1.
-const SCORE_RANGES: usize = 11;
+/// The number of ranges of the histogram below the score 1.
+const TENTHS: usize = 10;
+/// The number of rows of the histogram: the score 1 has its own.
+const SCORE_RANGES: usize = TENTHS + 1;
 /// The columns of the longest bar.
 const MAX_BAR_WIDTH: usize = 24;
 
@@ -142,7 +144,7 @@ fn score_blocks<'a>(
             0 => String::new(),
             n => format!(" {n}"),
         };
-        let low = at as f64 / (SCORE_RANGES - 1) as f64;
+        let low = at as f64 / TENTHS as f64;
         out.push(styled_line([
             (format!("{low:.1} "), Role::Muted),
             (bar.repeat(width), Role::Accent),
@@ -157,9 +159,9 @@ fn score_blocks<'a>(
 fn range_of(score: f64) -> usize {
     // A tenth such as 0.7 is not exact in binary, so it is moved up by less than any difference that matters.
     let tenth = (score.clamp(0.0, 1.0) * 10.0 + 1e-9).floor();
-    (0..SCORE_RANGES - 1)
+    (0..TENTHS)
         .find(|at| tenth < (*at + 1) as f64)
-        .unwrap_or(SCORE_RANGES - 1)
+        .unwrap_or(TENTHS)
 }
 
 /// Returns the verdicts against the labels: a table of counts and the same in words.

@@ -463,7 +463,7 @@ pub(crate) struct DecisionChanges {
 pub(crate) struct DecidedRow {
     pub(crate) row: RowId,
     pub(crate) outcome: Outcome,
-    /// True if the row had no verdict before, and another outcome or none.
+    /// True if the row had neither a verdict nor this outcome before.
     pub(crate) is_first: bool,
     /// True if each of its cells has a verdict of a past run, so that no judge was asked.
     pub(crate) is_recorded: bool,

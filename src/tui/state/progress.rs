@@ -302,7 +302,7 @@ impl ProgressScreen {
             return why;
         }
         if (1..=self.view.entries.len()).all(|number| self.is_counted(number)) {
-            "no labelled verdict yet, so there is no agreement to draw"
+            "no labelled verdict yet, so dicta draws no agreement"
         } else {
             "counting the agreement with your labels"
         }
@@ -310,12 +310,15 @@ impl ProgressScreen {
 
     /// Returns why no two states are compared, if none are.
     pub(crate) fn explain_missing_pair(&self) -> Option<&'static str> {
-        match self.pair {
-            Some(_) => None,
-            None if self.explain_unread().is_some() => self.explain_unread(),
-            None if self.items.is_empty() => Some("no states to compare yet"),
-            None => Some("nothing before the first state: = marks a state to compare with"),
+        if self.pair.is_some() {
+            return None;
         }
+        let missing = if self.items.is_empty() {
+            "no states to compare yet"
+        } else {
+            "nothing before the first state: = marks a state to compare with"
+        };
+        Some(self.explain_unread().unwrap_or(missing))
     }
 
     /// Returns the compared states if they are compared.

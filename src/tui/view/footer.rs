@@ -335,7 +335,7 @@ fn draw_tour(canvas: &mut Canvas<'_>, area: Rect, app: &App) -> Rect {
 
 /// Draws the keys that work now, as many as fit, and always `?`.
 fn draw_hints(canvas: &mut Canvas<'_>, area: Rect, app: &App) {
-    let mut specs: Vec<&CommandSpec> = COMMANDS
+    let mut specs: Vec<&'static CommandSpec> = COMMANDS
         .iter()
         .filter(|spec| spec.footer_rank > 0 && spec.id != "help" && spec.check_usable(app).is_ok())
         .collect();
@@ -348,20 +348,13 @@ fn draw_hints(canvas: &mut Canvas<'_>, area: Rect, app: &App) {
     if in_trace
         && shown_cell::resolve_shown_cell(app).is_some_and(|shown| !shown.turns().is_empty())
     {
-        // The keys of rank 1 are the most useful, so these follow them.
-        let first = specs.partition_point(|spec| spec.footer_rank < 2);
         let find_command = |id| COMMANDS.iter().find(|spec| spec.id == id);
-        specs.splice(
-            first..first,
-            ["step.previous", "raw"]
-                .into_iter()
-                .filter_map(find_command),
-        );
+        let keys = ["step.previous", "raw"].into_iter();
+        insert_after_first_rank(&mut specs, keys.filter_map(find_command));
     }
     // On the progress screen, q quits dicta, so the key that goes back is as important as its own keys.
     if app.shows_progress() {
-        let first = specs.partition_point(|spec| spec.footer_rank < 2);
-        specs.splice(first..first, list_usable(["back"], app));
+        insert_after_first_rank(&mut specs, list_usable(["back"], app));
     }
     // The trace screen begins with its own keys, because the list of cells has the others too.
     if app.shows_trace_screen() && app.replay.is_none() {
@@ -370,8 +363,7 @@ fn draw_hints(canvas: &mut Canvas<'_>, area: Rect, app: &App) {
     }
     // In a transcript, the key for the file's own record is useful.
     if (app.ui.focus == Pane::Transcript || app.shows_unjudged_file()) && !app.shows_review() {
-        let first = specs.partition_point(|spec| spec.footer_rank < 2);
-        specs.splice(first..first, list_usable(["source"], app));
+        insert_after_first_rank(&mut specs, list_usable(["source"], app));
     }
     // Without a rubric, reading comes first.
     if app.shows_unjudged_file() && !app.shows_review() {
@@ -473,6 +465,15 @@ fn measure_trace_keys(app: &App) -> u16 {
     let usable = list_usable(ids.chain(["help"]), app);
     let columns: usize = usable.map(|spec| hint_row(app, spec).width()).sum();
     u16::try_from(columns + 2).unwrap_or(u16::MAX)
+}
+
+/// Inserts commands after those of rank 1, which are the most useful.
+fn insert_after_first_rank(
+    specs: &mut Vec<&'static CommandSpec>,
+    more: impl Iterator<Item = &'static CommandSpec>,
+) {
+    let first = specs.partition_point(|spec| spec.footer_rank < 2);
+    specs.splice(first..first, more);
 }
 
 /// Returns the commands with these ids that work now, in the order of the ids.

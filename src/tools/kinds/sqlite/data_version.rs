@@ -21,14 +21,18 @@ const SIDE_FILES: &[&str] = &[WRITE_AHEAD_LOG, "-shm", "-journal"];
 
 /// Returns the files that SQLite keeps next to a database. They may not exist, and a change of one damages the database.
 pub(super) fn list_side_files(path: &Path) -> impl Iterator<Item = PathBuf> {
+    let database = follow_links(path);
     let ends = SIDE_FILES.iter();
-    ends.map(move |end| name_side_file(path, end))
+    ends.map(move |end| name_side_file(&database, end))
 }
 
-fn name_side_file(path: &Path, end: &str) -> PathBuf {
-    // SQLite follows links, and keeps its files next to the database itself.
-    let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    let mut name = OsString::from(real);
+/// Returns the path of the database itself: SQLite follows links, and keeps its files next to it.
+fn follow_links(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.to_owned())
+}
+
+fn name_side_file(database: &Path, end: &str) -> PathBuf {
+    let mut name = OsString::from(database);
     name.push(end);
     name.into()
 }
@@ -37,7 +41,7 @@ fn name_side_file(path: &Path, end: &str) -> PathBuf {
 /// Returns `None` if the file cannot be examined.
 pub(super) fn read_data_version(path: &Path) -> Option<Digest> {
     // SQLite writes recent changes to the log and copies them into the file later.
-    let log = name_side_file(path, WRITE_AHEAD_LOG);
+    let log = name_side_file(&follow_links(path), WRITE_AHEAD_LOG);
     let file = describe_file(&std::fs::metadata(path).ok()?);
     let log = match std::fs::metadata(&log) {
         // SQLite creates an empty log when it opens a file to read it.
@@ -84,7 +88,7 @@ mod tests {
         std::os::unix::fs::symlink(&real, &link).expect("a link");
         let before = read_data_version(&link).expect("a version");
         // SQLite writes changes to this log only, until it copies them into the file.
-        let log = name_side_file(&link, WRITE_AHEAD_LOG);
+        let log = name_side_file(&follow_links(&link), WRITE_AHEAD_LOG);
         assert_eq!(log, real.with_file_name("shop.db-wal"));
         std::fs::write(&log, b"changes").expect("written");
         assert_ne!(read_data_version(&link), Some(before));

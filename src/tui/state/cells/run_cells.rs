@@ -347,7 +347,7 @@ pub(crate) struct CellCompletion {
     pub(crate) decided: bool,
     /// The outcome of the decision; `None` for a second opinion.
     pub(crate) outcome: Option<Outcome>,
-    /// True if the row had no verdict before, and another outcome or none.
+    /// True if the row had neither a verdict nor this outcome before.
     pub(crate) first_verdict: bool,
     pub(crate) flip: Option<RowFlip>,
     /// The new number of the row's first cell, if a person edited the traces and the cells no longer decide.
