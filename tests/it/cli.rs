@@ -149,6 +149,25 @@ fn demo_runs_without_key_and_network() {
 }
 
 #[test]
+fn filter_by_cause_finds_the_calls_of_a_replayed_judge() {
+    let test_dir = TestDir::new();
+    test_dir.dicta(&["run", "--demo", "-q"]);
+    for (filter, cells) in [("is:repaired", 3), ("is:refused", 1)] {
+        let plan = test_dir.dicta(&[
+            "run",
+            "--demo",
+            "--dry-run",
+            "--where",
+            filter,
+            "--format",
+            "jsonl",
+        ]);
+        let plan = rows(&plan);
+        assert_eq!(plan[0]["cells"], cells, "{filter}: {plan:?}");
+    }
+}
+
+#[test]
 fn bare_dicta_without_terminal_never_judges_the_users_workspace() {
     let test_dir = TestDir::new();
     test_dir.workspace("", NAMES_A_RELEASE);

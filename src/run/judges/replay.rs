@@ -15,7 +15,9 @@ use crate::event::{
     BlobSource, CallCx, EvalSpec, EventKind, EventTag, RunHeader, StoredText, ToolFact, TurnFact,
 };
 use crate::handlers::{JudgeBackend, JudgeRequest, JudgedParams};
-use crate::model::{CellIx, CellName, CellResult, Digest, Outcome, RunId};
+use crate::model::{
+    ArgumentChange, Cause, CauseSet, CellIx, CellName, CellResult, Digest, Outcome, RunId,
+};
 use crate::record::{PlannedCell, RecordError, RecordedPlan, RecordedRun};
 
 /// The events that [`RecordedTraces`] reads; the reader skips the others without parsing them.
@@ -171,12 +173,13 @@ impl RecordedTraces {
         }
         // The recorded run may have had other bounds. They decide no error, and not what a person decided.
         let is_judgment = result.outcome.is_judgment();
-        let result = match result.verdict.as_deref() {
+        let mut result = match result.verdict.as_deref() {
             Some(verdict) if is_judgment && !result.by_human => {
                 decide_again(result, verdict, params)
             }
             _ => result.clone(),
         };
+        result.tool_causes = result.tool_causes.union(find_tool_causes(facts));
         mark_as_cached(&self.run, result)
     }
 }
@@ -244,6 +247,30 @@ impl JudgeBackend for ReplayJudge {
     }
 }
 
+/// Returns the causes that the tool calls of a trace are. Runs of earlier versions have calls without causes.
+fn find_tool_causes(facts: &[EventKind]) -> CauseSet {
+    let mut causes = CauseSet::EMPTY;
+    for kind in facts {
+        let EventKind::Tool { fact, .. } = kind else {
+            continue;
+        };
+        match fact {
+            ToolFact::Rejected { .. } => causes.insert(Cause::Refused),
+            ToolFact::Finished { answer, .. } if answer.is_error => {
+                causes.insert(Cause::FetchError);
+            }
+            // Without a change, only the spelling differs. A person's edit is not a repair.
+            ToolFact::Repaired { changes, .. }
+                if !changes.is_empty() && !changes.iter().any(ArgumentChange::is_by_hand) =>
+            {
+                causes.insert(Cause::Repaired);
+            }
+            _ => {}
+        }
+    }
+    causes
+}
+
 fn renumber(mut kind: EventKind, to: CellIx) -> EventKind {
     if let EventKind::Turn { cell, .. } | EventKind::Tool { cell, .. } = &mut kind {
         *cell = to;
@@ -274,5 +301,69 @@ fn collect_blobs(fact: &EventKind) -> Vec<&crate::model::Blob> {
             .chain(&answer.raw)
             .collect(),
         _ => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::{RecordedToolResponse, ToolResponseSource};
+    use crate::model::{CallIx, Millis, TurnIx};
+
+    fn tool_fact(fact: ToolFact) -> EventKind {
+        EventKind::Tool {
+            cell: CellIx(0),
+            turn: TurnIx(0),
+            call: CallIx(0),
+            fact,
+        }
+    }
+
+    fn repair(changes: Vec<ArgumentChange>) -> EventKind {
+        tool_fact(ToolFact::Repaired {
+            canonical: serde_json::from_str("{}").expect("JSON"),
+            changes,
+        })
+    }
+
+    fn response(is_error: bool) -> EventKind {
+        tool_fact(ToolFact::Finished {
+            answer: RecordedToolResponse {
+                text: StoredText::Text("page".to_owned()),
+                is_error,
+                bytes: 4,
+                truncated: false,
+                raw: None,
+                content_type: None,
+                hidden: 0,
+                data_version: None,
+            },
+            source: ToolResponseSource::Live,
+            elapsed: Millis(0),
+            retried: None,
+        })
+    }
+
+    #[test]
+    fn replayed_trace_has_the_causes_of_its_calls() {
+        let quoted = ArgumentChange {
+            path: String::new(),
+            what: "added quotes around 1 key".to_owned(),
+        };
+        let rejected = tool_fact(ToolFact::Rejected {
+            rule: "parameters".to_owned(),
+            text: "Error".to_owned(),
+        });
+        for (facts, expected) in [
+            (vec![rejected.clone()], "refused"),
+            (vec![repair(vec![quoted.clone()])], "repaired"),
+            (vec![response(true)], "fetch-error"),
+            (vec![repair(vec![quoted]), rejected], "refused repaired"),
+            (vec![repair(Vec::new()), response(false)], ""),
+            (vec![repair(vec![ArgumentChange::by_hand()])], ""),
+        ] {
+            let words: Vec<&str> = find_tool_causes(&facts).into();
+            assert_eq!(words.join(" "), expected);
+        }
     }
 }
