@@ -48,6 +48,8 @@ pub(crate) struct TrackedRun {
     /// True if the run measures noise, and decides nothing.
     pub(crate) measures_noise: bool,
     pub(crate) stage: RunStage,
+    /// The number of cells that the screen ordered; 0 if it is unknown.
+    pub(crate) ordered_cells: u64,
     /// The number of cells with a result.
     pub(crate) finished_cells: u64,
     /// The number of complete decisions.
@@ -217,6 +219,17 @@ impl TrackedRun {
         self.state.cells.len() as u64
     }
 
+    /// Returns the number of all cells. A live run plans the cells of a transcript when it reads it, so it has more cells
+    /// than those planned so far.
+    pub(crate) fn total_cells(&self) -> u64 {
+        let planned = self.planned_cells();
+        if self.is_live() {
+            planned.max(self.ordered_cells)
+        } else {
+            planned
+        }
+    }
+
     /// Converts the app's time to the run's time.
     pub(crate) fn run_time(&self, now: Millis) -> Millis {
         let last = self.state.last.map_or(Millis(0), |last| last.at);
@@ -238,8 +251,10 @@ impl TrackedRun {
 
     /// Returns an estimate of the remaining time; `None` if there is too little data.
     pub(crate) fn eta(&self, now: Millis) -> Option<Millis> {
-        let rest = self.planned_cells().saturating_sub(self.finished_cells);
-        if rest == 0 || !self.is_live() {
+        let planned = self.planned_cells();
+        let rest = planned.saturating_sub(self.finished_cells);
+        // Of the cells that are not planned yet, it is unknown how many need a judge.
+        if rest == 0 || !self.is_live() || planned < self.total_cells() {
             return None;
         }
         Some(Millis::from_secs_f64(rest as f64 / self.rate(now)?))

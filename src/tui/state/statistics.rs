@@ -91,7 +91,7 @@ fn build_run_statistics(app: &App) -> Vec<TextBlock<'static>> {
     let head = format!(
         "run {name} · {how_far} · {} of {} with a result{took} · {}",
         run.finished_cells,
-        pluralize(run.planned_cells(), "cell"),
+        pluralize(run.total_cells(), "cell"),
         state.stats.total_cost()
     );
     let mut blocks = vec![TextBlock::new(head, Role::Title)];

@@ -249,7 +249,8 @@ fn run_items(app: &App, glyphs: &Glyphs) -> Vec<(u8, HeaderItem)> {
     };
     let mut items = vec![(0, header_item(1, format!("{turning} {word}"), Role::Live))];
     if planned > 0 {
-        items.push((1, header_item(3, format!("{done}/{planned}"), Role::Text)));
+        let total: u64 = live.iter().map(|run| run.total_cells()).sum();
+        items.push((1, header_item(3, format!("{done}/{total}"), Role::Text)));
     }
     let paused: usize = live.iter().map(|run| run.paused.len()).sum();
     if paused > 0 {

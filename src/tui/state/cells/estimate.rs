@@ -1,7 +1,7 @@
 //! The size and duration of judging some rows again, estimated from the verdicts that the pane shows.
 
 use super::{CellsRow, CellsState, RowId};
-use crate::model::{Millis, pluralize};
+use crate::model::{CellName, Millis, pluralize};
 
 /// The estimate of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -49,6 +49,27 @@ impl CellsState {
     pub(crate) fn listed_rows(&self) -> Vec<RowId> {
         let groups = self.groups.iter();
         groups.flat_map(|group| &group.matching).copied().collect()
+    }
+
+    /// Returns the number of cells that the outline plans: those of some decisions by name, or else all.
+    pub(crate) fn count_planned_cells(&self, decisions: Option<&[String]>) -> u64 {
+        let count = |row: &CellsRow| {
+            let planned = row.bookkeeping.expected.map_or(1, |cells| cells.repeats);
+            u64::from(planned.max(1))
+        };
+        match decisions {
+            None => {
+                let rows = self.rows.iter().filter(|row| !row.bookkeeping.removed);
+                rows.map(count).sum()
+            }
+            Some(names) => {
+                let names = names
+                    .iter()
+                    .filter_map(|name| name.parse::<CellName>().ok());
+                let rows = names.filter_map(|name| self.row(self.find_row(&name)?));
+                rows.map(count).sum()
+            }
+        }
     }
 
     /// Returns the number of rows for which no run has a result, as words; `None` if there are none. The filter does not
@@ -132,6 +153,16 @@ mod tests {
         let estimate = cells.estimate_run(&rows, false, 2);
         assert_eq!((estimate.cells, estimate.to_judge), (2, 1));
         assert_eq!(cells.estimate_run(&rows, true, 2).to_judge, 2);
+    }
+
+    #[test]
+    fn planned_cells_are_those_of_the_outline() {
+        let cells = outlined(&["a", "b", "c"], &["code", "asked?"]);
+        assert_eq!(cells.count_planned_cells(None), 6);
+        let names = ["a/r/code".to_owned(), "b/r/asked".to_owned()];
+        assert_eq!(cells.count_planned_cells(Some(&names)), 2);
+        let unknown = ["d/r/code".to_owned()];
+        assert_eq!(cells.count_planned_cells(Some(&unknown)), 0);
     }
 
     #[test]

@@ -60,6 +60,11 @@ pub(in crate::tui::update) fn start_run(
     // Tracked at once, so that a second key finds the run although it has no id yet.
     // Another judge's opinion, a measurement of noise and a branch decide nothing, so they belong to no edit.
     let decides = order.judge.is_none() && !order.measures_noise && order.branch.is_none();
+    let ordered_cells = if decides {
+        count_ordered_cells(&app.live_session.cells, &order)
+    } else {
+        0
+    };
     app.live_session.runs.by_ticket.insert(
         order.ticket,
         TrackedRun {
@@ -67,6 +72,7 @@ pub(in crate::tui::update) fn start_run(
             edit: decides.then_some(app.saves.edit),
             revision: decides.then_some(app.saves.revision),
             covers_everything: order.only.is_none() && save.is_none(),
+            ordered_cells,
             measures_noise: order.measures_noise,
             ..TrackedRun::default()
         },
@@ -75,6 +81,17 @@ pub(in crate::tui::update) fn start_run(
         edits::add_run(app, order.ticket);
     }
     Effect::StartRun(order)
+}
+
+/// Returns the number of cells of an order; 0 if it is unknown.
+fn count_ordered_cells(cells: &CellsState, order: &RunOrder) -> u64 {
+    let is_narrowed = order.filter.is_some() || order.except.is_some();
+    match &order.only {
+        _ if !cells.outline_complete || order.repeat.is_some() => 0,
+        Some(names) => cells.count_planned_cells(Some(names.as_slice())),
+        None if is_narrowed => 0,
+        None => cells.count_planned_cells(None),
+    }
 }
 
 /// `r`: judges the focused cell again, without the cache. On a group it judges all cells, with the cache.

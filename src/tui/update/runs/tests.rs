@@ -406,7 +406,9 @@ fn paid_run_shows_cost_before_start() {
     let order = app.awaiting_preview.remove(0);
     let effect = start_run(&mut app, order, None);
     assert!(matches!(effect, Effect::StartRun(_)));
-    assert_eq!(app.live_session.runs.live().count(), 1);
+    let live = app.live_session.runs.live();
+    let ordered: Vec<u64> = live.map(|(_, run)| run.ordered_cells).collect();
+    assert_eq!(ordered, [2 * EVALS.len() as u64], "two transcripts");
 }
 
 #[test]

@@ -183,6 +183,20 @@ fn least_important_items_are_left_out_and_badges_stay() {
 }
 
 #[test]
+fn live_run_counts_the_ordered_cells_before_it_plans_them() {
+    let mut app = demo_app();
+    let run = &mut app.live_session.runs.by_ticket[&RunTicket(1)];
+    run.ordered_cells = 85;
+    let shown = row(&app, 120);
+    assert!(shown.contains("41/85"), "{shown}");
+    assert!(!shown.contains("left"), "{shown}");
+    let run = &mut app.live_session.runs.by_ticket[&RunTicket(1)];
+    // The run may plan more cells than the screen ordered, because a file changed.
+    run.ordered_cells = 50;
+    assert!(row(&app, 120).contains("41/60"));
+}
+
+#[test]
 fn workspace_without_decisions_counts_cells_not_run() {
     let mut app = demo_app();
     app.live_session.runs.by_ticket.clear();
