@@ -465,6 +465,8 @@ pub(crate) struct DecidedRow {
     pub(crate) outcome: Outcome,
     /// True if the row had neither a verdict nor this outcome before.
     pub(crate) is_first: bool,
+    /// True if code decides the row, and no judge.
+    pub(crate) is_check: bool,
     /// True if each of its cells has a verdict of a past run, so that no judge was asked.
     pub(crate) is_recorded: bool,
 }

@@ -138,12 +138,14 @@ pub(crate) struct EditReport {
     pub(crate) flips: Vec<RowFlip>,
     /// The decisions that the revision no longer plans.
     pub(crate) removed: Vec<RemovedDecision>,
-    /// The number of different decisions judged so far.
+    /// The number of different decisions that runs of the edit made so far, by judges and by code.
     pub(crate) judged: u64,
     /// These decisions.
     pub(crate) judged_rows: HashSet<RowId>,
     /// Those of them that were decided again from recorded verdicts, for example by another `min_score`.
     pub(crate) redecided_rows: HashSet<RowId>,
+    /// Those of them that code decided without a judge.
+    pub(crate) checked_rows: HashSet<RowId>,
     /// The decisions without an earlier verdict, with their newest outcomes.
     pub(crate) first_verdicts: IndexMap<RowId, Outcome>,
     /// The judging that was left out and the reason: one line.
@@ -235,6 +237,11 @@ impl EditReport {
         let row = one.row;
         let is_new = self.judged_rows.insert(row);
         self.judged += u64::from(is_new);
+        if one.is_check {
+            self.checked_rows.insert(row);
+        } else {
+            self.checked_rows.remove(&row);
+        }
         if !one.is_recorded {
             self.redecided_rows.remove(&row);
         } else if is_new {
@@ -245,14 +252,22 @@ impl EditReport {
         }
     }
 
-    /// Counts the decisions: `6 judged, 30 decided again`.
+    /// Counts the decisions: `6 judged, 3 checked by code, 30 decided again`.
     fn count_decisions(&self) -> String {
         let again = self.redecided_rows.len() as u64;
-        match (self.judged.saturating_sub(again), again) {
-            (judged, 0) => format!("{judged} judged"),
-            (0, again) => format!("{again} decided again"),
-            (judged, again) => format!("{judged} judged, {again} decided again"),
+        let checked = self.checked_rows.difference(&self.redecided_rows).count() as u64;
+        let judged = self.judged.saturating_sub(again + checked);
+        if again + checked == 0 {
+            return format!("{judged} judged");
         }
+        let parts = [
+            (judged, "judged"),
+            (checked, "checked by code"),
+            (again, "decided again"),
+        ];
+        let parts = parts.iter().filter(|(count, _)| *count > 0);
+        let parts: Vec<String> = parts.map(|(count, how)| format!("{count} {how}")).collect();
+        parts.join(", ")
     }
 
     /// Adds a flip. Flips are in the order of the rows, however their cells end. Two flips of one row are combined, and
@@ -399,14 +414,14 @@ fn describe_verdicts(report: &EditReport, glyphs: &Glyphs) -> String {
     }
 }
 
-/// Describes the decisions that had no verdict before: `22 cells judged for the first time: ✓ 14 ✗ 8`.
+/// Describes the decisions that had no verdict before: `22 cells decided for the first time: ✓ 14 ✗ 8`.
 pub(crate) fn describe_first_verdicts(report: &EditReport, glyphs: &Glyphs) -> Option<String> {
     let first = &report.first_verdicts;
     if first.is_empty() {
         return None;
     }
     let mut text = format!(
-        "{} judged for the first time",
+        "{} decided for the first time",
         pluralize(first.len() as u64, "cell")
     );
     // The counts would reveal verdicts to a user who labels blind.
@@ -598,28 +613,38 @@ mod tests {
     }
 
     #[test]
-    fn decisions_from_recorded_verdicts_count_as_decided_again_until_a_judge_is_asked() {
+    fn decisions_count_by_who_decided_them() {
         let mut report = EditReport {
             touched_evals: IndexSet::from(["beam/x".into()]),
             ..EditReport::default()
         };
-        let mut decide = |row: u32, is_recorded: bool| {
+        let mut decide = |row: u32, is_check: bool, is_recorded: bool| {
             report.add_decided(DecidedRow {
                 row: RowId(row),
                 outcome: Outcome::Pass,
                 is_first: false,
+                is_check,
                 is_recorded,
             });
             summarize(&report)
         };
-        for (row, is_recorded, expected) in [
-            (1, true, "1 decided again"),
-            (2, false, "1 judged, 1 decided again"),
-            (1, false, "2 judged"),
-            (1, true, "2 judged"),
+        for (row, is_check, is_recorded, expected) in [
+            (1, false, true, "1 decided again"),
+            (2, false, false, "1 judged, 1 decided again"),
+            (1, false, false, "2 judged"),
+            (1, false, true, "2 judged"),
+            (3, true, false, "2 judged, 1 checked by code"),
+            (
+                4,
+                true,
+                true,
+                "2 judged, 1 checked by code, 1 decided again",
+            ),
+            // The eval asks a judge now.
+            (3, false, false, "3 judged, 1 decided again"),
         ] {
             assert_eq!(
-                decide(row, is_recorded),
+                decide(row, is_check, is_recorded),
                 format!("no verdict moved ({expected})")
             );
         }
@@ -675,7 +700,7 @@ mod tests {
         };
         assert_eq!(
             summarize(&report),
-            "the last edit, new.yaml: 2 cells judged for the first time: ✓ 1 ✗ 1"
+            "the last edit, new.yaml: 2 cells decided for the first time: ✓ 1 ✗ 1"
         );
     }
 
@@ -697,6 +722,7 @@ mod tests {
             row: RowId(1),
             outcome: Outcome::Pass,
             is_first: false,
+            is_check: false,
             is_recorded: false,
         });
         assert_eq!(summarize(&report), sentence);

@@ -160,13 +160,13 @@ fn deleted_and_new_rubric_are_reported() {
     assert_eq!(verdicts(&app.event_loop.app), before);
     assert_eq!(
         report_summary(&app),
-        "new file support.yaml: no verdict moved (6 judged, 30 decided again)"
+        "new file support.yaml: no verdict moved (6 checked by code, 30 decided again)"
     );
     let new = "evals:\n  - id: dated\n    type: contains\n    params: { patterns: [\"2026\"] }\n";
     app.save("rubrics/fresh.yaml", new).settle();
     assert_eq!(
         report_summary(&app),
-        "new file fresh.yaml: 18 cells judged for the first time: ✓ 5 ✗ 13"
+        "new file fresh.yaml: 18 cells decided for the first time: ✓ 5 ✗ 13"
     );
 }
 

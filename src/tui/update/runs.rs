@@ -414,11 +414,14 @@ fn finish_cell(
         run.decided_count += u64::from(ended.decided);
         changes.flips.extend(ended.flip);
         if let Some(outcome) = ended.outcome {
-            let slots = cells.row(at.row).map(|row| &row.slots);
+            let row = cells.row(at.row);
+            let eval = row.and_then(|row| cells.evals.get(row.eval as usize));
+            let slots = row.map(|row| &row.slots);
             changes.decided.push(DecidedRow {
                 row: at.row,
                 outcome,
                 is_first: ended.first_verdict,
+                is_check: eval.is_some_and(|eval| !eval.judged),
                 is_recorded: slots.is_some_and(|slots| {
                     !slots.is_empty() && slots.iter().all(|slot| slot.cached_from.is_some())
                 }),

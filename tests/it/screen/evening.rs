@@ -191,7 +191,7 @@ fn evening_of_an_author_ends_with_a_history_of_every_edit() {
     pty.until_shown("6 not run");
     judge_all(&mut pty);
     until_counts(&mut pty, "✓ 6  ✗ 6");
-    pty.until_shown("6 cells judged for the first time: ✓ 6");
+    pty.until_shown("6 cells decided for the first time: ✓ 6");
     assert_eq!(server.requests().len(), 2 * COUNT + 2);
 
     // Removed evals are counted, and nothing is judged.
