@@ -226,7 +226,13 @@ pub(super) fn show(
     let order = ReportFormat::from(format)
         .needs_decisions()
         .then_some(DecisionOrder::Plan);
-    let mut rows = RowBuilder::with_labels(labels).with_decisions(order);
+    let state = match (&shown.source, &shown.run) {
+        (StateSource::Entry(number), None) => Some(*number),
+        _ => None,
+    };
+    let mut rows = RowBuilder::with_labels(labels)
+        .with_decisions(order)
+        .with_state(state);
     let mut emit = |row: &ReportRow<'_>| match (&selected, row) {
         (Some(names), ReportRow::Result(result)) if !names.contains(&result.name.to_string()) => {
             Ok(())
@@ -249,9 +255,9 @@ pub(super) fn show(
         _ => writer.write_row(row),
     };
     // A state names the re-runs that failed; the rows of a run are its own.
-    let failures = match (&shown.source, &shown.run) {
-        (StateSource::Entry(number), None) => find_failed_reruns(&catalog, *number)?,
-        _ => HashMap::new(),
+    let failures = match state {
+        Some(number) => find_failed_reruns(&catalog, number)?,
+        None => HashMap::new(),
     };
     let mut emit = |row: &ReportRow<'_>| match row {
         ReportRow::Result(result) if !failures.is_empty() => {

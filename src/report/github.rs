@@ -106,7 +106,7 @@ impl<'w> GithubReportWriter<'w> {
         if let Some(edited) = describe_edited(summary.edited()) {
             let _infallible = write!(text, "; {edited}");
         }
-        let title = format!("dicta run {}", summary.run);
+        let title = format!("dicta {}", summary.subject());
         self.write_line(&format_annotation(
             AnnotationLevel::Notice,
             None,

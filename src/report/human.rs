@@ -419,8 +419,8 @@ impl<'w> HumanReportWriter<'w> {
         // The line about the run: its size, the pending cells, the calls and the duration.
         let _infallible = write!(
             text,
-            "run {} · {} over {}",
-            summary.run,
+            "{} · {} over {}",
+            summary.subject(),
             pluralize(summary.cells, "cell"),
             pluralize(summary.transcripts, "transcript")
         );
@@ -450,12 +450,15 @@ impl<'w> HumanReportWriter<'w> {
         if summary.pending > 0 || summary.count(Outcome::Cancelled) > 0 {
             let _infallible = write!(text, " (dicta run --resume {})", run_letters(&summary.run));
         }
-        let calls = u64::from(summary.usage.calls);
-        if calls > 0 {
-            let _infallible = write!(text, " · {}", pluralize(calls, "judge call"));
-            text.push_str(&describe_spending(summary, self.called_paid_judge));
+        // The calls and the time of a state are those of several runs. The events have only those of the newest one.
+        if summary.state.is_none() {
+            let calls = u64::from(summary.usage.calls);
+            if calls > 0 {
+                let _infallible = write!(text, " · {}", pluralize(calls, "judge call"));
+                text.push_str(&describe_spending(summary, self.called_paid_judge));
+            }
+            let _infallible = write!(text, " · {}", Millis(summary.duration_ms));
         }
-        let _infallible = write!(text, " · {}", Millis(summary.duration_ms));
         if summary.status.ended_early() {
             text.push('\n');
             text.push_str(&describe_early_end(summary.pending));

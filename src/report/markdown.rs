@@ -191,7 +191,7 @@ impl ReportWriter for MarkdownReportWriter<'_> {
             ReportRow::Summary(summary) => {
                 self.has_summary = true;
                 // The heading and the table of outcomes.
-                writeln!(self.out, "## dicta run {}\n", summary.run)?;
+                writeln!(self.out, "## dicta {}\n", summary.subject())?;
                 if let Some(branch) = &summary.branch {
                     let branch = format_as_code(branch);
                     writeln!(self.out, "It decides nothing: {branch}.\n")?;

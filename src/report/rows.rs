@@ -202,6 +202,13 @@ impl RowBuilder {
         self
     }
 
+    /// Marks the events as those of a state, by its number, and not of one run.
+    #[must_use]
+    pub fn with_state(mut self, number: Option<usize>) -> Self {
+        self.summary.state = number;
+        self
+    }
+
     /// Returns the cost so far, as far as it is known.
     pub fn cost_so_far(&self) -> Cost {
         self.stats.total_cost()

@@ -348,6 +348,37 @@ fn failed_calls_of_a_paid_judge_are_not_free() {
 }
 
 #[test]
+fn summary_of_a_state_has_no_calls_and_time_of_one_run() {
+    let mut summary = RunSummary {
+        run: "20261121T101500Z-kvqa".to_owned(),
+        cells: 85,
+        transcripts: 18,
+        duration_ms: 1000,
+        usage: TokenUsage {
+            calls: 12,
+            ..TokenUsage::default()
+        },
+        ..RunSummary::default()
+    };
+    let print = |summary: &RunSummary| {
+        print_with(TextStyle::default(), |human| {
+            let row = ReportRow::Summary(summary);
+            human.write_row(&row).expect("a Vec takes everything");
+        })
+    };
+    let text = print(&summary);
+    let size = "85 cells over 18 transcripts";
+    let of_run = format!("run 20261121T101500Z-kvqa · {size} · ");
+    assert!(text.contains(&of_run), "{text}");
+    assert!(text.contains("12 judge calls"), "{text}");
+    summary.state = Some(3);
+    let text = print(&summary);
+    assert!(text.contains(&format!("state 3 · {size}")), "{text}");
+    assert!(!text.contains("judge call"), "{text}");
+    assert!(!text.contains("kvqa · "), "{text}");
+}
+
+#[test]
 fn effect_of_strict_is_stated_only_if_it_changes_the_exit_code() {
     let print = |outcome: Outcome| {
         let eval = EvalVerdicts {

@@ -16,6 +16,8 @@ use crate::report::wording::count_outcome;
 pub struct RunSummary {
     /// The run's id.
     pub run: String,
+    /// The number of the shown state. Its results are of several runs, and `run` is the newest of them. `None` for a run.
+    pub state: Option<usize>,
     /// The trace that the run continues, if it is a branch: `branch of run kvqa from 2.prompt`.
     pub branch: Option<String>,
     /// The digest of the run's revision; `None` without a header.
@@ -81,6 +83,14 @@ pub struct RunSummary {
 }
 
 impl RunSummary {
+    /// Returns the name of what the totals are about: `state 3` or `run 20261121T101500Z-kvqa`.
+    pub fn subject(&self) -> String {
+        match self.state {
+            Some(number) => format!("state {number}"),
+            None => format!("run {}", self.run),
+        }
+    }
+
     /// Returns the number of decisions with this outcome.
     pub fn count(&self, outcome: Outcome) -> u64 {
         self.outcomes[outcome as usize]
