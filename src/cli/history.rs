@@ -18,12 +18,12 @@ use crate::compare::{
     compute_paired_figures, count_agreement,
 };
 use crate::model::{
-    Cost, LabelAgreement, Labels, Outcome, RecordedDraw, ScoreBounds, format_usd, make_visible,
-    pluralize, quote_shell_path,
+    LabelAgreement, Labels, Outcome, RecordedDraw, ScoreBounds, make_visible, pluralize,
+    quote_shell_path,
 };
 use crate::record::{Correspondence, EvalEdit, EvalEditKind, History, HistoryEntry, State};
 use crate::report::{
-    describe_entry_edits, describe_paired_figures, format_as_code, format_p_value,
+    describe_entry_edits, describe_paired_figures, format_as_code, format_cost, format_p_value,
     format_points_interval, wrap_line,
 };
 
@@ -409,16 +409,6 @@ fn describe_other_labels(row: &HistoryRow<'_>) -> Option<String> {
     ))
 }
 
-/// Formats a cost in a few columns: `$0.12`, `free`, `≥$0.12` if a part is unknown, `unknown`.
-fn format_cost(cost: Cost) -> String {
-    match (cost.usd > 0.0, cost.unknown) {
-        (false, 0) => "free".to_owned(),
-        (false, _) => "unknown".to_owned(),
-        (true, 0) => format_usd(cost.usd),
-        (true, _) => format!("≥{}", format_usd(cost.usd)),
-    }
-}
-
 fn describe_flips(flips: FlipCounts) -> String {
     match flips.total() {
         0 => "no flips".to_owned(),
@@ -616,17 +606,5 @@ mod tests {
         assert_eq!(name_entry(5, 5), "@");
         assert_eq!(name_entry(5, 4), "@2");
         assert_eq!(name_entry(5, 1), "@5");
-    }
-
-    #[test]
-    fn costs_fit_into_their_column() {
-        for (usd, unknown, text) in [
-            (0.0, 0, "free"),
-            (0.0, 2, "unknown"),
-            (0.12, 0, "$0.12"),
-            (12.0, 3, "≥$12.00"),
-        ] {
-            assert_eq!(format_cost(Cost { usd, unknown }), text);
-        }
     }
 }

@@ -78,7 +78,7 @@ pub use rows::{
     RubricRow, RunSummary, describe_branch,
 };
 pub use stats::{format_stats, format_tokens};
-pub use wording::{count_outcome, describe_outcome, format_bytes, format_threshold};
+pub use wording::{count_outcome, describe_outcome, format_bytes, format_cost, format_threshold};
 pub use workflow_log::{WorkflowLogWriter, escape_workflow_commands};
 pub use wrap::{wrap_line, wrap_lines};
 

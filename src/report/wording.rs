@@ -2,7 +2,7 @@
 //!
 //! Responsible for short terms only. Does not format rows.
 
-use crate::model::{Outcome, pluralize};
+use crate::model::{Cost, Outcome, format_usd, pluralize};
 
 /// Returns an outcome in words.
 pub fn describe_outcome(outcome: Outcome) -> &'static str {
@@ -45,6 +45,16 @@ pub fn format_threshold(value: f64) -> String {
     text[..cut.max(least)].to_owned()
 }
 
+/// Formats a cost in a few columns: `$0.12`, `free`, `≥$0.12` if a part is unknown, `unknown`.
+pub fn format_cost(cost: Cost) -> String {
+    match (cost.usd > 0.0, cost.unknown) {
+        (false, 0) => "free".to_owned(),
+        (false, _) => "unknown".to_owned(),
+        (true, 0) => format_usd(cost.usd),
+        (true, _) => format!("≥{}", format_usd(cost.usd)),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -63,6 +73,18 @@ mod tests {
             (Outcome::NotApplicable, 2, "2 not applicable"),
         ] {
             assert_eq!(count_outcome(outcome, n), text);
+        }
+    }
+
+    #[test]
+    fn costs_fit_into_their_column() {
+        for (usd, unknown, text) in [
+            (0.0, 0, "free"),
+            (0.0, 2, "unknown"),
+            (0.12, 0, "$0.12"),
+            (12.0, 3, "≥$12.00"),
+        ] {
+            assert_eq!(format_cost(Cost { usd, unknown }), text);
         }
     }
 }

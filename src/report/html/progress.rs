@@ -8,9 +8,9 @@ use super::parts::{format_time, write_headings, write_number};
 use super::plots::{AgreementPoint, write_agreement_line};
 use super::writer::HtmlWriter;
 use crate::compare::{FlipCounts, compare_entry, count_agreement};
-use crate::model::{LabelAgreement, Labels, format_usd};
+use crate::model::{LabelAgreement, Labels};
 use crate::record::{History, HistoryEntry};
-use crate::report::describe_entry_edits;
+use crate::report::{describe_entry_edits, format_cost};
 
 /// The largest number of states that a page shows.
 const MAX_SHOWN_STATES: usize = 60;
@@ -107,8 +107,7 @@ fn write_row(html: &mut HtmlWriter<'_>, row: &ProgressRow<'_>) -> io::Result<()>
     write_edits(html, entry)?;
     html.close()?;
     write_number(html, &entry.judged)?;
-    let unknown = if entry.cost.unknown > 0 { "+" } else { "" };
-    write_number(html, &format!("{}{unknown}", format_usd(entry.cost.usd)))?;
+    write_number(html, &format_cost(entry.cost))?;
     let counts = row.agreement;
     let agreed = counts.total() - counts.disagreements();
     write_number(html, &format!("{agreed} of {}", counts.total()))?;
