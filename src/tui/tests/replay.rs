@@ -85,6 +85,23 @@ fn replay_from_a_code_check_keeps_the_cell_that_the_user_chose() {
 }
 
 #[test]
+fn narrow_footer_of_a_replay_names_the_key_that_leaves_it() {
+    let mut app = judged(80, 24);
+    app.keys("v")
+        .settle_until(|model| model.replay.is_some())
+        .settle();
+    app.event_loop.app.notices.dismiss();
+    app.draw();
+    assert!(app.last_row().contains(" q back "), "{}", app.screen());
+    // Without a workspace, there is nothing to go back to.
+    let mut alone = opened(&samples()[0], None);
+    alone.resize(80, 24).settle();
+    alone.event_loop.app.notices.dismiss();
+    alone.draw();
+    assert!(alone.last_row().contains(" q quit "), "{}", alone.screen());
+}
+
+#[test]
 fn recording_ends_with_same_rows_at_every_speed() {
     for sample in &samples() {
         let at_once = stand(&opened(sample, None).settle().event_loop.app);

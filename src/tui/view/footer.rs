@@ -356,6 +356,12 @@ fn draw_hints(canvas: &mut Canvas<'_>, area: Rect, app: &App) {
     if app.shows_progress() {
         insert_after_first_rank(&mut specs, list_usable(["back"], app));
     }
+    // A replay has more keys than a narrow footer, and none of them leaves it.
+    if app.replay.is_some() {
+        specs.retain(|spec| spec.id != "quit");
+        let second = specs.len().min(1);
+        specs.splice(second..second, list_usable(["quit"], app));
+    }
     // The trace screen begins with its own keys, because the list of cells has the others too.
     if app.shows_trace_screen() && app.replay.is_none() {
         specs.retain(|spec| !TRACE_HINTS.contains(&spec.id));
