@@ -417,6 +417,21 @@ fn summary_of_a_save_leaves_room_for_the_keys_of_a_label_queue() {
 }
 
 #[test]
+fn narrow_footer_keeps_its_keys_while_the_changes_pane_has_the_summary() {
+    let mut app = judged(80, 24);
+    let (_, edited) = rubric(&app);
+    app.save("rubrics/beamline.yaml", &edited).settle();
+    app.pass(Millis(60_000));
+    let row = app.last_row();
+    assert!(row.contains(" e edit ") && !row.contains("flips"), "{row}");
+    // With another pane in its place, the footer has the summary.
+    app.keys("5").settle();
+    app.pass(Millis(60_000));
+    let row = app.last_row();
+    assert!(row.contains("3 flips"), "{row}");
+}
+
+#[test]
 fn help_on_a_wide_screen_shows_descriptions_in_full_and_reasons_in_their_column() {
     let mut app = demo(200, 60);
     let screen = app.keys("?").screen();

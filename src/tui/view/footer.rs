@@ -23,6 +23,8 @@ use crate::tui::widget::styled_row::{self, StyledRow};
 const MIN_SUMMARY_WIDTH: u16 = 60;
 /// The same while a label queue is open.
 const MIN_SUMMARY_WIDTH_IN_QUEUE: u16 = 100;
+/// The same while the changes pane is visible, which has the summary too.
+const MIN_REPEATED_SUMMARY_WIDTH: u16 = 100;
 
 /// Draws the row.
 pub(super) fn draw(canvas: &mut Canvas<'_>, layout: &ScreenLayout, app: &App) {
@@ -43,7 +45,10 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, layout: &ScreenLayout, app: &App) {
         return;
     }
     let (area, is_queue_end) = draw_queue_end(canvas, area, app);
-    let area = if is_queue_end {
+    // In a narrow terminal, the changes pane has the same line, and the footer needs its columns for the keys.
+    let is_shown =
+        area.width < MIN_REPEATED_SUMMARY_WIDTH && layout.pane_area(Pane::Changes).is_some();
+    let area = if is_queue_end || is_shown {
         area
     } else {
         draw_save_summary(canvas, area, app)
