@@ -409,10 +409,19 @@ fn summary_of_a_save_leaves_room_for_the_keys_of_the_trace_screen() {
         app.keys("1 enter").settle();
         app.pass(Millis(60_000));
         let row = app.last_row();
-        for key in [" w what if ", " c next citation ", " r run "] {
+        for key in [" w what if ", " c next citation ", " r run ", " esc back "] {
             assert!(row.contains(key), "{width}: {row}");
         }
         assert_eq!(row.contains("3 flips"), has_summary, "{width}: {row}");
+    }
+}
+
+#[test]
+fn footer_of_the_trace_screen_names_the_key_that_goes_back() {
+    for (width, height) in [(80, 24), (120, 40), (200, 60)] {
+        let mut app = opened(width, height);
+        app.pass(Millis(60_000));
+        assert!(app.last_row().contains(" esc back "), "{}", app.screen());
     }
 }
 

@@ -456,13 +456,15 @@ fn draw_hints(canvas: &mut Canvas<'_>, area: Rect, app: &App) {
 }
 
 /// The commands of the trace screen in the footer, the most useful first.
-const TRACE_HINTS: [&str; 7] = [
-    "trace.compare",
+const TRACE_HINTS: [&str; 8] = [
     "trace.branch",
     "trace.whatif",
     "trace.ask",
     "citation",
     "run.focused",
+    // `q` quits dicta here, too.
+    "back",
+    "trace.compare",
     "trace.unfold",
 ];
 
@@ -472,7 +474,8 @@ fn measure_trace_keys(app: &App) -> u16 {
     if !app.shows_trace_screen() {
         return 0;
     }
-    let ids = TRACE_HINTS.into_iter().filter(|id| *id != "trace.unfold");
+    let is_needed = |id: &&str| !["trace.compare", "trace.unfold"].contains(id);
+    let ids = TRACE_HINTS.into_iter().filter(is_needed);
     let usable = list_usable(ids.chain(["help"]), app);
     let columns: usize = usable.map(|spec| hint_row(app, spec).width()).sum();
     u16::try_from(columns + 2).unwrap_or(u16::MAX)
