@@ -8,6 +8,7 @@ use tempfile::TempDir;
 
 use super::last_notice;
 use super::server::{Server, ServerReply};
+use crate::model::Millis;
 use crate::tui::state::OpenedItem;
 use crate::tui::testing::TestWorkbench;
 use crate::workspace::Env;
@@ -67,6 +68,17 @@ pub(super) fn read_all_with(driven: &mut TestWorkbench, count: usize, text: &str
         }
         driven.settle();
     }
+}
+
+#[test]
+fn footer_of_the_reading_screen_names_the_key_that_goes_back() {
+    let (mut driven, _) = opened(2, Size::new(80, 24));
+    driven.pass(Millis(60_000));
+    assert!(
+        driven.last_row().contains(" esc back "),
+        "{}",
+        driven.screen()
+    );
 }
 
 #[test]

@@ -357,8 +357,8 @@ fn draw_hints(canvas: &mut Canvas<'_>, area: Rect, app: &App) {
         let keys = ["step.previous", "raw"].into_iter();
         insert_after_first_rank(&mut specs, keys.filter_map(find_command));
     }
-    // On the progress screen, q quits dicta, so the key that goes back is as important as its own keys.
-    if app.shows_progress() {
+    // On these screens, q quits dicta, so the key that goes back is as important as their own keys.
+    if app.shows_progress() || app.shows_review() {
         insert_after_first_rank(&mut specs, list_usable(["back"], app));
     }
     // A replay has more keys than a narrow footer, and none of them leaves it.
