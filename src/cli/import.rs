@@ -16,6 +16,7 @@ use super::args::ImportArgs;
 use super::error::{CommandError, EXIT_USAGE};
 use super::format::{Format, format_document};
 use super::output_file::{OutputFiles, list_files_of_workspaces};
+use super::side_files::list_side_files;
 use super::streams::Streams;
 use super::transcript_file::{find_workspace_roots, open_file};
 use super::transcript_report::CappedWarnings;
@@ -319,6 +320,7 @@ impl ImportInputs {
     /// Labels are the work of people, so `--labels` may name only a file that does not exist or that no workspace reads.
     fn collect(args: &ImportArgs, to: Option<&Path>, cx: &CommandCx) -> Self {
         let mut of_output: InputFiles = args.files.iter().cloned().collect();
+        of_output.extend(list_side_files(&args.files));
         if let Ok(place) = ReviewPlace::of_files(&args.files) {
             of_output.extend(place.files.list());
         }

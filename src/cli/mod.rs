@@ -84,6 +84,7 @@ mod run_output;
 mod runs;
 mod selftest;
 mod show;
+mod side_files;
 mod state_args;
 mod states;
 mod streams;

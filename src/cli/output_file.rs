@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::error::CommandError;
 use super::own_files::list_data_files;
+use super::side_files::list_side_files;
 use super::transcript_file::find_workspace_roots;
 use crate::handlers::EvalTypeRegistry;
 use crate::record::list_store_files;
@@ -96,10 +97,14 @@ pub(super) fn collect_input_files(loaded: Option<&Workspace>, env: &Env) -> Inpu
         return InputFiles::default();
     };
     let files = workspace.input_files(env);
+    let side_files = list_side_files(&files.transcripts);
     let review = ReviewFiles::new(&workspace.root).list();
     let all = files.transcripts.into_iter().chain(files.others);
     let recordings = list_store_files(&workspace.runs);
-    all.chain(review).chain(recordings).collect()
+    all.chain(side_files)
+        .chain(review)
+        .chain(recordings)
+        .collect()
 }
 
 /// Adds the files that an output may not replace in the workspaces around it, except in the loaded one. Such a workspace may
@@ -128,6 +133,7 @@ pub(super) fn list_files_of_workspaces(mut roots: Vec<PathBuf>, env: &Env) -> Wo
     let mut all = WorkspaceInputs::default();
     for root in roots {
         let found = workspace::list_input_files(&root, env, &registry);
+        all.others.extend(list_side_files(&found.transcripts));
         all.transcripts.extend(found.transcripts);
         all.others.extend(found.others);
         all.others.extend(ReviewFiles::new(&root).list());

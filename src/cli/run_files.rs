@@ -11,6 +11,7 @@ use super::CommandCx;
 use super::check::is_rubric_file;
 use super::error::CommandError;
 use super::output_file::collect_input_files;
+use super::side_files::list_side_files;
 use super::workspace::{CommandWorkspace, find_root, is_inside_workspace, load_workspace_with};
 use crate::model::{explain_file_error, quote_shell_path};
 use crate::run::DecisionFilter;
@@ -92,7 +93,10 @@ impl RunFiles {
         }
         // Step: replace the transcripts.
         let mut inputs = collect_input_files(Some(&opened.workspace), &cx.env);
-        inputs.extend(transcript_files.iter().map(|file| file.canonical.clone()));
+        let chosen_files = transcript_files.iter().map(|file| file.canonical.clone());
+        let chosen_files: Vec<PathBuf> = chosen_files.collect();
+        inputs.extend(list_side_files(&chosen_files));
+        inputs.extend(chosen_files);
         if !transcript_files.is_empty() {
             let mut chosen = Workspace::clone(&opened.workspace);
             chosen.transcripts =

@@ -158,6 +158,64 @@ fn run_output_replaces_no_certificate_program_log_of_a_database_or_second_file_o
     }
 }
 
+#[test]
+fn run_output_replaces_no_file_that_a_reader_opens_next_to_a_transcript_file() {
+    let test_dir = TestDir::new();
+    test_dir.workspace("", NAMES_A_RELEASE);
+    test_dir.write(
+        "dicta.yaml",
+        "transcripts: [bench/model_answer/m.jsonl, goose.db]\nrubrics: [r.yaml]\nruns: runs\n",
+    );
+    test_dir.write(
+        "bench/model_answer/m.jsonl",
+        "{\"question_id\":1,\"answer_id\":\"x\",\"model_id\":\"m\",\"choices\":[{\"index\":0,\"turns\":[\"2.69\"]}],\"tstamp\":1.0}\n",
+    );
+    test_dir.write(
+        "bench/question.jsonl",
+        "{\"question_id\":1,\"category\":\"w\",\"turns\":[\"which?\"]}\n",
+    );
+    test_dir.write("bench/model_judgment/g_single.jsonl", "");
+    let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/sqlite/goose.db");
+    fs::copy(fixture, test_dir.path().join("goose.db")).expect("copied");
+    test_dir.write("goose.db-wal", "");
+    for input in [
+        "bench/question.jsonl",
+        "bench/model_judgment/g_single.jsonl",
+        "goose.db-wal",
+    ] {
+        let before = fs::read(test_dir.path().join(input)).expect("read");
+        let option = format!("json={input}");
+        for args in [
+            vec!["run", "-q", "-o", &*option],
+            vec![
+                "run",
+                "-q",
+                "bench/model_answer/m.jsonl",
+                "goose.db",
+                "-o",
+                &*option,
+            ],
+            vec![
+                "import",
+                "bench/model_answer/m.jsonl",
+                "goose.db",
+                "-o",
+                input,
+            ],
+        ] {
+            let refused = test_dir.dicta(&args);
+            let why = text(&refused.stderr);
+            assert_eq!(refused.status.code(), Some(2), "{args:?}: {why}");
+            assert!(
+                why.contains(&format!("{input}, which dicta reads")),
+                "{args:?}: {why}"
+            );
+            let after = fs::read(test_dir.path().join(input)).expect("read");
+            assert_eq!(after, before, "{args:?}");
+        }
+    }
+}
+
 /// The files that dicta keeps next to the labels and for a review.
 const KEPT: [&str; 8] = [
     "notes.jsonl",
