@@ -153,6 +153,23 @@ pub(crate) fn run_tests(campaign: &Campaign, suites: &'static [Suite]) -> Measur
     Measured::Reached(format!("{passed} tests pass"))
 }
 
+/// The figure of a measurement of this program, with the tests that measure the rest of the goal.
+pub(crate) fn combine(campaign: &Campaign, here: Measured, suites: &'static [Suite]) -> Measured {
+    let Measured::Reached(figure) = &here else {
+        return here;
+    };
+    if campaign.scale == Scale::Short {
+        let missing = find_missing_test(campaign, suites);
+        return missing.map_or(here, |name| {
+            Measured::Missed(format!("there is no test `{name}`"))
+        });
+    }
+    match run_tests(campaign, suites) {
+        Measured::Reached(tests) => Measured::Reached(format!("{figure}; {tests}")),
+        other => other,
+    }
+}
+
 /// The test program of a suite: built by cargo, or a built one in the folder that [`PROGRAMS_VARIABLE`] names.
 fn test_program(campaign: &Campaign, target: &str) -> Command {
     if let Some(folder) = std::env::var_os(PROGRAMS_VARIABLE) {

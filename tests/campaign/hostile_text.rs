@@ -8,12 +8,12 @@ use rustix::process::{Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::corpora;
-use crate::goals;
+use crate::goals::combine;
 use crate::pty::Pty;
 use crate::sandbox::{Sandbox, text};
 use crate::support::wire::{Dialect, Reply, WireServer};
 use crate::terminals::conclude;
-use crate::{Campaign, Measured, Scale, Suite};
+use crate::{Campaign, Measured};
 
 /// Characters that a terminal obeys, that turn the reading direction, or that are invisible.
 const PIECES: [&str; 24] = [
@@ -184,23 +184,6 @@ pub(crate) fn measure_output(campaign: &Campaign) -> Measured {
             ),
         ],
     )
-}
-
-/// The figure of a measurement of this program, with the tests that measure the rest of the goal.
-pub(crate) fn combine(campaign: &Campaign, here: Measured, suites: &'static [Suite]) -> Measured {
-    let Measured::Reached(figure) = &here else {
-        return here;
-    };
-    if campaign.scale == Scale::Short {
-        let missing = goals::find_missing_test(campaign, suites);
-        return missing.map_or(here, |name| {
-            Measured::Missed(format!("there is no test `{name}`"))
-        });
-    }
-    match goals::run_tests(campaign, suites) {
-        Measured::Reached(tests) => Measured::Reached(format!("{figure}; {tests}")),
-        other => other,
-    }
 }
 
 /// Each hidden character of random texts has a mark (T2).

@@ -11,7 +11,7 @@ use dicta::handlers::EvalTypeRegistry;
 use dicta::rubric;
 
 use crate::fetches::run_measured;
-use crate::hostile_text::combine;
+use crate::goals::combine;
 use crate::sandbox::{Sandbox, outcomes, text};
 use crate::terminal::Terminal;
 use crate::terminals::{conclude, wait_for};

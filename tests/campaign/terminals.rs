@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use rustix::process::{Signal, kill_process};
 
+use crate::goals::combine;
 use crate::pty::Pty;
 use crate::sandbox::{Sandbox, find_strace_problem, grouped, has_panicked, text};
 use crate::terminal::Terminal;
@@ -113,7 +114,19 @@ pub(crate) fn measure_panics(campaign: &Campaign) -> Measured {
         .take(campaign.count(2, 190))
         .map(End::FailedWrite)
         .collect();
-    measure_ends(campaign, &ends, campaign.count(0, 3))
+    let here = measure_ends(campaign, &ends, campaign.count(0, 3));
+    combine(
+        campaign,
+        here,
+        &[(
+            "lib",
+            &[
+                "panicking_check_ends_as_check_error",
+                "panicking_judge_ends_as_judge_error",
+                "panic_details_go_to_the_log_and_not_to_the_model",
+            ],
+        )],
+    )
 }
 
 fn measure_ends(campaign: &Campaign, ends: &[End], least_panics: usize) -> Measured {
