@@ -14,7 +14,8 @@ use super::read::{ReadReviewError, read_review};
 use super::sampling::{HAND, ReviewQueueItem, SampleRequest, draw_sample, list_queue_with_picks};
 use crate::compare::statistics::Confidence;
 use crate::diag::Diagnostic;
-use crate::model::RecordedDraw;
+use crate::model::{RecordedDraw, quote_shell_path};
+use crate::run::TranscriptWalk;
 use crate::transcript::TranscriptError;
 use crate::workspace::Env;
 use crate::workspace::find_label_author;
@@ -38,9 +39,9 @@ pub enum ReviewError {
     /// Notes or modes have problems.
     #[error("{}", .0.first().map(ToString::to_string).unwrap_or_default())]
     Problems(Vec<Diagnostic>),
-    /// The files hold no transcript.
-    #[error("no transcript could be read: `dicta check FILE` lists the problems")]
-    NoTranscripts,
+    /// The files hold no transcript. The text is the reason.
+    #[error("no transcript could be read: {0}")]
+    NoTranscripts(String),
 }
 
 /// An open review. A clone shares the transcripts, notes and draws, so that it is cheap.
@@ -66,7 +67,8 @@ pub struct ReviewSession {
 pub fn open_session(place: ReviewPlace, env: &Env) -> Result<ReviewSession, ReviewError> {
     let read = read_review(&place)?;
     if read.catalog.entries.is_empty() {
-        return Err(ReviewError::NoTranscripts);
+        let why = explain_no_transcripts(&place, &read.catalog.walk);
+        return Err(ReviewError::NoTranscripts(why));
     }
     if !read.problems.is_empty() {
         return Err(ReviewError::Problems(read.problems));
@@ -82,6 +84,18 @@ pub fn open_session(place: ReviewPlace, env: &Env) -> Result<ReviewSession, Revi
         modes_text: read.text.modes,
         reader,
     })
+}
+
+/// Returns the fault of the first broken file; else the command that lists the faults of the first file's records.
+fn explain_no_transcripts(place: &ReviewPlace, walk: &TranscriptWalk) -> String {
+    match (walk.broken_files.first(), place.transcripts.first()) {
+        (Some((_, why)), _) => why.clone(),
+        (None, Some(path)) => {
+            let path = quote_shell_path(path);
+            format!("`dicta check {path}` lists the problems")
+        }
+        (None, None) => "the workspace has no transcript file".to_owned(),
+    }
 }
 
 impl ReviewSession {

@@ -177,7 +177,7 @@ fn import_reads_a_mapping_from_the_command_line_and_reports_its_errors() {
 }
 
 #[test]
-fn import_names_unreadable_files_and_overwrites_nothing() {
+fn commands_name_unreadable_files_and_overwrite_nothing() {
     let test_dir = TestDir::new();
     test_dir.write("good.jsonl", "{\"id\":\"a\",\"messages\":[]}\n");
     test_dir.write("bad.jsonl", "{\"messages\": 3}\n{\"messages\": [\n");
@@ -200,6 +200,14 @@ fn import_names_unreadable_files_and_overwrites_nothing() {
         ),
         (&["map", "empty.jsonl"], "it is empty"),
         (&["check", "empty.jsonl"], "it is empty"),
+        (
+            &["review", "report", "empty.jsonl"],
+            "empty.jsonl holds no transcripts: it is empty",
+        ),
+        (
+            &["review", "report", "bad.jsonl"],
+            "bad.jsonl` lists the problems",
+        ),
         (&["import", "none.jsonl"], "none.jsonl does not exist"),
         (&["map", "none.jsonl"], "none.jsonl does not exist"),
         (
