@@ -235,7 +235,7 @@ impl TranscriptFileReport {
             None => String::new(),
             // A format of which no transcript is read is hardly that of the file.
             Some(_) if self.records > 0 && self.counts.transcripts == 0 => {
-                "  format uncertain: no transcript was read; `dicta map FILE` writes a map\n"
+                "  format uncertain: no transcript was read; `dicta map FILE` guesses a field mapping\n"
                     .to_owned()
             }
             Some(confidence) => format!(

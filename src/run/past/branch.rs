@@ -483,6 +483,10 @@ fn find_inherited_change(
 /// Parses the content of a file for `--set PART=FILE`. The error is a sentence.
 pub fn parse_branch_change(part: &str, text: &str) -> Result<BranchChange, String> {
     match part {
+        // A judge would be asked without a question. An answer of a tool can be empty.
+        "prompt" | "criteria" | "rubric" if text.trim().is_empty() => {
+            Err(format!("the {part} must not be empty"))
+        }
         "answer" => Ok(BranchChange::Answer(text.to_owned())),
         "prompt" => Ok(BranchChange::Prompt(text.to_owned())),
         "criteria" | "rubric" => Ok(BranchChange::Criteria(text.to_owned())),
@@ -496,5 +500,20 @@ pub fn parse_branch_change(part: &str, text: &str) -> Result<BranchChange, Strin
         other => Err(format!(
             "`{other}` can't be set; write answer, arguments, prompt or criteria"
         )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn empty_question_is_refused_and_empty_answer_is_set() {
+        for part in ["prompt", "criteria", "rubric"] {
+            let refused = parse_branch_change(part, " \n").expect_err("it is empty");
+            assert_eq!(refused, format!("the {part} must not be empty"));
+        }
+        let answer = parse_branch_change("answer", "").expect("a tool can answer nothing");
+        assert_eq!(answer, BranchChange::Answer(String::new()));
     }
 }
