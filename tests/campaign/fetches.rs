@@ -1,12 +1,15 @@
-//! Pages that a judge fetches from the built program: bombs, limits, connections and refused hops (S5, S9, S12, S13).
+//! Pages that a judge fetches from the built program: bombs, limits, connections, refused hops and recorded pages (S5, S9,
+//! S12, S13, J7).
 
 use std::io::Write as _;
 use std::process::{Command, Output, Stdio};
 
+use dicta::model::Digest;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::{Value, json};
 
+use crate::goals::combine;
 use crate::sandbox::{Sandbox, outcomes, text};
 use crate::support::tls::{Response, TlsServer};
 use crate::support::wire::{Dialect, Reply, WireServer};
@@ -17,6 +20,8 @@ use crate::{Campaign, Measured};
 const MAX_BOMB_KIB: u64 = 32 << 10;
 /// The most calls of `fetch_url` for a verdict.
 const MAX_FETCHES: usize = 20;
+/// The lines of a page that is larger than an event holds, and smaller than the tool cuts.
+const PAGE_LINES: usize = 1000;
 
 /// A workspace with one judged eval, whose judge has `fetch_url` and may open `127.0.0.1` on the page server's port.
 fn write_workspace(sandbox: &Sandbox, judge: &str, pages: &TlsServer, transcript: &str) {
@@ -372,5 +377,79 @@ pub(crate) fn measure_composed_addresses(campaign: &Campaign) -> Measured {
             "{composed} requests for 100 composed addresses; {listed} requests for 30 addresses of the transcript in one verdict"
         ),
         &problems,
+    )
+}
+
+/// The recording has the whole page that the judge read, in a file that its digest names (J7).
+pub(crate) fn measure_recorded_pages(campaign: &Campaign) -> Measured {
+    let lines: Vec<String> = (1..=PAGE_LINES)
+        .map(|number| format!("line {number} of the page."))
+        .collect();
+    let body = lines.join("\n");
+    let size = body.len();
+    let pages = TlsServer::answering(&["127.0.0.1"], move |_| {
+        Response::page("text/plain", body.clone())
+    });
+    let url = format!("https://127.0.0.1:{}/lines", pages.port());
+    let asked = url.clone();
+    let judge = WireServer::answering(Dialect::Openai, move |request| {
+        match request.body.matches("line 1 of the page").count() {
+            0 => fetch_all(std::slice::from_ref(&asked)),
+            _ => verdict(),
+        }
+    });
+    let sandbox = Sandbox::new(campaign);
+    write_workspace(&sandbox, &judge.base_url(), &pages, &format!("See {url}"));
+    let output = sandbox.dicta(&["run", "-q", "-j", "1", "--format", "jsonl"]);
+    let mut problems = Vec::new();
+    let found: Vec<String> = outcomes(&output.stdout).into_values().collect();
+    if found != ["pass", "pass"] {
+        problems.push(format!("{found:?}: {}", text(&output.stderr)));
+    }
+    let is_whole = |text: &str| lines.iter().all(|line| text.contains(line.as_str()));
+    let requests = judge.requests();
+    let read = requests.iter().filter(|request| is_whole(&request.body));
+    let read = read.count();
+    let mut recorded = 0;
+    let runs = std::fs::read_dir(sandbox.path().join("runs"));
+    for run in runs.into_iter().flatten().flatten() {
+        let log = std::fs::read_to_string(run.path().join("events.jsonl")).unwrap_or_default();
+        // The request contains the page, too, but the tool's response is the record of it.
+        let responses: Vec<&str> = log
+            .lines()
+            .filter(|line| line.contains(r#""kind":{"tool":"#))
+            .collect();
+        let contents = std::fs::read_dir(run.path().join("blobs"));
+        for file in contents.into_iter().flatten().flatten() {
+            let name = file.file_name().to_string_lossy().into_owned();
+            let content = std::fs::read(file.path()).unwrap_or_default();
+            if is_whole(&text(&content)) && Digest::hash_bytes(&content).0 == name {
+                let named = format!(r#""text":{{"blob":{{"hash":"{name}""#);
+                recorded += responses
+                    .iter()
+                    .filter(|line| line.contains(&named))
+                    .count();
+            }
+        }
+    }
+    if (read, recorded) != (2, 2) {
+        problems.push("a page is not whole".to_owned());
+    }
+    let here = conclude(
+        &format!(
+            "a page of {size} bytes, which {read} requests and {recorded} recorded responses contain"
+        ),
+        &problems,
+    );
+    combine(
+        campaign,
+        here,
+        &[(
+            "lib",
+            &[
+                "a_blob_is_stored_once_and_read_back_by_its_digest",
+                "changed_blobs_and_symlinks_are_refused",
+            ],
+        )],
     )
 }

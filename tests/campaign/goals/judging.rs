@@ -1,7 +1,7 @@
 //! The goals against attacks on a judge.
 
 use super::tests;
-use crate::{Goal, Measure, hostile_text, injection};
+use crate::{Goal, Measure, fetches, hostile_text, injection};
 
 pub(super) const GOALS: &[Goal] = &[
     Goal {
@@ -45,15 +45,6 @@ pub(super) const GOALS: &[Goal] = &[
     Goal {
         id: "J7",
         promise: "A recording contains the whole page text that the judge read, with its digest.",
-        measure: tests(&[
-            ("it", &["judge_with_tools_reads_a_page_before_its_verdict"]),
-            (
-                "lib",
-                &[
-                    "a_blob_is_stored_once_and_read_back_by_its_digest",
-                    "changed_blobs_and_symlinks_are_refused",
-                ],
-            ),
-        ]),
+        measure: Measure::Here(fetches::measure_recorded_pages),
     },
 ];
