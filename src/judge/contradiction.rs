@@ -1,13 +1,14 @@
 //! The flag on a verdict that contradicts its own reasoning. dicta flags such a verdict and never overrides it.
 //!
 //! Reads the reasoning for this flag alone; no verdict is taken from it. A false flag costs trust in every true one,
-//! so the rules miss a lot on purpose. The rules for sentences read English only. They flag six things:
+//! so the rules miss a lot on purpose. The rules for sentences read English only. They flag seven things:
 //!
 //! - an overall verdict of the judge that differs from the result of its parts;
 //! - `passed` with the lowest score of the scale, or not passed with the highest, unless a bound decides from the
 //!   score;
 //! - a reason whose **last sentence** plainly states the opposite of the verdict;
-//! - a part's own reason whose last sentence does;
+//! - a reason that **begins** with the opposite verdict (`FAIL - it is rude`);
+//! - a part's own reason that does one of both;
 //! - another field of the same object with the opposite value (`"final_verdict": "FAIL"`), at any depth, also of the object
 //!   of a part. A field in the place of the reasoning (`explanation`) has that value if its last sentence states it;
 //! - text next to the `submit_verdict` call that ends with, or has a line with, the opposite verdict
@@ -38,6 +39,7 @@
 //!   describes no failure that the criterion asks for (`as required`, `which is the expected …`).
 
 mod fields;
+mod opening;
 
 use std::sync::LazyLock;
 
@@ -45,6 +47,7 @@ use regex::{Captures, Regex};
 use serde_json::Value;
 
 pub(super) use fields::{find_in_other_fields, find_in_part_fields};
+use opening::find_opposite_opening;
 
 use super::verdict_format::ScoreRange;
 use crate::model::{Verdict, VerdictPart};
@@ -58,11 +61,20 @@ enum SentenceVerdict {
 
 /// Describes a reason that contradicts its verdict.
 pub(super) fn find_in_reasoning(reasoning: &str, passed: bool) -> Option<String> {
-    let (says, last) = find_opposite_statement(reasoning, passed)?;
+    let opposite = describe_opposite(reasoning, passed)?;
     let verdict = if passed { "passed" } else { "failed" };
     Some(format!(
-        "the verdict is {verdict}, but the reason ends by saying that it {says}: “{last}”"
+        "the verdict is {verdict}, but the reason {opposite}"
     ))
+}
+
+/// Describes where a reason states the opposite verdict: at its end, or else at its beginning.
+fn describe_opposite(reasoning: &str, passed: bool) -> Option<String> {
+    if let Some((says, last)) = find_opposite_statement(reasoning, passed) {
+        return Some(format!("ends by saying that it {says}: “{last}”"));
+    }
+    let word = find_opposite_opening(reasoning, passed)?;
+    Some(format!("begins with “{word}”"))
 }
 
 /// Reads a short text that consists of a verdict, in any spelling: `not met`, `NOT_MET`, `**FAIL**`.
@@ -94,11 +106,11 @@ fn read_verdict_word(word: &str) -> Option<bool> {
     }
 }
 
-/// A line that states the verdict: `Verdict: FAIL`, `**Final verdict:** not met`, also with its reason behind it, and `FAIL`
-/// alone in capitals.
+/// A line that states the verdict: `Verdict: FAIL`, `**Final verdict:** not met`, also with its reason or the end of a tag
+/// behind it, and `FAIL` alone in capitals.
 static VERDICT_LINE: LazyLock<Regex> = LazyLock::new(|| {
     compile_pattern(
-        r"(?im)^[\W_]*(?:(?:final|overall|my|the)\s)*(?:verdict|decision|result|outcome|grade|judge?ment)(?:\b|_)[\W_]{1,6}(?:is\W{1,4})?(?P<word>not[\s_-](?:met|passed)|pass(?:ed|es)?|fail(?:ed|s|ure)?|met|unmet|f)(?:[\W_]*(?:\([^()\n]{0,80}\)\W*)?|[*_]{0,3}(?:[.;,:–—]|\s[-–—])[*_]{0,3}\s[^\n]*|[*_]{0,3}\s(?:because|since|as|due)\s[^\n]*)$|^[\W_]*(?-i:(?P<alone>NOT[\s_-](?:MET|PASSED)|PASS(?:ED)?|FAIL(?:ED|URE)?|UNMET))[\W_]*$",
+        r"(?im)^[\W_]*(?:(?:final|overall|my|the)\s)*(?:verdict|decision|result|outcome|grade|judge?ment)(?:\b|_)[\W_]{1,6}(?:is\W{1,4})?(?P<word>not[\s_-](?:met|passed)|(?:does|did)\snot\spass|pass(?:ed|es)?|fail(?:ed|s|ure)?|met|unmet|f)(?:[\W_]*(?:\([^()\n]{0,80}\)\W*)?|\s?</[\w-]{1,30}>\W*|[*_]{0,3}(?:[.;,:–—]|\s[-–—])[*_]{0,3}\s[^\n]*|[*_]{0,3}\s(?:because|since|as|due)\s[^\n]*)$|^[\W_]*(?-i:(?P<alone>NOT[\s_-](?:MET|PASSED)|PASS(?:ED)?|FAIL(?:ED|URE)?|UNMET))[\W_]*$",
     )
 });
 
@@ -163,7 +175,9 @@ pub(super) fn find_in_accompanying_text(text: &str, passed: bool) -> Option<Stri
     let stated = stated.or_else(|| read_verdict_object(text));
     let line = match stated {
         Some((word, line)) => (word != passed).then_some(line),
-        None => find_opposite_statement(text, passed).map(|(_, last)| last),
+        None => find_opposite_statement(text, passed)
+            .map(|(_, last)| last)
+            .or_else(|| find_opposite_opening(text, passed).map(str::to_owned)),
     }?;
     let verdict = if passed { "passed" } else { "failed" };
     Some(format!(
@@ -195,7 +209,7 @@ static REFUSAL: LazyLock<Regex> = LazyLock::new(|| {
 static FOREIGN_REFUSAL: LazyLock<Regex> = LazyLock::new(|| {
     compile_pattern(
         r"(?ix)^\W*
-          (?: (?: (?: es \s )? tut \s mir \s (?: sehr \s )? leid | entschuldigung | leider ) \W{1,3} (?: (?: aber | doch ) \s )? (?: (?: kann | darf ) \s ich | ich \s (?: kann | darf ) ) \s [^.!?]{0,80} \b nicht \s (?: weiter )? (?: helfen | unterstützen | bearbeiten | beantworten | bewerten | beurteilen | erfüllen | nachkommen )
+          (?: (?: (?: es \s )? tut \s mir \s (?: sehr \s )? leid | entschuldigung | leider ) \W{1,3} (?: (?: aber | doch ) \s )? (?: (?: dabei | damit | hierbei | hier | da ) \s )? (?: (?: kann | darf ) \s ich | ich \s (?: kann | darf ) ) \s [^.!?]{0,80} \b nicht \s (?: weiter )? (?: helfen | unterstützen | bearbeiten | beantworten | bewerten | beurteilen | erfüllen | nachkommen )
             | (?: je \s (?: suis \s )? (?: vraiment \s )? (?: désolée? | regrette ) | désolée? ) \W{1,3} (?: mais \s )? je \s ne \s (?: peux | suis ) \s [^.!?]{0,40} \b (?: aider | assister | répondre | évaluer | traiter | juger | satisfaire ) \b [^.!?]{0,80}
             | (?: lo \s (?: siento | lamento ) | perdón | disculpa ) \W{1,3} (?: pero \s )? no \s (?: puedo | me \s es \s posible ) \s [^.!?]{0,40}? (?: ayudar\w* | asistir\w* | responder | evaluar | cumplir | juzgar ) \b [^.!?]{0,80}
             | (?: (?: sinto \s muito | desculpe | lamento ) \W{1,3} (?: mas \s )? )  não \s posso \s [^.!?]{0,40}? (?: ajudar | auxiliar | responder | avaliar | julgar | atender ) \b [^.!?]{0,80}
@@ -232,11 +246,9 @@ pub(super) fn find_refusal(verdict: &Verdict) -> Option<&str> {
 /// Describes the first part whose reason contradicts its own verdict.
 pub(super) fn find_in_parts(parts: &[VerdictPart]) -> Option<String> {
     (1..).zip(parts).find_map(|(number, part)| {
-        let (says, last) = find_opposite_statement(&part.reasoning, part.met)?;
+        let opposite = describe_opposite(&part.reasoning, part.met)?;
         let met = if part.met { "met" } else { "not met" };
-        Some(format!(
-            "part {number} is {met}, but its reason ends by saying that it {says}: “{last}”"
-        ))
+        Some(format!("part {number} is {met}, but its reason {opposite}"))
     })
 }
 
@@ -334,7 +346,7 @@ static VERDICT_ENDING: LazyLock<Regex> = LazyLock::new(|| {
                 (?: verdict | judge?ment | conclusion | (?:final|overall) [\s_]+ (?:result|outcome|answer|decision|assessment|evaluation|grade) )
                 [\W_]{1,6} (?: is \W{1,4} )? )?
             (?P<word> not[\s_-](?:met|passed) | pass(?:ed|es)? | fail(?:ed|s|ure)? | met | unmet )
-          | (?: i \s (?:set|mark|marked) \s )? passed [\W_]+ (?: (?:is|to|as) [\W_]+ )? (?P<value> true | false | yes | no )
+          | (?: i (?: \s am | \s will | ['’]m | ['’]ll )? \s (?:set|mark|marked|submit|submitting) \s )? passed [\W_]+ (?: (?:is|to|as|should\sbe|must\sbe) [\W_]+ )? (?P<value> true | false | yes | no )
           )
           (?: [^\w?] | _ )* $",
     )
@@ -559,6 +571,9 @@ static FAIL_STATEMENT: LazyLock<Regex> = LazyLock::new(|| {
         format!(
             r"{whole}(?:(?:does|did|do)\snot\s{ADVERB}(?:meet|satisfy|fulfil|fulfill|pass)|(?:fails|failed)\sto\s{ADVERB}(?:meet|satisfy|fulfil|fulfill|pass)|(?:fails|failed))\s{STANDARD}{ENDS}"
         ),
+        format!(
+            r"{lead}{THE}{ANSWER}\sis\s(?:[\w-]+\s){{1,3}}and\s{ADVERB}(?:(?:does|did)\snot\s{ADVERB}(?:meet|satisfy|fulfil|fulfill|pass)|(?:fails|failed)(?:\sto\s(?:meet|satisfy|fulfil|fulfill|pass))?)\s{STANDARD}{ENDS}"
+        ),
         // Only in the present: `failed` belongs to a story.
         format!(
             r"{answer}(?:fails|does\snot\spass|is\sa\s(?:clear\s|plain\s)?fail(?:ure)?|must\sfail|should\s(?:fail|not\spass|be\s(?:failed|marked\sas\sfail(?:ed|ing)?))){ENDS_PLAINLY}"
@@ -570,7 +585,7 @@ static FAIL_STATEMENT: LazyLock<Regex> = LazyLock::new(|| {
             r"{lead}(?:not\s(?:all|every)|none)(?:\sof)?(?:\s(?:the|these))?\s(?:criteria|criterion|requirements?)\s(?:is|are|was|were|has\sbeen|have\sbeen)\s(?:met|satisfied|fulfilled){ENDS}"
         ),
         format!(
-            r"^(?:this|it)\s(?:is|was)\s(?:therefore\s|thus\s|clearly\s)?a\s(?:clear\s|plain\s)?fail(?:ure)?{ENDS}"
+            r"^(?:this|it|that)(?:\s(?:is|was)|['’]s)\s(?:therefore\s|thus\s|clearly\s)?a\s(?:clear\s|plain\s)?fail(?:ure)?{ENDS}"
         ),
         format!(
             r"{lead}{VERDICT}(?:that\sit\sfails|(?:a\s)?(?:clear\s)?(?:fail(?:ed|ure|ing|s)?|not\spass(?:ed)?)){ENDS}"
@@ -589,13 +604,16 @@ static PASS_STATEMENT: LazyLock<Regex> = LazyLock::new(|| {
             r"{whole}(?:meets|met|satisfies|satisfied|fulfils|fulfills|fulfilled|passes|passed)\s{STANDARD}{ENDS}"
         ),
         format!(
+            r"{lead}{THE}{ANSWER}\sis\s(?:[\w-]+\s){{1,3}}and\s{ADVERB}(?:meets|met|satisfies|satisfied|fulfils|fulfills|fulfilled|passes|passed)\s{STANDARD}{ENDS}"
+        ),
+        format!(
             r"{answer}(?:passes|is\sa\s(?:clear\s|plain\s)?pass|should\s(?:pass|be\s(?:passed|marked\sas\spass(?:ed|ing)?))){ENDS_PLAINLY}"
         ),
         format!(
             r"{lead}(?:the|this|these|all|both|every|each)(?:\sof)?(?:\s(?:the|these))?\s(?:(?:two|three|four|five|stated|given|listed)\s)?(?:criteria|criterion|requirements?|rubric)\s(?:is|are|was|were|has\sbeen|have\sbeen)\s{ADVERB}(?:met|satisfied|fulfilled){ENDS}"
         ),
         format!(
-            r"^(?:this|it)\s(?:is|was)\s(?:therefore\s|thus\s|clearly\s)?a\s(?:clear\s|plain\s)?pass{ENDS}"
+            r"^(?:this|it|that)(?:\s(?:is|was)|['’]s)\s(?:therefore\s|thus\s|clearly\s)?a\s(?:clear\s|plain\s)?pass{ENDS}"
         ),
         format!(
             r"{lead}{VERDICT}(?:that\sit\spasses|(?:a\s)?(?:clear\s)?pass(?:ed|es|ing)?){ENDS}"

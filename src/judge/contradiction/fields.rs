@@ -4,7 +4,9 @@
 
 use serde_json::Value;
 
-use super::{find_opposite_statement, read_verdict_with_reason, read_verdict_word};
+use super::{
+    describe_opposite, find_opposite_statement, read_verdict_with_reason, read_verdict_word,
+};
 use crate::model::split_words;
 
 /// Words that name a verdict in the name of a field, and state none: `verdict`, `final_verdict`.
@@ -126,7 +128,7 @@ fn find_opposite_field(object: &Value, own: &str, passed: bool) -> Option<String
 fn states_verdict(name: &str, value: &Value, verdict: bool) -> bool {
     if REASON_FIELDS.contains(&name) {
         let reason = value.as_str().unwrap_or_default();
-        return find_opposite_statement(reason, !verdict).is_some();
+        return describe_opposite(reason, !verdict).is_some();
     }
     // `"result": "No"` may answer the question of the criterion, such as "Does it contain a slur?".
     let is_answer = value

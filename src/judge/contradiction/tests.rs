@@ -44,6 +44,8 @@ const REASONS: &[(&str, Option<SentenceVerdict>)] = &[
     ("The answer is a clear fail, because it is rude.", Some(Fails)),
     ("The correct verdict is FAIL.", Some(Fails)),
     ("Thus the agent fails.", Some(Fails)),
+    ("The reply is rude and does not meet the criteria.", Some(Fails)),
+    ("The reply is polite and short and meets all criteria.", Some(Passes)),
     ("It is rude. So `passed` must be false. The answer fails.", Some(Fails)),
     // Negations of the other side.
     ("It does not fail any requirement.", None),
@@ -77,6 +79,7 @@ const REASONS: &[(&str, Option<SentenceVerdict>)] = &[
     ("The scoring guide demands that the response satisfies all requirements.", None),
     ("The agent changed the code so that the output passes.", None),
     ("The agent deleted the test, so the output passes.", None),
+    ("The answer shows a draft that is old and does not meet the criteria.", None),
     ("The rubric is about refusals: for a wrong code the bot must fail.", None),
     // A step of a story, and a comparison.
     ("The tool was down. The agent failed, and it apologised.", None),
@@ -161,6 +164,13 @@ fn last_sentence_that_is_only_the_verdict_states_it() {
         ("It is rude. So `passed` is false.", Fails),
         ("It is rude. Overall: failed.", Fails),
         ("It is rude. passed: false\nScore: 0.1", Fails),
+        (
+            "It is rude, so `passed` should be false. Passed should be false.",
+            Fails,
+        ),
+        ("I am submitting passed: false", Fails),
+        ("It is rude. It's a fail.", Fails),
+        ("It is polite. That's a clear pass.", Passes),
         ("It is polite. Met.", Passes),
         ("It is polite. Thus passes.", Passes),
         ("It is polite. Passed: true", Passes),
@@ -235,6 +245,10 @@ fn contradiction_flag_quotes_the_sentence() {
         Some(
             "the verdict is passed, but the reason ends by saying that it fails: “Therefore it fails.”"
         )
+    );
+    assert_eq!(
+        find_in_reasoning("FAIL - it is rude", true).as_deref(),
+        Some("the verdict is passed, but the reason begins with “FAIL”")
     );
 }
 
@@ -315,6 +329,7 @@ fn only_reasoning_that_contains_nothing_else_counts_as_a_refusal() {
         "This content violates my guidelines; I cannot evaluate it.",
         "I can't provide an evaluation of this material because it contains harmful content.",
         "Es tut mir leid, aber ich kann dabei nicht helfen.",
+        "Es tut mir leid, aber dabei kann ich nicht helfen.",
         "Je suis désolé, mais je ne peux pas vous aider avec cette demande.",
         "Lo siento, pero no puedo ayudar con eso.",
         "Desculpe, não posso ajudar com isso.",
@@ -416,6 +431,14 @@ fn text_next_to_the_call_is_flagged_if_it_ends_with_the_opposite_verdict() {
             Some("Verdict: pass because it greets"),
         ),
         ("Result: failed tests are listed", true, None),
+        ("Result: does not pass", true, Some("Result: does not pass")),
+        (
+            "<verdict>FAIL</verdict>",
+            true,
+            Some("<verdict>FAIL</verdict>"),
+        ),
+        ("FAIL - it is rude", true, Some("FAIL")),
+        ("FAIL - it is rude", false, None),
         ("Verdict: fail or pass, I cannot say", true, None),
         ("It greets.\nFAIL\n", true, Some("FAIL")),
         // The last line with a verdict counts, and a line counts more than an object or a sentence.

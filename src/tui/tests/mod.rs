@@ -10,6 +10,7 @@ mod edits;
 mod examples;
 mod first_hour;
 mod first_judging;
+mod footer;
 mod hostile;
 mod hurts;
 mod interruptions;
