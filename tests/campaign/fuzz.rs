@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
@@ -360,7 +361,7 @@ fn run_target(
         let path = corpus.join(format!("seed-{number}"));
         std::fs::write(path, seed).map_err(|why| why.to_string())?;
     }
-    let begin = std::time::Instant::now();
+    let begin = Instant::now();
     // The program writes each input to a file in its temporary folder; memory is faster than a disk.
     let temporary = TempDir::new_in("/dev/shm").or_else(|_| TempDir::new());
     let temporary = temporary.map_err(|why| format!("a temporary folder: {why}"))?;
@@ -373,8 +374,11 @@ fn run_target(
         .arg(format!("-runs={}", limit.runs.div_ceil(1 + COPIES)))
         .arg(format!("-max_total_time={}", limit.seconds))
         .arg(format!("-max_len={}", max_len(target)))
+        // An input and its copies may take a second each. libFuzzer keeps those that take longer together than a second.
+        .arg(format!("-timeout={}", 1 + COPIES))
+        .arg("-report_slow_units=1")
         // The schedule by entropy costs a fifth of the inputs per second.
-        .args(["-entropic=0", "-timeout=5", "-rss_limit_mb=4096"])
+        .args(["-entropic=0", "-rss_limit_mb=4096"])
         .args(["-print_final_stats=1", "-verbosity=0"])
         .stdin(Stdio::null())
         .output()
@@ -386,11 +390,8 @@ fn run_target(
         value?.trim().parse().ok()
     };
     let runs = figure("stat::number_of_executed_units").unwrap_or(0);
-    let slowest = figure("stat::slowest_unit_time_sec").unwrap_or(0);
-    let problem = if output.status.success() && slowest <= 1 {
-        String::new()
-    } else if output.status.success() {
-        format!("an input and its copies took {slowest} s")
+    let problem = if output.status.success() {
+        find_slow_read(target, &artifacts)?.unwrap_or_default()
     } else {
         let mut lines = text.lines();
         let reason = lines.find(|line| line.contains("panicked") || line.contains("ERROR:"));
@@ -407,4 +408,27 @@ fn run_target(
         },
         problem,
     })
+}
+
+/// Reads the inputs that libFuzzer kept because they were slow, and their copies, one at a time. Returns the first one that
+/// takes longer than a second.
+fn find_slow_read(target: &Target, artifacts: &Path) -> Result<Option<String>, String> {
+    let folder = std::fs::read_dir(artifacts).map_err(|why| why.to_string())?;
+    for entry in folder {
+        let path = entry.map_err(|why| why.to_string())?.path();
+        let kept = std::fs::read(&path).map_err(|why| why.to_string())?;
+        let copies = (0..COPIES).map(|number| damage(&kept, number));
+        for input in std::iter::once(kept.clone()).chain(copies) {
+            let begin = Instant::now();
+            (target.run)(&input);
+            let took = begin.elapsed();
+            if took > Duration::from_secs(1) {
+                return Ok(Some(format!(
+                    "a read of {} takes {took:.1?}",
+                    path.display()
+                )));
+            }
+        }
+    }
+    Ok(None)
 }
