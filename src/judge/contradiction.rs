@@ -552,7 +552,10 @@ impl Beginnings {
         let concludes = format!(r"(?:{begins}|,\s(?:and\s)?{OPENS})");
         let lead = format!(r"(?:{BEGINS}|{concludes})");
         Self {
-            whole: format!(r"(?:{lead}{THE}(?:{ANSWER}|{ACTOR})|{concludes}(?:it|this))\s{ADVERB}"),
+            // The verb can follow another statement about the answer: `The reply is rude and does not meet the criteria.`
+            whole: format!(
+                r"(?:{lead}{THE}(?:{ANSWER}(?:\sis\s(?:[\w-]+\s){{1,3}}and)?|{ACTOR})|{concludes}(?:it|this))\s{ADVERB}"
+            ),
             answer: format!(
                 r"(?:{lead}{THE}{ANSWER}|{begins}{THE}{ACTOR}|{concludes}(?:it|this))\s{ADVERB}"
             ),
@@ -570,9 +573,6 @@ static FAIL_STATEMENT: LazyLock<Regex> = LazyLock::new(|| {
     compile_alternatives(&[
         format!(
             r"{whole}(?:(?:does|did|do)\snot\s{ADVERB}(?:meet|satisfy|fulfil|fulfill|pass)|(?:fails|failed)\sto\s{ADVERB}(?:meet|satisfy|fulfil|fulfill|pass)|(?:fails|failed))\s{STANDARD}{ENDS}"
-        ),
-        format!(
-            r"{lead}{THE}{ANSWER}\sis\s(?:[\w-]+\s){{1,3}}and\s{ADVERB}(?:(?:does|did)\snot\s{ADVERB}(?:meet|satisfy|fulfil|fulfill|pass)|(?:fails|failed)(?:\sto\s(?:meet|satisfy|fulfil|fulfill|pass))?)\s{STANDARD}{ENDS}"
         ),
         // Only in the present: `failed` belongs to a story.
         format!(
@@ -602,9 +602,6 @@ static PASS_STATEMENT: LazyLock<Regex> = LazyLock::new(|| {
     compile_alternatives(&[
         format!(
             r"{whole}(?:meets|met|satisfies|satisfied|fulfils|fulfills|fulfilled|passes|passed)\s{STANDARD}{ENDS}"
-        ),
-        format!(
-            r"{lead}{THE}{ANSWER}\sis\s(?:[\w-]+\s){{1,3}}and\s{ADVERB}(?:meets|met|satisfies|satisfied|fulfils|fulfills|fulfilled|passes|passed)\s{STANDARD}{ENDS}"
         ),
         format!(
             r"{answer}(?:passes|is\sa\s(?:clear\s|plain\s)?pass|should\s(?:pass|be\s(?:passed|marked\sas\spass(?:ed|ing)?))){ENDS_PLAINLY}"
