@@ -204,16 +204,18 @@ fn refuse_database(source: &SourceFile, error: &rusqlite::Error) -> TranscriptEr
 
 /// Opens a database so that nothing writes to it or next to it.
 fn connect(path: &Path) -> rusqlite::Result<(Connection, Arc<AtomicU64>)> {
+    // SQLite follows links, and keeps the log next to the database itself.
+    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut log = path.as_os_str().to_owned();
     log.push("-wal");
     let has_log = std::fs::metadata(PathBuf::from(log)).is_ok_and(|log| log.len() > 0);
     let mut connection = if has_log {
         // Another program has the database open. Its last changes are in the log, which SQLite reads through shared memory.
-        Connection::open_with_flags(path, flags)?
+        Connection::open_with_flags(&path, flags)?
     } else {
         // Without this parameter, SQLite may create files next to the database.
-        let uri = format!("file:{}?immutable=1", encode_path(path));
+        let uri = format!("file:{}?immutable=1", encode_path(&path));
         Connection::open_with_flags(uri, flags | OpenFlags::SQLITE_OPEN_URI)?
     };
     connection.set_limit(

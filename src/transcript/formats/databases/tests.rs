@@ -334,6 +334,31 @@ fn foreign_and_hostile_schemas_are_refused() {
     }
 }
 
+/// A program that has the database open keeps its last changes in the log next to the database.
+#[test]
+fn last_changes_of_an_open_program_are_read_also_through_a_link() {
+    let (folder, path) = create("promptfoo.db", &promptfoo_sql());
+    let writer = Connection::open(&path).expect("a database");
+    let mode = "PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0;";
+    writer.execute_batch(mode).expect("it runs");
+    let shorten = "DELETE FROM eval_results WHERE test_idx >= 3;";
+    writer.execute_batch(shorten).expect("it runs");
+    let elsewhere = folder.path().join("elsewhere");
+    std::fs::create_dir(&elsewhere).expect("a folder");
+    let link = elsewhere.join("link.db");
+    std::os::unix::fs::symlink(&path, &link).expect("a link");
+    for name in [&path, &link] {
+        assert_eq!(read(name).len(), 3, "{}", name.display());
+    }
+    // Without the program, the log is a part of the file, and dicta leaves no files next to it.
+    drop(writer);
+    assert_eq!(read(&link).len(), 3);
+    assert_eq!(
+        std::fs::read_dir(folder.path()).expect("a folder").count(),
+        2
+    );
+}
+
 #[test]
 fn damaged_databases_break_no_reader() {
     let (folder, path) = create("promptfoo.db", &promptfoo_sql());
