@@ -15,7 +15,7 @@ use crate::model::{
 };
 
 /// The version of this parser; part of every cache key. Increase it if a reply could be read differently.
-pub const PARSER_VERSION: u32 = 12;
+pub const PARSER_VERSION: u32 = 13;
 
 /// The fields as stated. A repeated field and `null` are errors; unknown fields are ignored.
 #[derive(Deserialize)]

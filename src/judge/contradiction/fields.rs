@@ -171,9 +171,11 @@ fn has_verdict(value: &Value, verdict: bool, is_negative: bool) -> bool {
             read_verdict_word(word).or_else(|| read_verdict_with_reason(word)) == Some(verdict)
                 || find_opposite_statement(word, !verdict).is_some()
         }
-        Value::Object(fields) => fields
-            .iter()
-            .any(|(name, value)| states_verdict(name, value, verdict)),
+        Value::Object(fields) => fields.iter().any(|(name, value)| {
+            // `"verdict": {"value": "fail", "confidence": 0.9}`
+            states_verdict(name, value, verdict)
+                || name == "value" && has_verdict(value, verdict, is_negative)
+        }),
         // A list of several values has one verdict per part, and dicta reads only the overall one.
         Value::Array(values) => {
             matches!(&values[..], [value] if has_verdict(value, verdict, is_negative))

@@ -61,6 +61,8 @@ fn another_field_with_the_opposite_verdict_is_flagged() {
         r#"{"passed": true, "does_pass": false}"#,
         r#"{"passed": true, "has_passed": "no"}"#,
         r#"{"passed": true, "judge_verdict": "fail"}"#,
+        r#"{"passed": true, "verdict": {"value": "fail", "confidence": 0.9}}"#,
+        r#"{"passed": true, "failed": {"value": true}}"#,
         r#"{"passed": true, "verdict": "FAIL - it is rude"}"#,
         r#"{"passed": true, "verdict": "Fail (rude)"}"#,
         r#"{"passed": true, "verdict": "not met: it is rude."}"#,
@@ -82,6 +84,9 @@ fn another_field_with_the_opposite_verdict_is_flagged() {
             true,
         ),
         (r#"{"passed": true, "note": "fail"}"#, true),
+        (r#"{"passed": true, "note": {"value": "fail"}}"#, true),
+        (r#"{"passed": true, "verdict": {"tool": "fail"}}"#, true),
+        (r#"{"passed": true, "failed": {"value": false}}"#, true),
         (
             r#"{"passed": true, "summary": "The agent shows that the answer fails."}"#,
             true,
