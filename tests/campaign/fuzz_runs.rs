@@ -1,7 +1,7 @@
 //! The runs of fuzz targets that earlier calls of the campaign made, in `tests/fuzz/runs.jsonl`.
 //!
 //! All targets together take hours, so a call continues where the last one ended. Only runs of the same code count: after a
-//! change of a module that a reader uses, its count begins at 0.
+//! change of a module that a reader uses, its count begins at 0. A source that only one target reaches counts for no other.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,6 +21,12 @@ const SHARED_SOURCES: [&str; 5] = [
     "tests/fuzz/fuzz_targets",
     "tests/fuzz/Cargo.toml",
     "Cargo.lock",
+];
+
+/// The sources that read a file only for one target. The other targets keep their input in memory, so they never open one.
+const OWN_SOURCES: [(&str, &str); 2] = [
+    ("sqlite", "src/transcript/formats/databases.rs"),
+    ("sqlite", "src/transcript/formats/databases"),
 ];
 
 /// A line of the file: the runs of one target in one call, without a crash.
@@ -44,17 +50,29 @@ pub(crate) struct FuzzAmount {
 /// The runs of all calls with the same sources.
 pub(crate) struct FuzzRuns {
     path: PathBuf,
-    /// The digest of the sources of each module.
-    sources: BTreeMap<&'static str, String>,
+    /// The digest of the sources of each target, by its name.
+    sources: BTreeMap<String, String>,
 }
 
 impl FuzzRuns {
     pub(crate) fn open(repository: &Path, targets: &[Target]) -> Result<Self, String> {
         let mut sources = BTreeMap::new();
+        // Most targets of a module have the same sources.
+        let mut digests = BTreeMap::new();
         for target in targets {
-            if let Entry::Vacant(entry) = sources.entry(target.module) {
-                entry.insert(digest_sources(repository, target.module)?);
-            }
+            let others = OWN_SOURCES
+                .iter()
+                .filter(|(owner, _)| *owner != target.name);
+            let others: Vec<&str> = others.map(|(_, source)| *source).collect();
+            let digest = match digests.entry((target.module, others)) {
+                Entry::Occupied(entry) => entry.into_mut(),
+                Entry::Vacant(entry) => {
+                    let (module, others) = entry.key();
+                    let digest = digest_sources(repository, module, others)?;
+                    entry.insert(digest)
+                }
+            };
+            sources.insert(target.name.clone(), digest.clone());
         }
         Ok(Self {
             path: repository.join("tests/fuzz/runs.jsonl"),
@@ -73,7 +91,7 @@ impl FuzzRuns {
         for line in text.lines() {
             let run: RecordedRun = serde_json::from_str(line).map_err(|why| self.describe(&why))?;
             let same_code = |target: &Target| {
-                target.name == run.target && self.sources[target.module] == run.sources
+                target.name == run.target && self.sources[&target.name] == run.sources
             };
             if let Some(at) = targets.iter().position(same_code) {
                 totals[at].runs += run.amount.runs;
@@ -87,7 +105,7 @@ impl FuzzRuns {
     pub(crate) fn add(&self, target: &Target, amount: FuzzAmount) -> Result<(), String> {
         let run = RecordedRun {
             target: target.name.clone(),
-            sources: self.sources[target.module].clone(),
+            sources: self.sources[&target.name].clone(),
             amount,
         };
         let line = serde_json::to_string(&run).map_err(|why| self.describe(&why))? + "\n";
@@ -102,8 +120,9 @@ impl FuzzRuns {
     }
 }
 
-/// Returns a digest of the names and contents of the sources of a module and of all modules that it may use.
-fn digest_sources(repository: &Path, module: &str) -> Result<String, String> {
+/// Returns a digest of the names and contents of the sources of a module and of all modules that it may use. Leaves out
+/// `others`, the sources of other targets.
+fn digest_sources(repository: &Path, module: &str, others: &[&str]) -> Result<String, String> {
     let mut sources: Vec<String> = SHARED_SOURCES.map(str::to_owned).into();
     for used in find_used_modules(module) {
         sources.extend([format!("src/{used}"), format!("src/{used}.rs")]);
@@ -122,6 +141,9 @@ fn digest_sources(repository: &Path, module: &str) -> Result<String, String> {
             }
             let name = entry.path().strip_prefix(repository);
             let name = name.map_err(|why| why.to_string())?;
+            if others.iter().any(|other| name.starts_with(other)) {
+                continue;
+            }
             let content = fs::read(entry.path()).map_err(|why| why.to_string())?;
             for part in [name.as_os_str().as_encoded_bytes(), &content] {
                 hasher.update(&(part.len() as u64).to_le_bytes());
