@@ -3,7 +3,7 @@
 //! Responsible for the counts by eval, each with its total. Does not compute rates, because the rate of a few labels
 //! means little. Decisions without a verdict are counted separately.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use serde::Serialize;
 
@@ -111,11 +111,13 @@ fn list_labelled(summary: &RunSummary) -> impl Iterator<Item = &EvalVerdicts> {
 /// fail`.
 pub(super) fn format_label_lines(summary: &RunSummary) -> Vec<String> {
     let labelled = || list_labelled(summary);
-    let alone =
-        |verdicts: &EvalVerdicts| labelled().filter(|eval| eval.eval == verdicts.eval).count() == 1;
+    let mut uses: HashMap<&str, usize> = HashMap::new();
+    for verdicts in labelled() {
+        *uses.entry(&verdicts.eval).or_default() += 1;
+    }
     let names = labelled().map(|verdicts| {
         // The id of an eval is ambiguous if two rubrics use it.
-        if alone(verdicts) {
+        if uses.get(verdicts.eval.as_str()) == Some(&1) {
             verdicts.eval.clone()
         } else {
             format!("{}/{}", verdicts.rubric, verdicts.eval)

@@ -3,7 +3,7 @@
 //! Responsible for the errors of such a file, with their lines, and for files of earlier versions, which have no digests.
 //! Does not compare; `compare` does.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use indexmap::IndexMap;
@@ -422,18 +422,29 @@ impl FileReading {
         let stated = summary
             .and_then(|line| line.evals.clone())
             .unwrap_or_default();
-        let is_stated = |name: &EvalName| {
-            let mut stated = stated.iter();
-            stated.any(|one| one.rubric == name.rubric && one.eval == name.eval)
-        };
+        let stated_names = stated.iter().map(|one| (&*one.rubric, &*one.eval));
+        let stated_names: HashSet<(&str, &str)> = stated_names.collect();
         // An eval of a file without a complete summary.
-        let others = self.evals.iter().filter(|(name, _)| !is_stated(name));
+        let others = self
+            .evals
+            .iter()
+            .filter(|(name, _)| !stated_names.contains(&(&*name.rubric, &*name.eval)));
         let others: Vec<EvalSettings> = others
             .map(|(name, eval)| settings_from_lines(name, eval))
             .collect();
+        let mut rubrics = HashMap::new();
         for settings in stated.iter().chain(&others) {
+            let rubric = *rubrics.entry(&*settings.rubric).or_insert_with(|| {
+                header.rubrics.push(RubricSpec {
+                    id: settings.rubric.clone(),
+                    path: PathBuf::new(),
+                    threshold: None,
+                });
+                header.rubrics.len() - 1
+            });
             add_eval(
                 &mut header,
+                rubric,
                 settings,
                 self.evals.get(&EvalName {
                     rubric: settings.rubric.clone(),
@@ -494,19 +505,13 @@ fn settings_from_lines(name: &EvalName, eval: &FileEval) -> EvalSettings {
     }
 }
 
-fn add_eval(header: &mut RunHeader, settings: &EvalSettings, lines: Option<&FileEval>) {
-    let known = header
-        .rubrics
-        .iter()
-        .position(|rubric| rubric.id == settings.rubric);
-    let rubric = known.unwrap_or_else(|| {
-        header.rubrics.push(RubricSpec {
-            id: settings.rubric.clone(),
-            path: PathBuf::new(),
-            threshold: None,
-        });
-        header.rubrics.len() - 1
-    });
+/// Adds an eval. `rubric` is the number of its rubric.
+fn add_eval(
+    header: &mut RunHeader,
+    rubric: usize,
+    settings: &EvalSettings,
+    lines: Option<&FileEval>,
+) {
     let mut judges = Vec::new();
     let of_lines = lines.into_iter().flat_map(|eval| &eval.judges);
     let of_lines = of_lines.filter_map(|(judge, digest)| {

@@ -20,11 +20,14 @@ pub(super) struct UnemittedCells {
     in_order: BTreeSet<(PlanPosition, usize)>,
     /// A cell without a result that holds back all others. Asked first, so that most results need no search.
     blocked_by: Option<usize>,
+    /// A panel's decision whose cells all have results. Kept, so that its cells are searched once and not once per cell.
+    complete: Option<(u32, Option<u32>)>,
 }
 
 impl UnemittedCells {
     /// Adds cells, of which the first has the number `first`.
     pub(super) fn extend(&mut self, first: usize, keys: &[CellKey]) {
+        self.complete = None;
         let numbered = (first..).zip(keys);
         self.in_order
             .extend(numbered.map(|(number, key)| (plan_position(key), number)));
@@ -48,19 +51,66 @@ impl UnemittedCells {
         }
         let &((eval, message, judge, repeat), first) = self.in_order.first()?;
         let decision = (eval, message);
-        let width = if is_panel(eval) { usize::MAX } else { 1 };
-        let mut waits_for = self
-            .in_order
-            .iter()
-            .take(width)
-            .take_while(|((eval, message, ..), _)| (*eval, *message) == decision)
-            .map(|(_, number)| *number);
-        self.blocked_by = waits_for.find(|number| !has_result(*number));
-        if self.blocked_by.is_some() {
-            return None;
+        if self.complete != Some(decision) {
+            let is_panel = is_panel(eval);
+            let width = if is_panel { usize::MAX } else { 1 };
+            let mut waits_for = self
+                .in_order
+                .iter()
+                .take(width)
+                .take_while(|((eval, message, ..), _)| (*eval, *message) == decision)
+                .map(|(_, number)| *number);
+            self.blocked_by = waits_for.find(|number| !has_result(*number));
+            if self.blocked_by.is_some() {
+                return None;
+            }
+            self.complete = is_panel.then_some(decision);
         }
         self.in_order
             .remove(&((eval, message, judge, repeat), first));
         Some(first)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    fn jury_cells(members: u32) -> Vec<CellKey> {
+        let member = |judge| CellKey {
+            eval: 0,
+            message: None,
+            judge: Some(judge),
+            repeat: None,
+        };
+        (0..members).map(member).collect()
+    }
+
+    #[test]
+    fn results_of_a_finished_jury_are_asked_for_once_per_cell() {
+        let mut unemitted = UnemittedCells::default();
+        unemitted.extend(0, &jury_cells(100));
+        let asked = Cell::new(0);
+        let has_result = |_| {
+            asked.set(asked.get() + 1);
+            true
+        };
+        let taken = std::iter::from_fn(|| unemitted.take_next(|_| true, has_result));
+        assert_eq!(taken.collect::<Vec<_>>(), (0..100).collect::<Vec<_>>());
+        assert_eq!(asked.get(), 100);
+    }
+
+    #[test]
+    fn further_member_of_a_finished_jury_holds_back_the_rest() {
+        let mut unemitted = UnemittedCells::default();
+        let cells = jury_cells(3);
+        unemitted.extend(0, &cells[..2]);
+        assert_eq!(unemitted.take_next(|_| true, |_| true), Some(0));
+        unemitted.extend(2, &cells[2..]);
+        assert_eq!(unemitted.take_next(|_| true, |at| at != 2), None);
+        assert_eq!(unemitted.take_next(|_| true, |_| true), Some(1));
+        assert_eq!(unemitted.take_next(|_| true, |_| true), Some(2));
     }
 }

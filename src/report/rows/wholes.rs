@@ -2,6 +2,8 @@
 //!
 //! Responsible for the joined verdicts of one transcript. Does not count outcomes; the parts have those.
 
+use std::collections::HashMap;
+
 use indexmap::IndexMap;
 
 use super::EvalVerdicts;
@@ -54,27 +56,31 @@ impl<'h> JoinedParts<'h> {
         labels: &Labels,
         counts: &mut Vec<EvalVerdicts>,
     ) {
-        if labels.is_empty() {
+        if labels.is_empty() || self.wholes.is_empty() {
             return;
         }
+        let mut parts: HashMap<(u32, &str), usize> = HashMap::new();
+        for eval in &header.evals {
+            if let Some(whole) = &eval.part_of {
+                *parts.entry((eval.rubric, &whole.id)).or_default() += 1;
+            }
+        }
+        let known = counts.iter().enumerate();
+        let known = known.map(|(at, one)| ((one.rubric.clone(), one.eval.clone()), at));
+        let mut known: HashMap<(String, String), usize> = known.collect();
         for ((rubric, id), joined) in self.wholes {
             let Some(query) = header.label_query(source, &joined.key) else {
                 continue;
             };
             let query = joined.whole.label_query(query, joined.is_shot);
-            let evals = header.evals.iter();
-            let parts = evals.filter(|eval| {
-                eval.rubric == rubric && eval.part_of.as_ref().is_some_and(|whole| whole.id == id)
-            });
-            let verdict = joined.verdicts.join(parts.count());
+            let parts = parts.get(&(rubric, id)).copied().unwrap_or_default();
+            let verdict = joined.verdicts.join(parts);
             let found = labels.look_up(&query);
-            let known = counts
-                .iter()
-                .position(|one| one.rubric == query.rubric && one.eval == id);
-            let at = known.unwrap_or_else(|| {
+            let name = (query.rubric.to_owned(), id.to_owned());
+            let at = *known.entry(name).or_insert_with_key(|(rubric, eval)| {
                 counts.push(EvalVerdicts {
-                    rubric: query.rubric.to_owned(),
-                    eval: id.to_owned(),
+                    rubric: rubric.clone(),
+                    eval: eval.clone(),
                     ..EvalVerdicts::default()
                 });
                 counts.len() - 1
