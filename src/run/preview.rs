@@ -5,6 +5,7 @@
 //! judge with tools makes at most `max_turns` calls, each with the whole history; that is the maximum. A cell that a
 //! split vote or an unsure judge may add counts for the maximum only.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use indexmap::{IndexMap, IndexSet};
@@ -101,7 +102,7 @@ pub struct JudgePreview {
     /// The total duration of the cells with recorded usage, in milliseconds.
     pub(crate) busy_ms: u64,
     /// The evals whose recorded cells were counted.
-    pub(crate) counted_evals: Vec<u32>,
+    pub(crate) counted_evals: BTreeSet<u32>,
     /// The models that evals name instead of the judge's own.
     pub(crate) other_models: IndexSet<String>,
     /// The longest prompt, in tokens.
@@ -395,8 +396,7 @@ impl JudgePreview {
         self.cells_with_history += 1;
         self.busy_ms += past.ms.div_ceil(past.cells);
         // Many cells share the recorded cells of one eval, so count those once.
-        if !self.counted_evals.contains(&eval) {
-            self.counted_evals.push(eval);
+        if self.counted_evals.insert(eval) {
             self.past_cells += past.cells;
         }
     }

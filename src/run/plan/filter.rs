@@ -129,7 +129,7 @@ enum FilterCondition {
     Word(String),
     Id {
         key: FilterKey,
-        patterns: Vec<IdPattern>,
+        patterns: IdPatterns,
     },
     Outcome(Vec<OutcomeFilter>),
     Causes(Vec<Cause>),
@@ -144,6 +144,8 @@ struct NamedDecisions {
     /// The same names without the suffix that makes a transcript's id unique (`a~2`). Names have this form during
     /// reading.
     without_suffix: HashSet<String>,
+    /// The evals of the names, as the ends of names without a message: `/r/e`.
+    evals: HashSet<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -163,30 +165,34 @@ enum OutcomeFilter {
     NoResult,
 }
 
+/// The ids of one term. A save selects thousands of evals by id, so exact ids are not compared one by one.
 #[derive(Debug, Clone)]
-struct IdPattern {
-    text: String,
-    glob: Option<globset::GlobMatcher>,
+struct IdPatterns {
+    /// The patterns as the term lists them.
+    texts: Vec<String>,
+    exact: HashSet<String>,
+    globs: Vec<globset::GlobMatcher>,
 }
 
-impl IdPattern {
-    fn new(text: &str) -> Self {
-        // Without glob characters, an exact comparison is enough and much faster.
-        let glob = text
-            .contains(['*', '?', '[', '{'])
+impl IdPatterns {
+    fn new(texts: &[&str]) -> Self {
+        let globs = texts
+            .iter()
+            .filter(|text| text.contains(['*', '?', '[', '{']))
             // An id such as `a[1` is not a valid glob, so it is compared as text only.
-            .then(|| globset::Glob::new(text).ok())
-            .flatten()
+            .filter_map(|text| globset::Glob::new(text).ok())
             .map(|glob| glob.compile_matcher());
+        let owned = texts.iter().map(|text| (*text).to_owned());
         Self {
-            text: text.to_owned(),
-            glob,
+            texts: owned.clone().collect(),
+            exact: owned.collect(),
+            globs: globs.collect(),
         }
     }
 
     fn matches(&self, value: &str) -> bool {
-        // Compare the text itself first: an id may contain glob characters.
-        self.text == value || self.glob.as_ref().is_some_and(|glob| glob.is_match(value))
+        // An id may contain glob characters, so the text itself matches too.
+        self.exact.contains(value) || self.globs.iter().any(|glob| glob.is_match(value))
     }
 }
 
@@ -328,7 +334,7 @@ impl DecisionFilter {
                 }
                 _ => return true,
             };
-            let hit = |id: &str| patterns.iter().any(|pattern| pattern.matches(id));
+            let hit = |id: &str| patterns.matches(id);
             match key {
                 FilterKey::Eval => hit(eval) != term.is_negated,
                 FilterKey::Rubric => hit(rubric) != term.is_negated,
@@ -361,19 +367,16 @@ impl DecisionFilter {
             let Some(known) = known else {
                 continue;
             };
-            if patterns
-                .iter()
-                // One match in a comma list is enough, because the term then selects something.
-                .any(|p| known.iter().any(|id| p.matches(id)))
-            {
+            // One match in a comma list is enough, because the term then selects something.
+            if known.iter().any(|id| patterns.matches(id)) {
                 continue;
             }
-            for pattern in patterns {
+            for pattern in &patterns.texts {
                 // A key press on the screen must not compare with a hundred thousand ids.
                 let some = known.iter().take(MAX_COMPARED_IDS).copied();
-                let hint = find_nearest(&pattern.text, some)
+                let hint = find_nearest(pattern, some)
                     .map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
-                problems.push(format!("--where: {missing} `{}`{hint}", pattern.text));
+                problems.push(format!("--where: {missing} `{pattern}`{hint}"));
             }
         }
         problems
@@ -397,14 +400,14 @@ impl FilterCondition {
                 contains_ignoring_case(candidate.name, word)
                     || contains_ignoring_case(candidate.explanation, word)
             }
-            FilterCondition::Id { key, patterns } => patterns.iter().any(|pattern| match key {
-                FilterKey::Eval => pattern.matches(candidate.eval),
-                FilterKey::Rubric => pattern.matches(candidate.rubric),
-                FilterKey::Transcript => pattern.matches(candidate.transcript),
-                FilterKey::Judge => candidate.judges.iter().any(|judge| pattern.matches(judge)),
-                FilterKey::Tag => candidate.tags.iter().any(|tag| pattern.matches(tag)),
-                FilterKey::Group => candidate.groups.iter().any(|group| pattern.matches(group)),
-            }),
+            FilterCondition::Id { key, patterns } => match key {
+                FilterKey::Eval => patterns.matches(candidate.eval),
+                FilterKey::Rubric => patterns.matches(candidate.rubric),
+                FilterKey::Transcript => patterns.matches(candidate.transcript),
+                FilterKey::Judge => candidate.judges.iter().any(|judge| patterns.matches(judge)),
+                FilterKey::Tag => candidate.tags.iter().any(|tag| patterns.matches(tag)),
+                FilterKey::Group => candidate.groups.iter().any(|group| patterns.matches(group)),
+            },
             FilterCondition::Causes(wanted) => {
                 let mut wanted = wanted.iter();
                 wanted.any(|cause| candidate.causes.contains(*cause))
@@ -454,6 +457,14 @@ fn strip_id_suffix(name: &str) -> Option<String> {
     let (original_id, number) = transcript.rsplit_once("%7E")?;
     let digits = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
     digits.then(|| format!("{original_id}/{rest}"))
+}
+
+/// Returns the part of a decision's name that names its eval: `a/r/e@3` → `/r/e`. Names escape every other `/` and `@`.
+fn find_eval_end(name: &str) -> Option<&str> {
+    let without_message = name.split('@').next()?;
+    let eval = without_message.rfind('/')?;
+    let rubric = without_message.get(..eval)?.rfind('/')?;
+    without_message.get(rubric..)
 }
 
 /// A word of a filter. It records whether quotes enclose the whole word.
@@ -539,9 +550,13 @@ impl NamedDecisions {
             .iter()
             .filter_map(|name| strip_id_suffix(name))
             .collect();
+        let ends = exact.iter().filter_map(|name| find_eval_end(name));
+        let ends: HashSet<&str> = ends.collect();
+        let evals = ends.into_iter().map(str::to_owned).collect();
         Self {
             exact,
             without_suffix,
+            evals,
         }
     }
 
@@ -555,10 +570,7 @@ impl NamedDecisions {
             judge: None,
             repeat: None,
         };
-        let end = end.to_string();
-        let with_message = format!("{end}@");
-        let mut names = self.exact.iter();
-        names.any(|name| name.ends_with(&end) || name.contains(&with_message))
+        self.evals.contains(&end.to_string())
     }
 }
 
@@ -605,7 +617,7 @@ fn parse_keyed_term(written_key: &str, value: &str) -> Result<FilterCondition, F
     match key {
         Some(key) => Ok(FilterCondition::Id {
             key,
-            patterns: values.into_iter().map(IdPattern::new).collect(),
+            patterns: IdPatterns::new(&values),
         }),
         None if written_key == "cell" => {
             let names = values.into_iter().map(parse_decision_name);
