@@ -2,6 +2,7 @@
 //!
 //! Responsible for rendering. Does not send anything.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::{CachePolicy, RunError, RunOptions, RunUsageError, TranscriptSourceError};
@@ -77,6 +78,7 @@ pub async fn render_prompts(
     })?;
     // Select over all names, because an exact name wins over a prefix.
     let wanted = CellPattern::new(pattern).select(&names);
+    let wanted: HashSet<&str> = wanted.into_iter().map(String::as_str).collect();
     if wanted.is_empty() {
         let hint = if names.is_empty() {
             format!(
@@ -97,7 +99,7 @@ pub async fn render_prompts(
             let Some(name) = find_cell_name(prepared, item, key) else {
                 continue;
             };
-            if key.judge.is_some() && wanted.contains(&&name.to_string()) {
+            if key.judge.is_some() && wanted.contains(name.to_string().as_str()) {
                 match render_prompt(prepared, item, key, name) {
                     Ok(found) => judged.extend(found),
                     Err(why) => problem = Some(why),

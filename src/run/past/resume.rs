@@ -183,11 +183,19 @@ impl ResumedRun {
         // Step: the rubrics, loaded from the snapshot's texts.
         let kept = SnapshotFiles(was.files.clone());
         let mut names = self.judge_names(&kept);
+        // The first copy of a path counts, so insert it last.
+        let copies = self.header.snapshots.iter().rev();
+        let copies: HashMap<&Path, &Digest> = copies
+            .map(|copy| (copy.path.as_path(), &copy.blob.hash))
+            .collect();
         was.rubrics = self
             .header
             .rubrics
             .iter()
-            .map(|spec| self.restore_rubric(&spec.path, registry, &kept, &mut names))
+            .map(|spec| {
+                let copy = copies.get(spec.path.as_path()).copied();
+                self.restore_rubric(&spec.path, copy, registry, &kept, &mut names)
+            })
             .collect::<Result<_, _>>()?;
         // Step: the recorded tool responses and the options of the old run.
         let frozen = self.header.replayed_evidence_plan();
@@ -266,18 +274,19 @@ impl ResumedRun {
         JudgeNames::from_config(&value, &self.header.workspace, &Env::default())
     }
 
+    /// Loads a rubric from the old run's copy of its file, which has the digest `copy`.
     fn restore_rubric(
         &self,
         path: &Path,
+        copy: Option<&Digest>,
         registry: &EvalTypeRegistry,
         kept: &SnapshotFiles,
         names: &mut JudgeNames,
     ) -> Result<Arc<Rubric>, RunError> {
-        let snapshot = self.header.snapshots.iter().find(|s| s.path == *path);
-        let snapshot = snapshot.ok_or_else(|| {
+        let copy = copy.ok_or_else(|| {
             self.unusable_error(&format!("it kept no copy of {}", path.display()))
         })?;
-        let text = self.read_text(&snapshot.blob.hash)?;
+        let text = self.read_text(copy)?;
         let (rubric, problems) = rubric::load_with_files(text, path, registry, kept);
         let rubric = rubric.map(|mut rubric| {
             // Rubrics of other tools name judges by path; the old dicta.yaml gives the names.
