@@ -1,5 +1,7 @@
 //! The size and duration of judging some rows again, estimated from the verdicts that the pane shows.
 
+use std::collections::HashMap;
+
 use super::{CellsRow, CellsState, RowId};
 use crate::model::{CellName, Millis, pluralize};
 
@@ -95,6 +97,7 @@ impl CellsState {
     ) -> RunEstimate {
         let mut estimate = RunEstimate::default();
         let mut total = Some(0_u64);
+        let mut means: HashMap<u32, Option<u64>> = HashMap::new();
         for row in rows.iter().filter_map(|row| self.row(*row)) {
             let cells = row.slots.len().max(1) as u64;
             estimate.cells += cells;
@@ -112,7 +115,10 @@ impl CellsState {
                 continue;
             }
             estimate.to_judge += cells;
-            let time = judging_time(row).or_else(|| self.mean_judging_time(row.eval));
+            let time = judging_time(row).or_else(|| {
+                let mean = means.entry(row.eval);
+                *mean.or_insert_with(|| self.mean_judging_time(row.eval))
+            });
             total = total.zip(time).map(|(total, time)| total + time);
         }
         // Few cells do not use all places, and one cell takes its whole time.

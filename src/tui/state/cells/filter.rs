@@ -10,7 +10,9 @@ use std::fmt::Write as _;
 
 use super::{CellsRow, CellsState, RowId, RowSlot, RowSlotState};
 use crate::model::{Cause, CauseSet};
-use crate::run::{DecisionFilter, FilterCandidate, FilterWord, KnownFilterIds, split_words};
+use crate::run::{
+    CandidateLabel, DecisionFilter, FilterCandidate, FilterWord, KnownFilterIds, split_words,
+};
 
 /// A parsed filter.
 #[derive(Debug, Clone, Default)]
@@ -285,7 +287,12 @@ impl CellsState {
             outcome: row.visible_decision().map(|decision| decision.outcome),
             // The pane tests causes itself.
             causes: CauseSet::default(),
-            label: self.filter_label(row),
+            // The label of a part depends on all parts of its whole, so few filters look it up.
+            label: if filter.needs_labels() {
+                self.filter_label(row)
+            } else {
+                CandidateLabel::default()
+            },
             explanation: row
                 .decision_explanation()
                 // The explanation would reveal a hidden verdict.

@@ -547,8 +547,7 @@ impl CellsState {
             unsealings: seal.map_or(0, |seal| seal.unsealings),
             ..AgreementTally::default()
         };
-        let rows = self.rows.iter();
-        for row in rows.filter(|row| row.eval == eval && !row.bookkeeping.removed) {
+        for row in self.group_members(eval) {
             tally.agreement.to_confirm += u64::from(row.to_confirm.is_some());
             tally.sealed += u64::from(row.sealed);
             let Some(label) = row.label else { continue };

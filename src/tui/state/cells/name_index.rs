@@ -1,6 +1,6 @@
 //! The evals, judges and transcripts of the newest header, and the stale rows.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::RunCellIx;
@@ -135,7 +135,7 @@ impl CellsState {
             }),
             ..RunIndexMap::default()
         };
-        let (mut digest_changed, mut redecided) = (false, Vec::new());
+        let (mut digest_changed, mut redecided) = (false, HashSet::new());
         let mut question_changed = false;
         for spec in &header.judges {
             let ours = self.find_or_add_judge(&spec.config.name, &spec.digest);
@@ -195,7 +195,7 @@ impl CellsState {
                     // The header names a judge in place of the eval's own, so the old rule stays.
                     self.evals[ours as usize].decision_rule = was.decision_rule;
                 } else if was.decision_rule != self.evals[ours as usize].decision_rule {
-                    redecided.push(ours);
+                    redecided.insert(ours);
                 }
             }
             names.evals.push(ours);
@@ -224,7 +224,7 @@ impl CellsState {
     }
 
     /// Decides rows again whose vote rule changed, if the recorded verdicts are enough.
-    fn redecide_evals(&mut self, evals: &[u32]) {
+    fn redecide_evals(&mut self, evals: &HashSet<u32>) {
         for row in (0..to_u32_index(self.rows.len())).map(RowId) {
             let changed_row = self.row(row).filter(|row| evals.contains(&row.eval));
             // A live row is decided when its cells end.
@@ -275,9 +275,8 @@ impl CellsState {
             .insert(to.1.to_owned(), eval);
         let info = &mut self.evals[eval as usize];
         (info.rubric, info.id) = (to.0.to_owned(), to.1.to_owned());
-        let rows = self.rows.iter();
-        let decided = rows.filter(|row| row.eval == eval && !row.bookkeeping.removed);
-        let verdicts = decided.filter(|row| row.verdict.is_some());
+        let rows = self.group_members(eval);
+        let verdicts = rows.filter(|row| row.verdict.is_some());
         u64::try_from(verdicts.count()).unwrap_or(u64::MAX)
     }
 

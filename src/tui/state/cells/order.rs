@@ -326,10 +326,15 @@ impl CellsState {
 
     /// Returns the rows of an eval, also those that the filter hides.
     pub(super) fn group_members(&self, eval: u32) -> impl Iterator<Item = &CellsRow> {
+        self.identified_members(eval).map(|(_, row)| row)
+    }
+
+    /// Like [`Self::group_members`], with the ids of the rows.
+    pub(super) fn identified_members(&self, eval: u32) -> impl Iterator<Item = (RowId, &CellsRow)> {
         let group = self.groups.get(eval as usize);
         let rows = group.into_iter().flat_map(|group| &group.rows);
-        let rows = rows.filter_map(|id| self.row(*id));
-        rows.filter(|row| !row.bookkeeping.removed)
+        let rows = rows.filter_map(|id| Some((*id, self.row(*id)?)));
+        rows.filter(|(_, row)| !row.bookkeeping.removed)
     }
 
     /// Returns the indexes of the visible evals in order.

@@ -1,5 +1,7 @@
 //! The decisions of an eval as queues and figures need them: a copy, so that other threads can work on it.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use super::{CellsRow, CellsState, LabelValue, RowId, RowKey, RowSlot, RowSlotState, StaleReason};
 use crate::compare::statistics::RepeatedCell;
 use crate::compare::{
@@ -50,11 +52,11 @@ pub(crate) struct FigureDecision {
 impl CellsState {
     /// Returns the rows of an eval that can be labelled, in the order of the files.
     pub(super) fn labellable_rows(&self, eval: u32) -> Vec<(RowId, &CellsRow)> {
-        let rows = (0..).map(RowId).zip(&self.rows);
-        let is_meant =
-            |row: &CellsRow| row.eval == eval && row.message.is_none() && !row.bookkeeping.removed;
-        let mut rows: Vec<(RowId, &CellsRow)> = rows.filter(|(_, row)| is_meant(row)).collect();
-        rows.sort_by_key(|(_, row)| row.bookkeeping.file_order);
+        // The rows of other evals are not visited, because figures ask for each eval.
+        let rows = self.identified_members(eval);
+        let mut rows: Vec<(RowId, &CellsRow)> =
+            rows.filter(|(_, row)| row.message.is_none()).collect();
+        rows.sort_by_key(|(id, row)| (row.bookkeeping.file_order, *id));
         rows
     }
 
@@ -105,19 +107,18 @@ impl CellsState {
     /// Returns the tags that some transcripts of an eval have and others do not, with the number of transcripts.
     pub(crate) fn list_queue_tags(&self, eval: u32) -> Vec<(String, usize)> {
         let rows = self.labellable_rows(eval);
-        let known = self.tags.known().iter();
-        let counted = known.map(|tag| {
-            let has_tag = |row: &CellsRow| {
-                let transcript = self.transcripts.get(row.transcript as usize);
-                let tags = transcript.map_or(&[][..], |transcript| self.tags.of(&transcript.id));
-                tags.contains(tag)
-            };
-            let count = rows.iter().filter(|(_, row)| has_tag(row)).count();
-            (tag.clone(), count)
-        });
-        counted
-            .filter(|(_, count)| *count > 0 && *count < rows.len())
-            .collect()
+        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+        for (_, row) in &rows {
+            let transcript = self.transcripts.get(row.transcript as usize);
+            let tags = transcript.map_or(&[][..], |transcript| self.tags.of(&transcript.id));
+            let tags: BTreeSet<&str> = tags.iter().map(String::as_str).collect();
+            for tag in tags {
+                *counts.entry(tag).or_default() += 1;
+            }
+        }
+        let divides = |count: &usize| *count < rows.len();
+        let counts = counts.into_iter().filter(|(_, count)| divides(count));
+        counts.map(|(tag, count)| (tag.to_owned(), count)).collect()
     }
 
     /// Returns the decisions of an eval for its figures. A stale or edited verdict is in no figure.
