@@ -3,6 +3,7 @@
 //! An edit begins with a save that changes what determines verdicts. Later runs belong to it until the next edit. An
 //! edit that waits for its judging is continued by the next one, so that the diff explains all flips.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -196,14 +197,22 @@ fn add_base_bounds(report: &mut EditReport, saved: &SavedFiles<'_>) {
             report.base_bounds.insert(rename.to.clone(), bounds);
         }
     }
-    for eval in saved.touched.iter().filter(|eval| eval.decision_changed) {
+    let changed = saved.touched.iter().filter(|eval| eval.decision_changed);
+    let mut changed = changed.peekable();
+    if changed.peek().is_none() {
+        return;
+    }
+    let renames = saved.renames.iter();
+    let renames: HashMap<&EvalName, &EvalName> =
+        renames.map(|rename| (&rename.to, &rename.from)).collect();
+    let old_evals = touched_evals::index_evals(saved.old);
+    for eval in changed {
         let name = &eval.name;
-        let renamed = saved.renames.iter().find(|rename| rename.to == *name);
-        let was = renamed.map_or(name, |rename| &rename.from);
-        let Some((rubric, at)) = saved.old.find_eval(&was.rubric, &was.eval) else {
+        let was = renames.get(name).copied().unwrap_or(name);
+        let Some(old) = old_evals.get(&(&*was.rubric, &*was.eval)) else {
             continue;
         };
-        let bounds = ScoreBounds::from_decision_settings(&rubric.evals[at].decision_settings);
+        let bounds = ScoreBounds::from_decision_settings(&old.decision_settings);
         report.base_bounds.entry(name.clone()).or_insert(bounds);
     }
 }
@@ -517,8 +526,6 @@ pub(super) fn toggle_changes(app: &mut App) -> Vec<Effect> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::HashMap;
-
     use super::*;
     use crate::handlers::EvalTypeRegistry;
     use crate::workspace::{Env, load};

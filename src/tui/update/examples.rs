@@ -3,10 +3,13 @@
 //! Examples that code decides are always checked. Judges are called only for evals that a save touched. The calls of
 //! paid judges are estimated first, and dicta asks if they cost too much.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::save_runs;
-use super::touched_evals::{TouchKind, TouchedEval, classify_judged, has_same_examples, is_judged};
+use super::touched_evals::{
+    TouchKind, TouchedEval, classify_judged, has_same_examples, index_evals, is_judged, list_names,
+};
 use crate::model::pluralize;
 use crate::rubric::{Eval, Rubric};
 use crate::tui::effect::Effect;
@@ -37,13 +40,14 @@ pub(super) fn try_after_save(
     let (mut judged, mut paid): (Vec<EvalName>, Vec<EvalName>) =
         interrupted.into_iter().partition(|name| is_free(name, new));
     let mut waiting: Vec<(&str, u64)> = Vec::new();
+    let before = index_evals(old);
+    let touched: HashSet<&EvalName> = touched.iter().map(|touched| &touched.name).collect();
     for (rubric, eval) in list_evals(new) {
         let name = eval_name(rubric, eval);
-        let is_touched = touched.iter().find(|touched| touched.name == name);
-        let was = list_evals(old).find(|(r, e)| r.id == name.rubric && e.id == name.eval);
-        let same = was.is_some_and(|(_, was)| has_same_examples(&was.examples, &eval.examples));
+        let was = before.get(&(&*rubric.id, &*eval.id));
+        let same = was.is_some_and(|was| has_same_examples(&was.examples, &eval.examples));
         // Examples whose eval and texts are unchanged keep their results.
-        if is_touched.is_none() && same || !is_judged(eval) {
+        if !touched.contains(&name) && same || !is_judged(eval) {
             continue;
         }
         // The results belong to the eval before the save.
@@ -70,10 +74,8 @@ pub(super) fn try_after_save(
         names.sort();
         names.dedup();
     }
-    let exists = |name: &EvalName| {
-        let mut all = list_evals(new);
-        all.any(|(rubric, eval)| rubric.id == name.rubric && eval.id == name.eval)
-    };
+    let known = list_names(new);
+    let exists = |name: &EvalName| known.contains(&(&*name.rubric, &*name.eval));
     // The save may have removed an eval whose judging it interrupted.
     judged.retain(exists);
     paid.retain(exists);
@@ -165,12 +167,13 @@ pub(super) fn handle_judged(
         return Vec::new();
     }
     // Free and paid judges answer one after the other, so the other evals are still being judged.
+    let answered: HashSet<EvalName> = evals.into_iter().collect();
     app.examples
         .being_judged
-        .retain(|name| !evals.contains(name));
-    for name in evals {
+        .retain(|name| !answered.contains(name));
+    for name in &answered {
         // Each eval of this answer gets new results, so its old ones are removed.
-        app.examples.judged.remove(&name);
+        app.examples.judged.remove(name);
     }
     for trial in trials {
         let name = EvalName {

@@ -70,7 +70,8 @@ fn start_due_judging(app: &mut App) -> Vec<Effect> {
     };
     if let Some(workspace) = app.workspace() {
         // A later save may have removed evals that were queued.
-        let exists = |name: &EvalName| touched_evals::has_eval(workspace, name);
+        let known = touched_evals::list_names(workspace);
+        let exists = |name: &EvalName| known.contains(&(&*name.rubric, &*name.eval));
         waiting.evals.retain(exists);
         let all_exist = |name: &String| {
             // A decision belongs to an eval, and is removed with it.
@@ -163,12 +164,13 @@ pub(super) fn renew_user_orders(app: &mut App, changes_revision: bool) -> Vec<Ef
         _ => None,
     }));
     let mut effects = Vec::new();
+    let known = touched_evals::list_names(&workspace);
     for mut order in orders {
         if let Some(only) = &order.only {
             let names = only.iter().filter(|name| {
                 let evals = parse_eval_names(std::slice::from_ref(*name));
                 let mut evals = evals.iter();
-                evals.all(|eval| touched_evals::has_eval(&workspace, eval))
+                evals.all(|eval| known.contains(&(&*eval.rubric, &*eval.eval)))
             });
             let names: Vec<String> = names.cloned().collect();
             if names.is_empty() {

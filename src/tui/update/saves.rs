@@ -4,7 +4,7 @@
 //! touched evals, other judges only the focused cell. A run that has not called a model is cancelled if a later save
 //! touches the same evals.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -75,8 +75,9 @@ pub(super) fn handle_reloaded(
     let before = find_report_base(app, &old, &workspace, stays && !changes_revision);
     // Evals that only disappeared between two writes of one save need no judging.
     if let Some(base) = &before {
+        let current = list_current_evals(&app.live_session.cells);
         touched_evals::drop_restored(base, &old, &workspace, &mut touched, |name| {
-            is_eval_current(&app.live_session.cells, name)
+            current.contains(name)
         });
     }
     let saved = SavedFiles {
@@ -158,19 +159,27 @@ fn find_report_base(
     (back || layout).then(|| Arc::clone(base))
 }
 
-/// Returns true if all rows of an eval were decided by its current version.
-fn is_eval_current(cells: &CellsState, name: &EvalName) -> bool {
-    let is_wanted_eval = |at: u32| {
-        let eval = cells.evals.get(at as usize);
-        eval.is_some_and(|eval| eval.rubric == name.rubric && eval.id == name.eval)
-    };
-    let mut rows = cells
-        .rows
-        .iter()
-        .filter(|row| is_wanted_eval(row.eval))
-        .peekable();
-    // An eval without rows was never decided.
-    rows.peek().is_some() && rows.all(|row| row.decision.is_some() && row.stale.is_none())
+/// Returns the evals whose rows were all decided by their current version. An eval without rows was never decided.
+fn list_current_evals(cells: &CellsState) -> HashSet<EvalName> {
+    let mut positions: HashMap<u32, bool> = HashMap::new();
+    for row in &cells.rows {
+        let is_current = row.decision.is_some() && row.stale.is_none();
+        *positions.entry(row.eval).or_insert(true) &= is_current;
+    }
+    // A removed eval and a new one may have the same name.
+    let mut names: HashMap<(&str, &str), bool> = HashMap::new();
+    for (at, is_current) in positions {
+        if let Some(eval) = cells.evals.get(at as usize) {
+            *names.entry((&eval.rubric, &eval.id)).or_insert(true) &= is_current;
+        }
+    }
+    let current = names.into_iter().filter(|(_, is_current)| *is_current);
+    current
+        .map(|((rubric, eval), _)| EvalName {
+            rubric: rubric.to_owned(),
+            eval: eval.to_owned(),
+        })
+        .collect()
 }
 
 /// Adds a line about a save to the log: its files, and the evals that it judges again. The notice of a save that judges
@@ -265,11 +274,11 @@ fn start_judging(app: &mut App, touched: &[TouchedEval], unanswered: Vec<String>
         evals: Vec::new(),
         save: 0,
     });
-    for name in unanswered {
-        if !waiting.decisions.contains(&name) {
-            waiting.decisions.push(name);
-        }
-    }
+    let mut known: HashSet<String> = waiting.decisions.iter().cloned().collect();
+    let new = unanswered.into_iter();
+    waiting
+        .decisions
+        .extend(new.filter(|name| known.insert(name.clone())));
     let names: Vec<EvalName> = touched.iter().map(|t| t.name.clone()).collect();
     // Runs over older versions of these evals are cancelled first.
     let mut effects = cancel_superseded(app, &names, &mut waiting);
@@ -316,6 +325,7 @@ fn cancel_superseded(
     waiting: &mut PendingJudging,
 ) -> Vec<Effect> {
     let runs = &mut app.live_session.runs.by_ticket;
+    let touched: HashSet<&EvalName> = touched.iter().collect();
     let mut effects = Vec::new();
     app.saves.save_runs.retain(|caused| {
         let Some(run) = runs.get_mut(&caused.ticket) else {

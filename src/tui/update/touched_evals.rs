@@ -1,6 +1,6 @@
 //! The evals that a save touched, and how each is decided again. Pure: it compares two workspaces.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::path::PathBuf;
 use std::sync::{Arc, LazyLock};
 
@@ -132,23 +132,40 @@ fn has_same_tools(old: &[LoadedFile], new: &[LoadedFile]) -> bool {
 
 /// Returns the evals that ask the same question under another name: the old name and the new one.
 pub(super) fn find_renames(old: &Workspace, new: &Workspace) -> Vec<(EvalName, EvalName)> {
-    let before: HashSet<(&str, &str)> = list_evals(old).map(|(name, _)| name).collect();
-    let after: HashSet<(&str, &str)> = list_evals(new).map(|(name, _)| name).collect();
-    let mut gone: Vec<((&str, &str), &Eval)> = list_evals(old)
+    let (before, after) = (list_names(old), list_names(new));
+    let gone: Vec<((&str, &str), &Eval)> = list_evals(old)
         .filter(|(name, _)| !after.contains(name))
         .map(|(name, (_, eval))| (name, eval))
         .collect();
+    // The positions in `gone` of each question, also by rubric, because a new id of a rubric renames all its evals.
+    let mut of_question: HashMap<(&Digest, &str), VecDeque<usize>> = HashMap::new();
+    let mut of_rubric: HashMap<(&Digest, &str, &str), VecDeque<usize>> = HashMap::new();
+    for (at, (name, eval)) in gone.iter().enumerate() {
+        let (digest, eval_type) = (&eval.digest, eval.eval_type.as_str());
+        let positions = of_question.entry((digest, eval_type)).or_default();
+        positions.push_back(at);
+        let positions = of_rubric.entry((digest, eval_type, name.0)).or_default();
+        positions.push_back(at);
+    }
+    let mut is_renamed = vec![false; gone.len()];
     let mut renames = Vec::new();
     for (name, (_, eval)) in list_evals(new).filter(|(name, _)| !before.contains(name)) {
-        let same = |was: &&Eval| was.digest == eval.digest && was.eval_type == eval.eval_type;
+        let (digest, eval_type) = (&eval.digest, eval.eval_type.as_str());
+        let mut take_first = |positions: Option<&mut VecDeque<usize>>| -> Option<usize> {
+            let positions = positions?;
+            while let Some(at) = positions.pop_front() {
+                // The other map may have the position, too.
+                if !std::mem::replace(&mut is_renamed[at], true) {
+                    return Some(at);
+                }
+            }
+            None
+        };
         // Of several evals with the same question, one of the same rubric comes first.
-        let found = gone
-            .iter()
-            .position(|(was, one)| was.0 == name.0 && same(one))
-            .or_else(|| gone.iter().position(|(_, one)| same(one)));
+        let found = take_first(of_rubric.get_mut(&(digest, eval_type, name.0)))
+            .or_else(|| take_first(of_question.get_mut(&(digest, eval_type))));
         if let Some(at) = found {
-            let (was, _) = gone.remove(at);
-            renames.push((to_name(was), to_name(name)));
+            renames.push((to_name(gone[at].0), to_name(name)));
         }
     }
     renames
@@ -234,26 +251,34 @@ pub(super) fn drop_restored(
     all: &mut Vec<TouchedEval>,
     holds: impl Fn(&EvalName) -> bool,
 ) {
-    let then = find_touched(base, new);
-    // An earlier save removed the eval, and this save restores it.
-    let comes_back = |name: &EvalName| !has_eval(old, name) && has_eval(base, name);
+    let then = find_touched(base, new).into_iter();
+    let then: HashMap<EvalName, TouchKind> = then.map(|one| (one.name, one.kind)).collect();
+    let (in_base, in_old) = (list_names(base), list_names(old));
     all.retain_mut(|one| {
-        if !comes_back(&one.name) || !holds(&one.name) {
+        let name = (one.name.rubric.as_str(), one.name.eval.as_str());
+        // An earlier save removed the eval, and this save restores it.
+        let comes_back = !in_old.contains(&name) && in_base.contains(&name);
+        if !comes_back || !holds(&one.name) {
             return true;
         }
-        let same = then.iter().find(|then| then.name == one.name);
+        let same = then.get(&one.name);
         // The change is the difference to the state before the pieces, not to the broken one.
-        if let Some(then) = same {
-            one.kind = then.kind;
+        if let Some(kind) = same {
+            one.kind = *kind;
         }
         same.is_some()
     });
 }
 
-/// Returns true if the workspace has this eval.
-pub(super) fn has_eval(workspace: &Workspace, name: &EvalName) -> bool {
-    let mut all = list_evals(workspace);
-    all.any(|((rubric, eval), _)| rubric == name.rubric && eval == name.eval)
+/// Returns the evals by the ids of their rubric and themselves.
+pub(super) fn index_evals(workspace: &Workspace) -> HashMap<(&str, &str), &Eval> {
+    let evals = list_evals(workspace);
+    evals.map(|(name, (_, eval))| (name, eval)).collect()
+}
+
+/// Returns the ids of the rubric and of itself of each eval.
+pub(super) fn list_names(workspace: &Workspace) -> HashSet<(&str, &str)> {
+    list_evals(workspace).map(|(name, _)| name).collect()
 }
 
 /// Returns true if all evals of `base` that `old` lacks are in `new` again.
@@ -263,7 +288,7 @@ pub(super) fn are_evals_back(base: &Workspace, old: &Workspace, new: &Workspace)
 
 /// Returns the number of evals that were removed. A renamed eval is not removed.
 pub(super) fn count_removed(old: &Workspace, new: &Workspace) -> usize {
-    let now: HashSet<(&str, &str)> = list_evals(new).map(|(name, _)| name).collect();
+    let now = list_names(new);
     let gone = list_evals(old).filter(|(name, _)| !now.contains(name));
     gone.count() - find_renames(old, new).len()
 }
@@ -482,4 +507,53 @@ fn has_same_judge(
     };
     find_panel(was_rubric, was) == find_panel(rubric, eval)
         && digests(was_rubric, was, old) == digests(rubric, eval, new)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workspace::{Env, load};
+
+    /// Returns a workspace of rubrics with these ids and evals. All evals ask the same question.
+    fn version(rubrics: [(&str, &[&str]); 2]) -> Workspace {
+        let dir = tempfile::tempdir().expect("a folder");
+        let write = |name: &str, text: &str| {
+            std::fs::write(dir.path().join(name), text).expect("written");
+        };
+        write("t.jsonl", "{\"messages\":[]}\n");
+        write(
+            "dicta.yaml",
+            "transcripts: [t.jsonl]\nrubrics: [r-*.yaml]\n",
+        );
+        for (rubric, evals) in rubrics {
+            let evals = evals.iter().map(|eval| {
+                format!("  - {{id: {eval}, type: contains, params: {{patterns: [hello]}}}}\n")
+            });
+            let evals: Vec<String> = evals.collect();
+            let text = format!("id: {rubric}\nevals:\n{}", evals.concat());
+            write(&format!("r-{rubric}.yaml"), &text);
+        }
+        let loaded = load(dir.path(), &Env::default(), &EvalTypeRegistry::builtin());
+        loaded.unwrap_or_else(|problems| panic!("{problems:?}"))
+    }
+
+    #[test]
+    fn eval_with_the_same_question_is_renamed_first_in_its_own_rubric_and_only_once() {
+        let old = version([("one", &["stays", "a"]), ("two", &["stays", "b", "c"])]);
+        let new = version([("one", &["stays"]), ("two", &["stays", "d", "e", "f", "g"])]);
+        let renames = find_renames(&old, &new);
+        let names: Vec<[&str; 4]> = renames
+            .iter()
+            .map(|(from, to)| [&*from.rubric, &*from.eval, &*to.rubric, &*to.eval])
+            .collect();
+        assert_eq!(
+            names,
+            [
+                ["two", "b", "two", "d"],
+                ["two", "c", "two", "e"],
+                ["one", "a", "two", "f"],
+            ]
+        );
+        assert_eq!(count_removed(&old, &new), 0);
+    }
 }
