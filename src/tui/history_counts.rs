@@ -371,10 +371,13 @@ fn count_changes(
     }
     // A removed decision names its eval in the older state; an eval that continues counts it.
     let continued = Correspondence::find(before, after).evals;
+    // The first eval that continues an older one counts it, so insert it last.
+    let continued = continued.into_iter().enumerate().rev();
+    let newer: HashMap<usize, usize> = continued
+        .filter_map(|(at, older)| Some((older?, at)))
+        .collect();
     for removed in &comparison.removed {
-        let eval = continued
-            .iter()
-            .position(|older| *older == Some(removed.eval as usize));
+        let eval = newer.get(&(removed.eval as usize)).copied();
         tally.add(eval.unwrap_or(usize::MAX), |counts| counts.removed += 1);
     }
 }

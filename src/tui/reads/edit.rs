@@ -243,15 +243,18 @@ fn to_side(
 /// Returns the evals that the entry renamed, with the numbers of their verdicts.
 fn find_renames(newest: &HistoryEntry) -> Vec<EvalRename> {
     let state = &newest.state;
+    let mut verdicts: HashMap<(&str, &str), u64> = HashMap::new();
+    for one in state.decisions().filter(|one| one.passed().is_some()) {
+        let spec = state.eval(one);
+        let name = (state.rubric_id(spec), spec.id.as_str());
+        *verdicts.entry(name).or_default() += 1;
+    }
     let edits = newest.edits.iter().filter_map(|edit| {
         let EvalEditKind::Renamed { from } = &edit.kind else {
             return None;
         };
         let (rubric, eval) = from.split_once('/').unwrap_or((&edit.rubric, from));
-        let decisions = state.decisions().filter(|one| {
-            let spec = state.eval(one);
-            spec.id == edit.eval && state.rubric_id(spec) == edit.rubric
-        });
+        let verdicts = verdicts.get(&(&*edit.rubric, &*edit.eval));
         Some(EvalRename {
             from: EvalName {
                 rubric: rubric.to_owned(),
@@ -261,7 +264,7 @@ fn find_renames(newest: &HistoryEntry) -> Vec<EvalRename> {
                 rubric: edit.rubric.clone(),
                 eval: edit.eval.clone(),
             },
-            verdicts: decisions.filter(|one| one.passed().is_some()).count() as u64,
+            verdicts: verdicts.copied().unwrap_or_default(),
         })
     });
     edits.collect()
@@ -288,15 +291,19 @@ fn find_replaced(newest: &HistoryEntry) -> Vec<EvalRename> {
 
 /// Returns the score bounds of a revision, by the evals' names now.
 fn read_bounds(header: &RunHeader, renames: &[EvalRename]) -> HashMap<EvalName, ScoreBounds> {
+    // The first new name of an eval counts, so insert it last.
+    let renames = renames.iter().rev();
+    let renames = renames.map(|rename| (&rename.from, &rename.to));
+    let renames: HashMap<&EvalName, &EvalName> = renames.collect();
     let evals = header.evals.iter().map(|spec| {
         let rubric = header.rubrics.get(spec.rubric as usize);
         let name = EvalName {
             rubric: rubric.map_or_else(String::new, |rubric| rubric.id.clone()),
             eval: spec.id.clone(),
         };
-        let found = renames.iter().find(|rename| rename.from == name);
         let bounds = ScoreBounds::from_decision_settings(&spec.decision_settings);
-        (found.map_or(name, |rename| rename.to.clone()), bounds)
+        let new_name = renames.get(&name).copied().cloned();
+        (new_name.unwrap_or(name), bounds)
     });
     evals.collect()
 }

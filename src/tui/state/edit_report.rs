@@ -108,6 +108,48 @@ impl EvalRename {
     }
 }
 
+/// Returns the renames whose labels still have the old name, with the numbers of these labels.
+///
+/// Each frame counts them, and a new id of a rubric renames all its evals. So labels are counted once, by name.
+pub(crate) fn count_movable_labels(
+    renames: &[EvalRename],
+    workspace: &Workspace,
+) -> Vec<(EvalRename, u64)> {
+    if renames.is_empty() {
+        return Vec::new();
+    }
+    let evals = workspace.rubrics.iter().flat_map(|rubric| {
+        let evals = rubric.evals.iter();
+        evals.map(move |eval| (rubric.id.as_str(), eval.id.as_str()))
+    });
+    let evals: HashSet<(&str, &str)> = evals.collect();
+    let ids: HashSet<&str> = evals.iter().map(|(_, eval)| *eval).collect();
+    let has = |name: &EvalName| evals.contains(&(&*name.rubric, &*name.eval));
+    // A later save may bring the old name back, and its labels belong to it then.
+    let renames = renames
+        .iter()
+        .filter(|rename| !has(&rename.from) && has(&rename.to));
+    let wanted = renames.clone().map(|rename| rename.from.eval.as_str());
+    let wanted: HashSet<&str> = wanted.collect();
+    let mut labels: HashMap<(&str, Option<&str>), u64> = HashMap::new();
+    for label in &workspace.labels {
+        if wanted.contains(label.eval.as_str()) {
+            let name = (label.eval.as_str(), label.rubric.as_deref());
+            *labels.entry(name).or_default() += 1;
+        }
+    }
+    let counted = renames.map(|rename| {
+        let from = &rename.from;
+        let with_rubric = labels.get(&(&*from.eval, Some(&*from.rubric)));
+        // As `EvalRename::selects_label`: without a rubric, the label belongs to any eval of that name.
+        let without_rubric = labels.get(&(&*from.eval, None));
+        let without_rubric = without_rubric.filter(|_| !ids.contains(from.eval.as_str()));
+        let many = with_rubric.into_iter().chain(without_rubric).sum::<u64>();
+        (rename.clone(), many)
+    });
+    counted.filter(|(_, many)| *many > 0).collect()
+}
+
 /// The newest edit: its diff and everything judged because of it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct EditReport {

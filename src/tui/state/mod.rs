@@ -62,7 +62,7 @@ use crate::theme::Theme;
 use crate::workspace::Workspace;
 use cells::RowId;
 use cells::completion::FilterCompletion;
-use edit_report::{EditReport, EvalName, EvalRename};
+use edit_report::{EditReport, EvalRename, count_movable_labels};
 use examples::ExamplesState;
 use first_judging::FirstJudging;
 use follow_ups::FollowUpOrder;
@@ -378,21 +378,8 @@ impl App {
         let (Some(workspace), Some(report)) = (self.workspace(), &self.saves.report) else {
             return Vec::new();
         };
-        let has = |name: &EvalName| workspace.find_eval(&name.rubric, &name.eval).is_some();
-        let count = |renames: &[EvalRename]| -> Vec<(EvalRename, u64)> {
-            // A later save may bring the old name back, and its labels belong to it then.
-            let renames = renames
-                .iter()
-                .filter(|rename| !has(&rename.from) && has(&rename.to));
-            let counted = renames.map(|rename| {
-                let labels = workspace.labels.iter();
-                let many = labels.filter(|label| rename.selects_label(label, workspace));
-                (rename.clone(), many.count() as u64)
-            });
-            counted.filter(|(_, many)| *many > 0).collect()
-        };
-        match count(&report.renames) {
-            renames if renames.is_empty() => count(&report.replaced),
+        match count_movable_labels(&report.renames, workspace) {
+            renames if renames.is_empty() => count_movable_labels(&report.replaced, workspace),
             renames => renames,
         }
     }
