@@ -3,7 +3,7 @@
 //! Responsible for choosing the repeats that are about the same question. Repeats of another question, judge or
 //! transcript are counted and never used. Does not compute rates; [`super::statistics`] does.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::matched::MatchedStates;
@@ -119,6 +119,15 @@ pub fn measure_noise(
 ) -> Vec<EvalNoise> {
     let evals = state.header.evals.iter().zip(&state.evals);
     let asked = evals.filter(|(spec, _)| spec.judged || is_judged(spec));
+    // Each eval needs only its own repeats, so group them once.
+    let mut records_of: HashMap<(&str, &str), Vec<_>> = HashMap::new();
+    for (question, repeats) in records.iter() {
+        let name = (repeats.name.rubric.as_str(), repeats.name.eval.as_str());
+        records_of
+            .entry(name)
+            .or_default()
+            .push((question, repeats));
+    }
     asked
         .map(|(spec, eval)| {
             let rubric = state.rubric_id(spec);
@@ -144,9 +153,9 @@ pub fn measure_noise(
             }
             let mut unused = StaleNoise::default();
             let judges = list_judge_digests(state, spec);
-            for (question, repeats) in records.iter() {
-                let is_own = repeats.name.rubric == rubric && repeats.name.eval == spec.id;
-                if is_own && !used.contains(question) && is_measured(repeats, bounds) {
+            let own = records_of.get(&(rubric, spec.id.as_str()));
+            for (question, repeats) in own.into_iter().flatten().copied() {
+                if !used.contains(question) && is_measured(repeats, bounds) {
                     *if question.eval != spec.digest {
                         &mut unused.question
                     } else if !judges.contains(&question.judge) {
@@ -177,10 +186,13 @@ pub fn measure_own_noise(
     confidence: Confidence,
     verdict: impl Fn(&RecordedCell) -> Option<bool>,
 ) {
+    // The first row of a name counts, so insert it last.
+    let rows = noise.iter_mut().rev();
+    let rows = rows.map(|row| ((row.rubric.clone(), row.eval.clone()), row));
+    let mut rows: HashMap<(String, String), &mut EvalNoise> = rows.collect();
     for (spec, eval) in state.header.evals.iter().zip(&state.evals) {
-        let rubric = state.rubric_id(spec);
-        let mut rows = noise.iter_mut();
-        let Some(row) = rows.find(|row| row.rubric == rubric && row.eval == spec.id) else {
+        let name = (state.rubric_id(spec).to_owned(), spec.id.clone());
+        let Some(row) = rows.get_mut(&name) else {
             continue;
         };
         let repeats = eval.decisions.iter().filter_map(|decision| {

@@ -162,12 +162,19 @@ struct OldWholes<'s> {
     matched: Option<&'s MatchedStates<'s>>,
     /// The joined verdicts by rubric, eval and transcript.
     joined: HashMap<(&'s str, &'s str), HashMap<u32, Option<bool>>>,
+    /// The positions of the older evals by rubric and eval.
+    positions: HashMap<(&'s str, &'s str), usize>,
 }
 
 impl<'s> OldWholes<'s> {
     fn new(before: Option<&'s State>, matched: Option<&'s MatchedStates<'s>>) -> Self {
         let mut joined: HashMap<(&str, &str), HashMap<u32, Option<bool>>> = HashMap::new();
+        let mut positions = HashMap::new();
         if let Some(state) = before {
+            for (position, spec) in state.header.evals.iter().enumerate() {
+                let name = (state.rubric_id(spec), spec.id.as_str());
+                positions.entry(name).or_insert(position);
+            }
             for whole in join_parts(state, &|_| true) {
                 let verdicts = whole.decisions.iter();
                 let verdicts = verdicts.map(|one| (one.first.transcript, one.verdict));
@@ -178,6 +185,7 @@ impl<'s> OldWholes<'s> {
             before,
             matched,
             joined,
+            positions,
         }
     }
 
@@ -190,9 +198,7 @@ impl<'s> OldWholes<'s> {
 
     /// Returns the position of the older eval of this name, if no parts replace it.
     fn find_undivided(&self, name: (&str, &str)) -> Option<usize> {
-        let before = self.before?;
-        let mut specs = before.header.evals.iter();
-        specs.position(|spec| (before.rubric_id(spec), &*spec.id) == name)
+        self.positions.get(&name).copied()
     }
 
     /// Returns the older verdict of an eval without parts on the transcript of a newer decision.

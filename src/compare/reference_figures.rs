@@ -38,15 +38,18 @@ pub fn compute_reference_figures(
     includes: impl Fn(&StateDecision) -> bool,
 ) -> Vec<ReferenceFigures> {
     let evals = || state.header.evals.iter().zip(&state.evals);
+    let by_name: HashMap<(u32, &str), _> = evals()
+        .map(|(spec, eval)| ((spec.rubric, spec.id.as_str()), eval))
+        .collect();
     let mut all = Vec::new();
     for (spec, eval) in evals() {
         let rubric = state.rubric_id(spec);
         let Some(reference) = find_reference(rubric, &spec.id) else {
             continue;
         };
-        let named = evals().find(|(other, _)| other.rubric == spec.rubric && other.id == reference);
+        let named = by_name.get(&(spec.rubric, reference.as_str()));
         // A state of an older revision may lack the reference.
-        let decided = named.map_or(&[][..], |(_, eval)| &eval.decisions);
+        let decided = named.map_or(&[][..], |eval| &eval.decisions);
         let verdicts: HashMap<(u32, Option<u32>), bool> = decided
             .iter()
             .filter_map(|one| Some(((one.transcript, one.message), one.judged_verdict()?)))
