@@ -11,7 +11,7 @@ use super::CommandCx;
 use super::agree_gate::apply_gate;
 use super::agree_unseal::{look_to_json, read_looks, record_unsealing, unseal_labels, write_looks};
 use super::agreement_args::AgreeArgs;
-use super::compare_figures::noise_to_json;
+use super::compare_figures::{NoiseIndex, index_noise, noise_to_json};
 use super::error::CommandError;
 use super::figure_json::{estimate_to_json, figure_to_json, interval_to_json};
 use super::format::{Format, format_list};
@@ -101,6 +101,7 @@ pub(super) fn agree(args: &AgreeArgs, cx: &CommandCx) -> Result<u8, CommandError
         None => Vec::new(),
     };
     let looks = read_looks(&catalog)?;
+    let noise = index_noise(&noise);
     let to_json = || {
         let evals = figures.iter();
         let evals = evals.map(|eval| eval_to_json(eval, find_noise(&noise, eval)));
@@ -146,16 +147,14 @@ pub(super) fn agree(args: &AgreeArgs, cx: &CommandCx) -> Result<u8, CommandError
 }
 
 /// Returns the noise of the judge of an eval.
-fn find_noise<'n>(noise: &'n [EvalNoise], eval: &EvalFigures) -> Option<&'n EvalNoise> {
-    noise
-        .iter()
-        .find(|one| one.rubric == eval.rubric && one.eval == eval.eval)
+fn find_noise<'n>(noise: &NoiseIndex<'n>, eval: &EvalFigures) -> Option<&'n EvalNoise> {
+    noise.get(&(&*eval.rubric, &*eval.eval)).copied()
 }
 
 fn format_human(
     title: String,
     figures: &[EvalFigures],
-    noise: &[EvalNoise],
+    noise: &NoiseIndex<'_>,
     detail: ReportDetail,
 ) -> String {
     let mut out = title;
@@ -225,6 +224,8 @@ fn describe_unlabelled(figures: &[EvalFigures], specs: &[EvalSpec]) -> Option<Ve
 /// parts have none: a whole without labels replaces them.
 fn list_unlabelled(figures: &[EvalFigures], specs: &[EvalSpec]) -> Vec<(EvalFigures, bool)> {
     let mut all: Vec<(EvalFigures, bool)> = Vec::new();
+    let known = figures.iter().map(|one| (&*one.rubric, &*one.eval));
+    let mut known: HashSet<(&str, &str)> = known.collect();
     for (at, eval) in figures.iter().enumerate() {
         if has_labels(eval) {
             continue;
@@ -236,8 +237,7 @@ fn list_unlabelled(figures: &[EvalFigures], specs: &[EvalSpec]) -> Vec<(EvalFigu
             all.push((eval.clone(), is_judged));
             continue;
         };
-        let is_whole = |other: &EvalFigures| other.rubric == eval.rubric && other.eval == whole.id;
-        if !figures.iter().any(is_whole) && !all.iter().any(|(other, _)| is_whole(other)) {
+        if known.insert((&*eval.rubric, &*whole.id)) {
             let whole = EvalFigures {
                 eval: whole.id.clone(),
                 ..eval.clone()
@@ -249,7 +249,7 @@ fn list_unlabelled(figures: &[EvalFigures], specs: &[EvalSpec]) -> Vec<(EvalFigu
 }
 
 /// Adds the noise of the evals without labels.
-fn write_noise_without_labels(out: &mut String, figures: &[EvalFigures], noise: &[EvalNoise]) {
+fn write_noise_without_labels(out: &mut String, figures: &[EvalFigures], noise: &NoiseIndex<'_>) {
     for eval in figures.iter().filter(|eval| !has_labels(eval)) {
         if let Some(noise) = find_noise(noise, eval).and_then(describe_noise) {
             let _infallible = writeln!(out, "noise of {}/{}: {noise}", eval.rubric, eval.eval);
@@ -301,7 +301,7 @@ fn describe_next_step(eval: &EvalFigures) -> Option<String> {
 fn format_markdown(
     figures: &[EvalFigures],
     references: &[ReferenceFigures],
-    noise: &[EvalNoise],
+    noise: &NoiseIndex<'_>,
 ) -> String {
     let mut out = "| eval | labels | TPR | TNR | agreement | corrected pass rate | noise |\n|---|---|---|---|---|---|---|\n".to_owned();
     for eval in figures.iter().filter(|eval| has_labels(eval)) {

@@ -2,6 +2,7 @@
 //!
 //! Responsible for collecting them and for their formats. Does not compute; `compare` does.
 
+use std::collections::HashMap;
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
@@ -37,6 +38,17 @@ pub(super) struct ComparisonFigures {
     /// The flips without a label, by eval.
     flip_noise: Vec<FlipNoise>,
     records: NoiseRecords,
+}
+
+/// The noise of evals by the ids of their rubric and themselves.
+pub(super) type NoiseIndex<'n> = HashMap<(&'n str, &'n str), &'n EvalNoise>;
+
+/// Indexes the noise of evals.
+pub(super) fn index_noise(noise: &[EvalNoise]) -> NoiseIndex<'_> {
+    let noise = noise.iter();
+    noise
+        .map(|one| ((one.rubric.as_str(), one.eval.as_str()), one))
+        .collect()
 }
 
 /// The figures of one eval.
@@ -121,25 +133,28 @@ impl ComparisonFigures {
     }
 
     fn rows<'f>(&'f self, after: &'f State) -> Vec<EvalRow<'f>> {
+        let labels = self.labels.iter().enumerate();
+        let labels: HashMap<usize, usize> = labels
+            .filter_map(|(at, one)| Some((one.position?, at)))
+            .collect();
+        let noise = index_noise(&self.noise);
+        let flips = self.flip_noise.iter().map(|one| (one.position, one));
+        let flips: HashMap<usize, &FlipNoise> = flips.collect();
         let evals = after.header.evals.iter().enumerate();
         let rows = evals.map(|(position, spec)| {
             let rubric = after.rubric_id(spec);
-            let own = Some(position);
-            let at = self.labels.iter().position(|one| one.position == own);
+            let at = labels.get(&position).copied();
             EvalRow {
                 rubric,
                 eval: &spec.id,
                 to_confirm: at.map_or(0, |at| self.labels[at].labels.to_confirm),
                 paired: at.map(|at| &self.paired[at]),
-                noise: self
-                    .noise
-                    .iter()
-                    .find(|one| one.rubric == rubric && one.eval == spec.id),
-                flips: self.flip_noise.iter().find(|one| one.position == position),
+                noise: noise.get(&(rubric, spec.id.as_str())).copied(),
+                flips: flips.get(&position).copied(),
             }
         });
-        let labels = self.labels.iter().zip(&self.paired);
-        let wholes = labels.filter(|(eval, _)| eval.position.is_none());
+        let wholes = self.labels.iter().zip(&self.paired);
+        let wholes = wholes.filter(|(eval, _)| eval.position.is_none());
         let wholes = wholes.map(|(eval, figures)| EvalRow {
             rubric: &eval.rubric,
             eval: &eval.eval,
@@ -196,13 +211,17 @@ impl ComparisonFigures {
         &self.records
     }
 
-    /// Returns the lines on one eval; empty without figures.
-    pub(super) fn describe_eval(&self, after: &State, position: usize) -> Vec<String> {
-        let spec = after.header.evals.get(position);
-        let name = spec.map(|spec| (after.rubric_id(spec), spec.id.as_str()));
-        let rows = self.rows(after);
-        let row = rows.iter().find(|row| Some((row.rubric, row.eval)) == name);
-        row.map(describe_row).unwrap_or_default()
+    /// Returns the lines on each eval with figures, by the ids of its rubric and itself.
+    pub(super) fn describe_evals<'f>(
+        &'f self,
+        after: &'f State,
+    ) -> HashMap<(&'f str, &'f str), Vec<String>> {
+        let mut lines = HashMap::new();
+        for row in self.rows(after) {
+            let name = (row.rubric, row.eval);
+            lines.entry(name).or_insert_with(|| describe_row(&row));
+        }
+        lines
     }
 
     /// Formats the figures as a table for a pull request, with the flips below; empty without any.

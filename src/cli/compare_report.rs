@@ -14,7 +14,7 @@ use super::format::{Format, join_lines};
 use super::migration::MigrationReport;
 use super::states::{LoadedState, StateSource};
 use crate::compare::{FileDiff, FlipCounts, FlipDirection, StateChange, StateComparison};
-use crate::model::{CellResult, Labels, Outcome, make_visible, pluralize};
+use crate::model::{CellName, CellResult, Labels, Outcome, make_visible, pluralize};
 use crate::record::{Correspondence, RecordedCell, State, StateDecision};
 use crate::report::{
     JunitCaseText, JunitStatus, ReportDetail, TextStyle, describe_edited, format_as_code,
@@ -608,14 +608,17 @@ fn format_markdown(report: &ComparisonReport<'_>) -> String {
 fn format_comparison_junit(report: &ComparisonReport<'_>) -> Result<String, std::io::Error> {
     let after = &report.sides[1].state;
     let mut cases = Vec::new();
+    let mut flips: HashMap<(&str, &str), u64> = HashMap::new();
+    for CellName { rubric, eval, .. } in report.found.flips.iter().map(|flip| &flip.name) {
+        *flips.entry((rubric, eval)).or_default() += 1;
+    }
+    let figures = report.figures.describe_evals(after);
     // A server reports a file without cases as an error, so each eval has one.
-    for (position, eval) in after.header.evals.iter().enumerate() {
+    for eval in &after.header.evals {
         let rubric = after.rubric_id(eval);
-        let is_same =
-            |change: &&StateChange| change.name.rubric == rubric && change.name.eval == eval.id;
-        let flips = report.found.flips.iter().filter(is_same);
-        let mut text = pluralize(flips.count() as u64, "flip");
-        for line in report.figures.describe_eval(after, position) {
+        let name = (rubric, eval.id.as_str());
+        let mut text = pluralize(flips.get(&name).copied().unwrap_or_default(), "flip");
+        for line in figures.get(&name).into_iter().flatten() {
             let _infallible = write!(text, "\n{line}");
         }
         cases.push(JunitCaseText {

@@ -6,7 +6,6 @@
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
-use std::sync::Arc;
 
 use indexmap::IndexMap;
 use serde_json::{Value, json};
@@ -70,6 +69,9 @@ fn count_versions<'l>(
     versions
 }
 
+/// The labels of evals by their eval and rubric, each with its place in the order of the files.
+type LabelsOfEvals<'w> = HashMap<(&'w str, Option<&'w str>), Vec<(usize, &'w Label)>>;
+
 /// Lists the question versions of every labelled eval, and the labels to confirm.
 pub(super) fn list_drift(
     format: Format,
@@ -82,13 +84,26 @@ pub(super) fn list_drift(
     let stale = find_labels_to_confirm(targets.values(), &labels);
     let mut out = String::new();
     let mut rows: Vec<Value> = Vec::new();
+    let mut labels_of: LabelsOfEvals<'_> = HashMap::new();
+    for (at, label) in workspace.labels.iter().enumerate() {
+        let name = (label.eval.as_str(), label.rubric.as_deref());
+        labels_of.entry(name).or_default().push((at, &**label));
+    }
+    let mut to_confirm: HashMap<(&str, &str), u64> = HashMap::new();
+    for (target, ..) in &stale {
+        let name = (target.name.rubric.as_str(), target.name.eval.as_str());
+        *to_confirm.entry(name).or_default() += 1;
+    }
     for rubric in &workspace.rubrics {
         for eval in &rubric.evals {
-            let is_about = |label: &&Label| {
-                label.eval == eval.id && label.rubric.as_ref().is_none_or(|id| *id == rubric.id)
-            };
-            let versions =
-                count_versions(workspace.labels.iter().map(Arc::as_ref).filter(is_about));
+            let of_rubrics = [Some(rubric.id.as_str()), None];
+            let found = of_rubrics
+                .iter()
+                .filter_map(|id| labels_of.get(&(eval.id.as_str(), *id)));
+            let mut found: Vec<(usize, &Label)> = found.flatten().copied().collect();
+            // In the order of the files.
+            found.sort_unstable_by_key(|(at, _)| *at);
+            let versions = count_versions(found.into_iter().map(|(_, label)| label));
             if versions.is_empty() {
                 continue;
             }
@@ -120,12 +135,8 @@ pub(super) fn list_drift(
                     counts.changed
                 );
             }
-            let of_eval =
-                |name: &&LabelTarget| name.name.rubric == rubric.id && name.name.eval == eval.id;
-            let count = stale.iter().filter(|(target, ..)| of_eval(target)).count();
-            if count > 0 {
-                let _infallible =
-                    writeln!(out, "  {} to confirm", pluralize(count as u64, "label"));
+            if let Some(count) = to_confirm.get(&(rubric.id.as_str(), eval.id.as_str())) {
+                let _infallible = writeln!(out, "  {} to confirm", pluralize(*count, "label"));
             }
         }
     }
