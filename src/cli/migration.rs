@@ -3,6 +3,7 @@
 //! Responsible for the check that nothing else differs, for cost and latency, and for the output. Does not compute
 //! figures; `compare` does.
 
+use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
@@ -17,7 +18,7 @@ use crate::compare::statistics::{
 };
 use crate::compare::{PairSide, PairedLabels};
 use crate::event::{EvalSpec, RunHeader};
-use crate::model::{Millis, format_usd, pluralize};
+use crate::model::{Digest, Millis, format_usd, pluralize};
 use crate::record::{EvalEditKind, State, find_edits};
 use crate::report::agreement_text::{format_range, format_with_range};
 use crate::report::{describe_edit, format_points};
@@ -60,7 +61,7 @@ impl MigrationReport {
     ) -> Result<Self, CommandError> {
         let [before, after] = sides.map(|side| &side.state);
         let moved = find_moved_evals(before, after).map_err(CommandError::usage)?;
-        let names: Vec<(&str, &str)> = moved
+        let names: HashSet<(&str, &str)> = moved
             .iter()
             .map(|(rubric, eval)| (rubric.as_str(), eval.as_str()))
             .collect();
@@ -127,13 +128,11 @@ fn find_moved_evals(before: &State, after: &State) -> Result<Vec<(String, String
         .iter()
         .partition(|edit| edit.kind == EvalEditKind::Judge);
     let mut problems: Vec<String> = others.into_iter().map(describe_edit).collect();
+    let old = before.transcripts.iter();
+    let old: HashMap<&str, &Digest> = old.map(|one| (&*one.id, &one.digest)).collect();
     for transcript in after.transcripts.iter() {
-        match before
-            .transcripts
-            .iter()
-            .find(|one| one.id == transcript.id)
-        {
-            Some(old) if old.digest == transcript.digest => {}
+        match old.get(&*transcript.id) {
+            Some(digest) if **digest == transcript.digest => {}
             Some(_) => problems.push(format!("transcript {}: another text", transcript.id)),
             None => problems.push(format!(
                 "transcript {}: only in the newer state",
@@ -141,8 +140,9 @@ fn find_moved_evals(before: &State, after: &State) -> Result<Vec<(String, String
             )),
         }
     }
-    let is_gone = |id: &str| after.transcripts.iter().all(|one| &*one.id != id);
-    let gone = before.transcripts.iter().filter(|one| is_gone(&one.id));
+    let new: HashSet<&str> = after.transcripts.iter().map(|one| &*one.id).collect();
+    let gone = before.transcripts.iter();
+    let gone = gone.filter(|one| !new.contains(&*one.id));
     problems.extend(gone.map(|one| format!("transcript {}: only in the older state", one.id)));
     if !problems.is_empty() {
         const SHOWN: usize = 5;
@@ -195,7 +195,7 @@ fn name_judges(header: &RunHeader, spec: &EvalSpec) -> Vec<String> {
 /// Reads the cost and the duration of the verdicts of the evals that moved.
 fn measure_side(
     state: &State,
-    evals: &[(&str, &str)],
+    evals: &HashSet<(&str, &str)>,
     sides: [&LoadedState; 2],
     catalog: &StateCatalog,
 ) -> Result<JudgeSide, CommandError> {

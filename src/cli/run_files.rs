@@ -3,7 +3,7 @@
 //! A rubric file selects its evals, also if dicta.yaml does not list it. A transcript file is judged instead of the
 //! listed ones. Without rubric files all rubrics judge, and without transcript files they judge all transcripts.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -287,12 +287,12 @@ fn choose_transcripts(
     listed: &HashMap<PathBuf, PathBuf>,
     workspace: &Workspace,
 ) -> Vec<PathBuf> {
-    let chosen: Vec<&PathBuf> = named
+    let chosen: HashSet<&PathBuf> = named
         .iter()
         .filter_map(|file| listed.get(&file.canonical))
         .collect();
     let in_order = workspace.transcripts.iter();
-    let known = in_order.filter(|path| chosen.contains(path)).cloned();
+    let known = in_order.filter(|path| chosen.contains(*path)).cloned();
     let others = named
         .iter()
         .filter(|file| !listed.contains_key(&file.canonical));

@@ -386,10 +386,11 @@ impl StateCatalog {
     fn entry_blobs(&self, entry: &HistoryEntry) -> Result<BlobChain, CommandError> {
         let history = self.history()?;
         let header_run = &entry.header().run;
+        let own: HashSet<&RunId> = entry.runs.iter().map(|run| &run.id).collect();
         let mut runs: Vec<&RecordedRun> = history
             .runs()
             .iter()
-            .filter(|run| entry.runs.iter().any(|one| one.id == run.id))
+            .filter(|run| own.contains(&run.id))
             .collect();
         // The header's own run has all texts that the header names.
         runs.sort_by_key(|run| run.id != *header_run);
@@ -653,14 +654,17 @@ fn apply_file_decisions(state: &mut State, file: &ResultFile) {
 pub(super) fn adopt_digests(state: &mut State, other: &State) {
     let header = Arc::make_mut(&mut state.header);
     let rubrics = header.rubrics.clone();
+    // The first eval of a name counts, so insert it last.
+    let others = other.header.evals.iter().rev();
+    let others: HashMap<(&str, &str), &Digest> = others
+        .map(|one| ((other.rubric_id(one), &*one.id), &one.digest))
+        .collect();
     for eval in &mut header.evals {
-        let rubric = rubrics.get(eval.rubric as usize).map(|rubric| &rubric.id);
-        let mut others = other.header.evals.iter();
-        let same = others.find(|one| {
-            one.id == eval.id && rubric.is_some_and(|rubric| *rubric == other.rubric_id(one))
-        });
-        if let Some(same) = same {
-            eval.digest = same.digest.clone();
+        let Some(rubric) = rubrics.get(eval.rubric as usize) else {
+            continue;
+        };
+        if let Some(digest) = others.get(&(&*rubric.id, &*eval.id)) {
+            eval.digest = (*digest).clone();
         }
     }
     for judge in &mut header.judges {
