@@ -117,17 +117,26 @@ impl ReviewBook {
     /// Adds records that were written, and their effect on all answers.
     pub fn add(&mut self, records: &[ReviewNote]) {
         for record in records {
-            let known = self.notes.iter().position(|note| note.id == record.id);
+            let known = self.by_id.get(&record.id).copied();
             keep_first_read(&mut self.first_read, record);
             // A record that dicta just wrote is about the transcript as it is now.
             self.stale.remove(&record.id);
             match (known, record.outcome) {
-                (Some(at), NoteOutcome::Removed) => drop(self.notes.remove(at)),
+                (Some(at), NoteOutcome::Removed) => {
+                    // It leaves below, so that the positions of the other notes stay valid until then.
+                    self.by_id.remove(&record.id);
+                    self.notes[at] = record.clone();
+                }
                 (Some(at), _) => self.notes[at] = record.clone(),
                 (None, NoteOutcome::Removed) => {}
-                (None, _) => self.notes.push(record.clone()),
+                (None, _) => {
+                    self.by_id.insert(record.id.clone(), self.notes.len());
+                    self.notes.push(record.clone());
+                }
             }
         }
+        self.notes
+            .retain(|note| note.outcome != NoteOutcome::Removed);
         self.index();
     }
 

@@ -3,7 +3,12 @@
 //! An eval that reads what the agent says gets the named message. Any other one gets the whole conversation, because a
 //! single message has no tool call. A check fails each of its candidates: another one would be a broken example.
 
+use std::collections::HashMap;
+
+use indexmap::IndexSet;
+
 use super::eval_draft::{EvalDraft, EvalDraftKind, ExampleCandidate, load_draft};
+use super::note::ReviewNote;
 use super::session::ReviewSession;
 use crate::diag::SourceSpan;
 use crate::handlers::{CompileCx, CompiledEval, EvalTypeRegistry, Subject, run_example};
@@ -23,7 +28,10 @@ pub(super) fn find_candidates(
     draft: &EvalDraft,
     registry: &EvalTypeRegistry,
 ) -> Vec<ExampleCandidate> {
-    let notes = session.book.notes_of_mode(&draft.id);
+    let mut notes: HashMap<&str, Vec<&ReviewNote>> = HashMap::new();
+    for note in session.book.notes_of_mode(&draft.id) {
+        notes.entry(&note.transcript).or_default().push(note);
+    }
     let Ok(eval) = load_draft(draft, registry) else {
         return Vec::new();
     };
@@ -31,11 +39,11 @@ pub(super) fn find_candidates(
         draft.eval_type,
         "content_excludes" | "contains_any" | "max_length"
     );
-    let mut candidates: Vec<ExampleCandidate> = Vec::new();
+    let mut candidates: IndexSet<ExampleCandidate> = IndexSet::new();
     let place = &session.place;
     // An unreadable transcript has no candidate.
     let _walk = visit_transcripts(&place.transcripts, &place.maps, &mut |reference, read| {
-        for note in notes.iter().filter(|note| note.transcript == reference.id) {
+        for note in notes.get(reference.id.as_str()).into_iter().flatten() {
             let found = if reads_texts {
                 let message = note.message.and_then(|at| read.messages.get(at as usize));
                 // A check reads what the agent says, so a message of the user is not an example.
@@ -49,14 +57,10 @@ pub(super) fn find_candidates(
                 EvalDraftKind::Judge => true,
                 EvalDraftKind::Check => fails(one, read, &eval, registry),
             };
-            if let Some(found) = found.filter(fits)
-                && !candidates.contains(&found)
-            {
-                candidates.push(found);
-            }
+            candidates.extend(found.filter(fits));
         }
     });
-    candidates
+    candidates.into_iter().collect()
 }
 
 fn find_text(parts: &[TranscriptPart<'_>]) -> Option<ExampleCandidate> {

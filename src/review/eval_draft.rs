@@ -1,6 +1,6 @@
 //! From a mode to an eval: drafts with their hits over all transcripts, the edit of a rubric, and the labels.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::Arc;
@@ -49,7 +49,7 @@ pub struct EvalDraft {
 }
 
 /// A candidate for an example that must fail.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum ExampleCandidate {
     /// A message of the agent.
     Text(String),
@@ -243,7 +243,7 @@ pub fn draft_evals(book: &ReviewBook, mode: &FailureMode) -> Vec<EvalDraft> {
     drafts
 }
 
-/// Returns the phrases in quotes, each once.
+/// Returns the first phrases in quotes, each once.
 fn quoted_phrases(texts: &[&str]) -> Vec<String> {
     const PAIRS: [(char, char); 4] = [('"', '"'), ('`', '`'), ('“', '”'), ('«', '»')];
     let mut phrases: Vec<String> = Vec::new();
@@ -255,33 +255,33 @@ fn quoted_phrases(texts: &[&str]) -> Vec<String> {
                     break;
                 };
                 let phrase = phrase.trim();
-                if phrase.chars().nth(1).is_some() && !phrases.iter().any(|known| known == phrase) {
+                if phrases.len() < MAX_PHRASES
+                    && phrase.chars().nth(1).is_some()
+                    && !phrases.iter().any(|known| known == phrase)
+                {
                     phrases.push(phrase.to_owned());
                 }
                 rest = next;
             }
         }
     }
-    phrases.truncate(MAX_PHRASES);
     phrases
 }
 
 /// Returns the long words that several texts share.
 fn common_words(texts: &[&str]) -> Vec<String> {
-    let mut counts: Vec<(String, usize)> = Vec::new();
+    let mut counts: HashMap<String, usize> = HashMap::new();
     for text in texts {
         let words: BTreeSet<String> = split_words(text)
             .into_iter()
             .filter(|word| word.chars().count() >= 5)
             .collect();
         for word in words {
-            match counts.iter_mut().find(|(known, _)| *known == word) {
-                Some((_, count)) => *count += 1,
-                None => counts.push((word, 1)),
-            }
+            *counts.entry(word).or_default() += 1;
         }
     }
-    counts.retain(|(_, count)| *count > 1);
+    let shared = counts.into_iter().filter(|(_, count)| *count > 1);
+    let mut counts: Vec<(String, usize)> = shared.collect();
     counts.sort_by(|a, b| (b.1, &a.0).cmp(&(a.1, &b.0)));
     counts.truncate(2);
     counts.into_iter().map(|(word, _)| word).collect()

@@ -1,5 +1,6 @@
 //! Writes an eval that grew out of a mode: the rubric, its labels, and its draws.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -208,7 +209,7 @@ pub fn write_eval(
         let known = known.labels.into_iter().map(|(_, label)| label);
         undo.replaced = known.filter(|label| undo.is_decision(label)).collect();
         // A label of another person is not replaced.
-        let writers: Vec<_> = undo
+        let writers: HashSet<_> = undo
             .labels
             .iter()
             .map(|one| (&one.transcript, &one.by))

@@ -72,6 +72,8 @@ impl ReviewReport {
         let table = session.table();
         let modes = book.modes.modes.iter().cloned();
         let mut messages = Vec::new();
+        // The anchors by transcript and message.
+        let mut anchors: HashMap<(String, Option<u32>), String> = HashMap::new();
         let mut wanted: HashMap<&str, Vec<u32>> = HashMap::new();
         let named = book.notes.iter().filter(|note| note.text().is_some());
         for note in named.clone() {
@@ -89,8 +91,11 @@ impl ReviewReport {
             numbers.dedup();
             for message in numbers {
                 if let Some((role, text)) = read_message(read, message) {
+                    let anchor = format!("message-{}", messages.len() + 1);
+                    let name = (reference.id.clone(), Some(message));
+                    anchors.entry(name).or_insert_with(|| anchor.clone());
                     messages.push(ReportMessage {
-                        anchor: format!("message-{}", messages.len() + 1),
+                        anchor,
                         transcript: reference.id.clone(),
                         message,
                         role,
@@ -100,9 +105,7 @@ impl ReviewReport {
             }
         })?;
         let notes = named.map(|note| {
-            let found = messages.iter().find(|message| {
-                message.transcript == note.transcript && Some(message.message) == note.message
-            });
+            let name = (note.transcript.clone(), note.message);
             let answers = book.modes.resolve_answers(&note.modes);
             let entry = session.catalog.find(&note.transcript);
             ReportNote {
@@ -117,7 +120,7 @@ impl ReviewReport {
                     let path = path.strip_prefix(&place.root).unwrap_or(path);
                     path.display().to_string()
                 }),
-                anchor: found.map(|message| message.anchor.clone()),
+                anchor: anchors.get(&name).cloned(),
             }
         });
         let name = place.workspace.as_ref().map_or_else(

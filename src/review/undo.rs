@@ -3,7 +3,7 @@
 //! A step has what changed, before and after. Its undo restores only that, so what others wrote since stays. Does not
 //! write files: see `undo_journal` and `eval_write`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -265,9 +265,12 @@ impl ModeChange {
                 Ok(())
             }
             (None, Some(after), Some(at)) if modes.modes[at] == *after => {
+                // The first record of an id counts, so insert it last.
+                let restored = restored.iter().rev();
+                let restored: HashMap<&str, &ReviewNote> =
+                    restored.map(|one| (one.id.as_str(), one)).collect();
                 let names = |note: &&ReviewNote| {
-                    let mut restored = restored.iter();
-                    let now = restored.find(|one| one.id == note.id).unwrap_or(note);
+                    let now = restored.get(note.id.as_str()).unwrap_or(note);
                     now.outcome != NoteOutcome::Removed && now.modes.contains_key(id)
                 };
                 let notes = book.notes.iter().filter(names).count() as u64;

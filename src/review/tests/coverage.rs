@@ -231,3 +231,33 @@ fn grouping_an_early_note_later_does_not_change_the_order_of_reading() {
     open.add(&[regrouped]);
     expect(&open);
 }
+
+#[test]
+fn note_that_is_taken_back_and_written_again_with_others_comes_last() {
+    let note = |id: &str, outcome| ReviewNote::new(id, "t", outcome);
+    let read = ["a", "b", "c"].map(|id| note(id, NoteOutcome::Failure));
+    let mut open = ReviewBook::from_records(read, mode_list());
+    open.add(&[
+        note("a", NoteOutcome::Removed),
+        note("d", NoteOutcome::Failure),
+        note("b", NoteOutcome::Unsure),
+        note("a", NoteOutcome::Failure),
+        note("d", NoteOutcome::Removed),
+        note("e", NoteOutcome::Removed),
+    ]);
+    let found: Vec<(&str, NoteOutcome)> = open
+        .notes
+        .iter()
+        .map(|note| (note.id.as_str(), note.outcome))
+        .collect();
+    assert_eq!(
+        found,
+        [
+            ("b", NoteOutcome::Unsure),
+            ("c", NoteOutcome::Failure),
+            ("a", NoteOutcome::Failure),
+        ]
+    );
+    assert_eq!(open.find("a"), open.notes.last());
+    assert_eq!(open.find("d"), None);
+}
