@@ -279,11 +279,18 @@ fn list_reasoning_claims(text: &str) -> Vec<(&str, ClaimKind)> {
             }
         }
     }
-    let quoted: Vec<Range<usize>> = out.iter().map(|one| one.0..one.0 + one.1.len()).collect();
+    // The quotes in the order of their starts, as the numbers, so that each is visited once.
+    let mut quoted: Vec<Range<usize>> = out.iter().map(|one| one.0..one.0 + one.1.len()).collect();
+    quoted.sort_unstable_by_key(|quote| quote.start);
+    let mut quoted = quoted.into_iter().peekable();
+    let mut quoted_to = 0;
     for range in list_numbers(text) {
         let number = &text[range.clone()];
         let digits = number.bytes().filter(u8::is_ascii_digit).count();
-        let in_quote = quoted.iter().any(|quote| quote.contains(&range.start));
+        while let Some(quote) = quoted.next_if(|quote| quote.start <= range.start) {
+            quoted_to = quoted_to.max(quote.end);
+        }
+        let in_quote = range.start < quoted_to;
         // One digit occurs everywhere, and the number of a message is a place.
         if digits >= 2 && !in_quote && !names_a_place(&text[..range.start]) {
             out.push((range.start, number, ClaimKind::Number));

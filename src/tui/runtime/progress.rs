@@ -1,9 +1,10 @@
 //! Reads the history for the progress screen, counts it, and carries out its changes of rubric files.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use indexmap::IndexSet;
 use tokio_util::sync::CancellationToken;
 
 use super::{Runtime, run_store_for};
@@ -343,21 +344,26 @@ fn find_run_dir(runs: &[crate::record::RecordedRun], entry: &HistoryEntry) -> Op
 /// The texts of the files of a revision.
 struct RevisionTexts<'h> {
     header: &'h RunHeader,
+    /// The files by path.
+    files: HashMap<&'h Path, &'h Blob>,
     blobs: Option<FolderBlobs>,
 }
 
 impl<'h> RevisionTexts<'h> {
     fn new(view: &HistoryView, entry: &'h HistoryEntry) -> Self {
         let dir = find_run_dir(&view.runs, entry);
+        let header = entry.header();
+        // The first file of a path counts, so insert it last.
+        let files = header.snapshots.iter().rev();
         Self {
-            header: entry.header(),
+            header,
+            files: files.map(|file| (&*file.path, &file.blob)).collect(),
             blobs: dir.map(|dir| FolderBlobs::new(&dir)),
         }
     }
 
     fn find(&self, path: &Path) -> Option<&'h Blob> {
-        let mut files = self.header.snapshots.iter();
-        files.find(|file| file.path == path).map(|file| &file.blob)
+        self.files.get(path).copied()
     }
 
     /// Returns the text of a file; `None` if it is not at hand. A file that the revision does not have is empty.
@@ -382,7 +388,7 @@ fn diff_revisions(
     );
     let rubrics = new.header.rubrics.iter().chain(&old.header.rubrics);
     let others = new.header.snapshots.iter().chain(&old.header.snapshots);
-    let mut paths: Vec<&PathBuf> = Vec::new();
+    let mut paths: IndexSet<&PathBuf> = IndexSet::new();
     for path in rubrics
         .map(|rubric| &rubric.path)
         .chain(others.map(|file| &file.path))
@@ -390,8 +396,8 @@ fn diff_revisions(
         let is_data = path
             .extension()
             .is_some_and(|end| end == "jsonl" || end == "csv");
-        if !is_data && !paths.contains(&path) {
-            paths.push(path);
+        if !is_data {
+            paths.insert(path);
         }
     }
     let diff = |path: &PathBuf| {
@@ -450,13 +456,9 @@ fn compute_restore_plan(
             });
         }
     }
-    let is_rubric = |path: &Path| {
-        texts
-            .header
-            .rubrics
-            .iter()
-            .any(|rubric| rubric.path == path)
-    };
+    let rubrics = texts.header.rubrics.iter();
+    let rubrics: HashSet<&Path> = rubrics.map(|rubric| &*rubric.path).collect();
+    let is_rubric = |path: &Path| rubrics.contains(path);
     for rubric in &workspace.rubrics {
         if !is_rubric(&rubric.path) {
             kept.push(format!("{} is newer and stays", show(&rubric.path)));

@@ -1,6 +1,6 @@
 //! The reading screen: groups of notes, questions about modes, and drafts of evals.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 use super::notices::push_info;
@@ -109,14 +109,11 @@ pub(super) fn suggested_name(app: &mut App) -> String {
     let screen = &mut app.review;
     let marked = &screen.modes.marked;
     if !marked.is_empty() {
-        let listed: Vec<&str> = screen.listed_notes().iter().map(|note| &*note.id).collect();
+        let listed: HashSet<&str> = screen.listed_notes().iter().map(|note| &*note.id).collect();
         let groups = screen.suggested_groups();
         // The marks of a write that failed are those of a whole group, and its name is offered again.
         let is_marked = |group: &SuggestedGroup<'_>| {
-            let open = group
-                .notes
-                .iter()
-                .filter(|id| listed.contains(&id.as_str()));
+            let open = group.notes.iter().filter(|id| listed.contains(id.as_str()));
             let open: BTreeSet<&String> = open.collect();
             open == marked.iter().collect()
         };
@@ -126,11 +123,12 @@ pub(super) fn suggested_name(app: &mut App) -> String {
     let Some(group) = screen.selected_group() else {
         return String::new();
     };
+    let own: HashSet<String> = group.notes.iter().cloned().collect();
     let open: Vec<String> = screen
         .listed_notes()
         .into_iter()
         .map(|note| note.id.clone())
-        .filter(|id| group.notes.contains(id))
+        .filter(|id| own.contains(id))
         .collect();
     let name = group.name.to_owned();
     screen.modes.marked.extend(open);

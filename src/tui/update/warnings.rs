@@ -1,12 +1,15 @@
 //! The warnings of a workspace: those of loading it, and those that `dicta check` finds. Each appears once in the log.
 
+use std::collections::HashSet;
 use std::sync::Arc;
+
+use indexmap::IndexSet;
 
 use crate::diag::Diagnostic;
 use crate::model::{make_visible, pluralize};
 use crate::tui::effect::Effect;
 use crate::tui::state::App;
-use crate::tui::state::notices::NoticeLevel;
+use crate::tui::state::notices::{NoticeLevel, Notices};
 use crate::workspace::Workspace;
 
 /// Orders the warnings that need the transcripts or the verdicts.
@@ -29,15 +32,7 @@ pub(super) fn handle_found(app: &mut App, number: u64, warnings: &[Diagnostic]) 
 
 /// Adds the warnings that are not in the log yet, and shows one notice about them.
 pub(super) fn report_new(app: &mut App, warnings: &[Diagnostic]) {
-    let mut new: Vec<String> = Vec::new();
-    let mut are_same_verdict = true;
-    for warning in warnings {
-        let text = format_warning(warning);
-        if !app.notices.contains(&text) && !new.contains(&text) {
-            are_same_verdict &= warning.code == "same-verdict";
-            new.push(text);
-        }
-    }
+    let (new, are_same_verdict) = list_new(&app.notices, warnings);
     let what = match new.as_slice() {
         [] => return,
         // Each run can give these. In full, they would hide the flips of a save, or the keys of a new workspace.
@@ -64,6 +59,21 @@ pub(super) fn report_new(app: &mut App, warnings: &[Diagnostic]) {
     }
     app.notices
         .push(app.now, NoticeLevel::Info, format!("{what}: {shows}"));
+}
+
+/// Returns the warnings that are not in the log yet, each once, and true if all are about evals with one verdict.
+fn list_new(notices: &Notices, warnings: &[Diagnostic]) -> (Vec<String>, bool) {
+    let logged = notices.log.iter().map(|notice| notice.text.as_str());
+    let logged: HashSet<&str> = logged.collect();
+    let mut new: IndexSet<String> = IndexSet::new();
+    let mut are_same_verdict = true;
+    for warning in warnings {
+        let text = format_warning(warning);
+        if !logged.contains(text.as_str()) && new.insert(text) {
+            are_same_verdict &= warning.code == "same-verdict";
+        }
+    }
+    (new.into_iter().collect(), are_same_verdict)
 }
 
 /// Formats a warning with its place and its suggested fix.
