@@ -1,6 +1,6 @@
 //! The fold of a run, the comparison of two runs, and every report.
 
-use std::rc::Rc;
+use std::ops::Range;
 use std::sync::Arc;
 
 use dicta::compare::{RaterTally, ThresholdPreview, compare_runs};
@@ -337,30 +337,31 @@ fn fold_case(name: &str, unit: usize, make: MakeEvents) -> Case {
     }
 }
 
-fn report_case(name: &str, unit: usize, make: MakeEvents, format: ReportFormat) -> Case {
+pub(crate) fn report_case(name: &str, unit: usize, make: MakeEvents, format: ReportFormat) -> Case {
     Case {
         name: format!("report {format:?}, {name}").to_lowercase(),
         unit,
-        prepare: Box::new(move |n| {
-            let events = Rc::new(make(n));
-            let work: Work = Box::new(move || {
-                let mut out = Vec::new();
-                let mut writer =
-                    format.writer(Box::new(&mut out), TextStyle::default(), &EvalPlaces::new());
-                let order = format.needs_decisions().then_some(DecisionOrder::AsDecided);
-                let mut builder = RowBuilder::with_labels(Labels::default()).with_decisions(order);
-                let mut write = |row: &ReportRow<'_>| writer.write_row(row);
-                for event in events.iter() {
-                    builder.apply(event, &mut write).expect("written");
-                }
-                builder.finish(&mut write).expect("written");
-                writer.finish().expect("written");
-                drop(writer);
-                out.len()
-            });
-            work
-        }),
+        prepare: Box::new(move |n| report_work(make(n), Labels::default(), format)),
     }
+}
+
+/// Returns the work that reports a run.
+pub(crate) fn report_work(events: Vec<RunEvent>, labels: Labels, format: ReportFormat) -> Work {
+    Box::new(move || {
+        let mut out = Vec::new();
+        let mut writer =
+            format.writer(Box::new(&mut out), TextStyle::default(), &EvalPlaces::new());
+        let order = format.needs_decisions().then_some(DecisionOrder::AsDecided);
+        let mut builder = RowBuilder::with_labels(labels.clone()).with_decisions(order);
+        let mut write = |row: &ReportRow<'_>| writer.write_row(row);
+        for event in &events {
+            builder.apply(event, &mut write).expect("written");
+        }
+        builder.finish(&mut write).expect("written");
+        writer.finish().expect("written");
+        drop(writer);
+        out.len()
+    })
 }
 
 fn narration_case(name: &str, unit: usize, make: MakeEvents) -> Case {
@@ -392,7 +393,7 @@ enum Order {
     FirstLast,
 }
 
-fn number_events(kinds: Vec<EventKind>) -> Vec<RunEvent> {
+pub(crate) fn number_events(kinds: Vec<EventKind>) -> Vec<RunEvent> {
     (0..)
         .zip(kinds)
         .map(|(seq, kind)| RunEvent {
@@ -403,7 +404,7 @@ fn number_events(kinds: Vec<EventKind>) -> Vec<RunEvent> {
         .collect()
 }
 
-fn header(repeat: u32) -> EventKind {
+pub(crate) fn header(repeat: u32) -> EventKind {
     let eval = |number: u32| EvalSpec {
         required: number == 0,
         weighted: true,
@@ -430,7 +431,7 @@ fn header(repeat: u32) -> EventKind {
     }))
 }
 
-fn transcript(number: usize) -> TranscriptRef {
+pub(crate) fn transcript(number: usize) -> TranscriptRef {
     TranscriptRef {
         part: 0,
         id: format!("t{number:06}"),
@@ -441,11 +442,11 @@ fn transcript(number: usize) -> TranscriptRef {
     }
 }
 
-fn cell(number: usize) -> CellIx {
+pub(crate) fn cell(number: usize) -> CellIx {
     CellIx(u32::try_from(number).expect("few cells"))
 }
 
-fn result(number: usize) -> CellResult {
+pub(crate) fn result(number: usize) -> CellResult {
     let outcome = if number.is_multiple_of(7) {
         Outcome::Fail
     } else {
@@ -454,7 +455,7 @@ fn result(number: usize) -> CellResult {
     CellResult::new(outcome, text(number))
 }
 
-fn key(eval: u32, repeat: Option<u32>) -> CellKey {
+pub(crate) fn key(eval: u32, repeat: Option<u32>) -> CellKey {
     CellKey {
         eval,
         message: None,
@@ -485,7 +486,11 @@ fn run_events(n: usize, order: Order) -> Vec<RunEvent> {
 
 fn settled(transcript: usize) -> EventKind {
     let per_transcript = EVALS as usize;
-    let cells = transcript * per_transcript..(transcript + 1) * per_transcript;
+    settle_all(transcript * per_transcript..(transcript + 1) * per_transcript)
+}
+
+/// Returns the results of these cells.
+pub(crate) fn settle_all(cells: Range<usize>) -> EventKind {
     EventKind::CellsSettled(
         cells
             .map(|number| SettledCell::new(cell(number), result(number)))

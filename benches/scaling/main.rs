@@ -13,6 +13,7 @@
 
 #![expect(clippy::print_stdout, reason = "a benchmark's figures are its output")]
 
+mod evals;
 mod folds;
 mod formats;
 mod made_files;
@@ -71,6 +72,7 @@ fn main() -> ExitCode {
     }
     cases.extend(growing.into_iter().map(made_files::growing_case));
     cases.extend(folds::cases());
+    cases.extend(evals::cases());
     cases.extend(programs::cases());
     cases.extend(screens::cases());
     println!(

@@ -41,6 +41,14 @@ pub(crate) fn cases() -> Vec<Case> {
             before: vec![("", cells(n))],
             measured: vec![("R", decided(n))],
         }),
+        rubric_case("screen, opening of a rubric with many evals", |n| Script {
+            before: Vec::new(),
+            measured: vec![("", n.to_string())],
+        }),
+        rubric_case("screen, checks of many evals", |n| Script {
+            before: vec![("", n.to_string())],
+            measured: vec![("R", format!("✓ {n}"))],
+        }),
         Case {
             name: "screen, ends of a long transcript".to_owned(),
             unit: 4000,
@@ -66,6 +74,24 @@ fn board_case(name: &str, unit: usize, script: impl Fn(usize) -> Script + 'stati
         prepare: Box::new(move |n| {
             let dir = tempfile::tempdir().expect("a folder");
             write_workspace(dir.path(), n);
+            screen_work(dir, &[], script(n))
+        }),
+    }
+}
+
+fn rubric_case(name: &str, script: fn(usize) -> Script) -> Case {
+    Case {
+        name: name.to_owned(),
+        unit: 500,
+        prepare: Box::new(move |n| {
+            let dir = tempfile::tempdir().expect("a folder");
+            write_workspace(dir.path(), 1);
+            let evals = (0..n).map(|number| {
+                format!("  - {{ id: eval-{number}, type: contains, params: {{ patterns: [Message] }} }}\n")
+            });
+            let evals: Vec<String> = evals.collect();
+            let rubric = format!("evals:\n{}", evals.concat());
+            std::fs::write(dir.path().join("r.yaml"), rubric).expect("written");
             screen_work(dir, &[], script(n))
         }),
     }
