@@ -264,6 +264,7 @@ impl RunDraft {
         // Check before any judge is built: carried results belong to evals and judges by position.
         if let Some(resumed) = &resumed {
             resumed.check_compatible(&compilation)?;
+            resumed.check_judges_unchanged(&compilation)?;
         }
         // A run without any readable file must stop here, before it costs anything. A strict run needs all of them.
         // A branch needs only its own transcript, of which its run has a copy.

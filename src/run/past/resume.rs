@@ -15,7 +15,7 @@ use crate::diag::{LoadedFile, yaml};
 use crate::event::{BlobSource, EventKind, EventTag, REDACTED, RunHeader, RunPurpose};
 use crate::handlers::EvalTypeRegistry;
 use crate::judge::EvidenceMissPolicy;
-use crate::model::{CellIx, CellResult, Digest, Outcome, RunId, TranscriptRef};
+use crate::model::{CellIx, CellResult, Digest, JudgeConfig, Outcome, RunId, TranscriptRef};
 use crate::record::{PlannedRange, RecordError, RecordedPlan, RecordedRun, RunStore};
 use crate::rubric::{self, Eval, Rubric, RubricFiles as _, SnapshotFiles};
 use crate::run::inputs::carried::{CarriedCell, CarriedTranscript};
@@ -23,7 +23,7 @@ use crate::run::inputs::feed::{
     FileReport, PlannedRecord, RecordChunk, RecordPlace, ResumePoint, SourceRecord, TranscriptFeed,
     TranscriptFiles,
 };
-use crate::run::inputs::snapshot::Compilation;
+use crate::run::inputs::snapshot::{Compilation, judge_digest};
 use crate::run::judges::pool::mark_as_cached;
 use crate::run::judges::tool_sets::list_tool_digests;
 use crate::run::record_key::find_record_key;
@@ -156,9 +156,8 @@ impl ResumedRun {
         was.judge = text("default_judge");
         for spec in &self.header.judges {
             let name = spec.config.name.clone();
-            let json = serde_json::to_string(&spec.config).unwrap_or_default();
             // The current configuration provides a redacted setting, because a run does not record secrets.
-            if !json.contains(REDACTED) || !was.judges.contains_key(&name) {
+            if !has_redacted_setting(&spec.config) || !was.judges.contains_key(&name) {
                 was.judges.insert(name, spec.config.clone());
             }
         }
@@ -357,6 +356,29 @@ impl ResumedRun {
         }
     }
 
+    /// Checks the judges that come from the current configuration, because the old run redacted a setting of them. Their
+    /// other settings must be those of the old run: the new run records all verdicts as those of one judge.
+    pub(in crate::run) fn check_judges_unchanged(
+        &self,
+        compilation: &Compilation,
+    ) -> Result<(), RunError> {
+        let judges = self.header.judges.iter().zip(&compilation.judges);
+        let mut judges = (0_u32..).zip(judges);
+        let changed = judges.find(|(ix, (then, now))| {
+            compilation.needed.contains(ix)
+                && has_redacted_setting(&then.config)
+                && then.digest != judge_digest(now)
+        });
+        match changed {
+            None => Ok(()),
+            Some((_, (then, _))) => Err(self.unusable_error(&format!(
+                "the settings of its judge `{}` have changed since then, and it did not record the secret ones; start a new \
+                 run, which uses the recorded verdicts of unchanged questions",
+                then.config.name
+            ))),
+        }
+    }
+
     /// Checks that the tools are those of the old run. Tools that ship with dicta may differ between versions.
     pub(in crate::run) fn check_tools_unchanged(
         &self,
@@ -421,6 +443,12 @@ impl ResumedRun {
                 .collect(),
         })
     }
+}
+
+/// Returns true if the recorded configuration of a judge lacks a secret.
+fn has_redacted_setting(config: &JudgeConfig) -> bool {
+    let json = serde_json::to_string(config).unwrap_or_default();
+    json.contains(REDACTED)
 }
 
 /// Returns true if numbers of cells are in no range. dicta numbers the cells without gaps.

@@ -377,6 +377,38 @@ evals:
 }
 
 #[tokio::test]
+async fn resume_is_refused_if_a_judge_with_a_secret_setting_has_changed() {
+    let home = TestFolder::new(&["hello", "no"]);
+    let with = |header: &str, max_turns: u16| {
+        let mut workspace = home.workspace();
+        let judge = workspace.judges.get_mut("one").expect("a judge");
+        judge.headers = [("X-Portal".to_owned(), header.to_owned())].into();
+        judge.max_turns = max_turns;
+        workspace
+    };
+    let first = with("portal-secret-1", 5);
+    let (old, _, totals) = home.run(first, RunOptions::default()).await;
+    let options = || RunOptions {
+        resume: Some(old.0.clone()),
+        ..RunOptions::default()
+    };
+    // The run did not record the header, so today's judge would continue the verdicts of another one.
+    for changed in [with("portal-secret-1", 3), with("portal-secret-2", 5)] {
+        let registry = EvalTypeRegistry::builtin();
+        let (env, clock) = (home.env(), home.clock());
+        let refused = start_run(Arc::new(changed), &registry, &env, clock, options()).await;
+        let why = refused.err().map(|error| error.to_string());
+        let why = why.unwrap_or_default();
+        assert!(
+            why.contains("the settings of its judge `one` have changed"),
+            "{why}"
+        );
+    }
+    let (_, _, resumed) = home.run(with("portal-secret-1", 5), options()).await;
+    assert_eq!(resumed.outcomes, totals.outcomes);
+}
+
+#[tokio::test]
 async fn resumed_run_reads_a_changed_transcript_from_the_stored_copy() {
     let home = TestFolder::new(&["hello", "no"]);
     let (old, _, totals) = home.run(home.workspace(), RunOptions::default()).await;
