@@ -26,6 +26,8 @@ pub struct CitableSources {
     rubric: Vec<String>,
     /// By name in lower case.
     blocks: HashMap<String, String>,
+    /// The metadata in the prompt. A verdict can't cite it, but can be copied from it.
+    metadata: Vec<String>,
 }
 
 impl CitableSources {
@@ -48,6 +50,11 @@ impl CitableSources {
                 // Models change the case of labels, so names match without it.
                 .map(|m| (m.label.to_lowercase(), normalize_whitespace(&m.text)))
                 .collect(),
+            metadata: request
+                .metadata
+                .iter()
+                .map(|(_, value)| value.get().to_owned())
+                .collect(),
         }
     }
 
@@ -63,7 +70,8 @@ impl CitableSources {
         }
     }
 
-    /// Returns true if a text, or a JSON object's fields, occur in a judged message or a tool response.
+    /// Returns true if a text, or a JSON object's fields, occur in a judged message, a tool response, or the other data of the
+    /// prompt.
     ///
     /// Compares letters and digits only, without case. A judge that quotes JSON often writes other spaces, escapes,
     /// quotation marks or numbers, adds a field, or changes the order of the fields.
@@ -82,6 +90,7 @@ impl CitableSources {
             .flatten()
             .chain(self.fetches.values())
             .chain(self.blocks.values())
+            .chain(&self.metadata)
             .any(occurs_in)
     }
 
@@ -259,7 +268,7 @@ mod tests {
 
     use super::*;
     use crate::handlers::JudgedParams;
-    use crate::model::{CellIx, MessageRole, ToolCall, Transcript};
+    use crate::model::{CellIx, JsonText, MessageRole, ToolCall, Transcript};
 
     fn sources() -> CitableSources {
         let transcript = Transcript {
@@ -295,7 +304,7 @@ mod tests {
             allow_not_applicable: false,
             repeat: None,
             duplicate_index: 0,
-            metadata: Vec::new(),
+            metadata: vec![("note".into(), JsonText::from_value(&"Beam or Flink".into()))],
         };
         let mut sources = CitableSources::from_request(&request);
         sources.add_fetched(1, "Apache Beam 2.69.0 (2025-10-28)");
@@ -306,6 +315,8 @@ mod tests {
     fn object_is_found_apart_from_its_spaces_and_escapes() {
         let sources = sources();
         for (text, found) in [
+            // The prompt contains the metadata, so a judge can copy it.
+            ("Beam or Flink", true),
             ("{\"q\": \"beam\"}", true),
             ("{ \"q\" :\n\"beam\" }", true),
             ("{\\\"q\\\":\\\"beam\\\"}", true),
@@ -374,6 +385,7 @@ mod tests {
             ("fetch 2", "Beam 2.69.0", false),
             ("rubric", "newest release", true),
             ("somewhere", "newest release", false),
+            ("note", "Beam or Flink", false),
             // White space of any kind is one space; nothing else is forgiven.
             ("message 0", "\u{a0}newest\u{2028}release\t", true),
             ("message 0", "“newest release”", false),

@@ -129,7 +129,9 @@ fn check_announcement(before: &str) -> Result<(), VerdictParseError> {
     let sentence = trim_marks(sentence.unwrap_or_default());
     let lower = sentence.to_ascii_lowercase();
     let is_title = split_words(&lower).all(|word| TITLE_WORDS.contains(&word));
-    if is_title || INTRODUCTION.is_match(sentence) || OWN_ANNOUNCEMENT.is_match(sentence) {
+    let is_own = OWN_ANNOUNCEMENT.is_match(sentence)
+        && (!FOREIGN_SUBJECT.is_match(sentence) || EVALUATING.is_match(sentence));
+    if is_title || INTRODUCTION.is_match(sentence) || is_own {
         return Ok(());
     }
     let shown: String = sentence.chars().take(60).collect();
@@ -165,12 +167,20 @@ fn split_words(text: &str) -> impl Iterator<Item = &str> {
 
 /// Returns the JSON of a reply that is one code fence from its first to its last character.
 fn strip_outer_fence(text: &str) -> Option<&str> {
-    read_fence_content(text.strip_prefix("```")?.strip_suffix("```")?)
+    let fenced = text.strip_prefix("```")?.strip_suffix("```")?;
+    // The object may begin on the line of the mark.
+    let (info, json) = fenced.split_at(fenced.find(['\n', '{'])?);
+    read_fenced_json(info, json)
 }
 
-/// Returns the JSON between the marks of a fence, if the fence's language is JSON or absent.
+/// Returns the JSON between the marks of a fence, on lines of its own.
 fn read_fence_content(fenced: &str) -> Option<&str> {
     let (info, json) = fenced.split_once('\n')?;
+    read_fenced_json(info, json)
+}
+
+/// Returns the JSON of a fence, if the fence's language is JSON or absent.
+fn read_fenced_json<'a>(info: &str, json: &'a str) -> Option<&'a str> {
     let json = json.trim();
     let info = info.trim().to_ascii_lowercase();
     let is_json = matches!(info.as_str(), "" | "json" | "jsonc" | "json5");
@@ -200,13 +210,15 @@ fn check_prose(outside: &str) -> Result<(), VerdictParseError> {
             "the text around the reply's code fence has no words, so it may be a score",
         );
     }
-    if let Some(word) = VERDICT_WORDS.find(outside) {
+    // `_` is a letter to `\b`, and part of `NOT_MET` and `__FAIL__`.
+    let spelled = outside.replace('_', " ");
+    if let Some(word) = VERDICT_WORDS.find(&spelled) {
         return verdict_error(format!(
             "the reply states a verdict outside its JSON object as well (“{}”)",
             word.as_str().trim()
         ));
     }
-    if let Some(word) = DISTANCING_WORDS.find(outside) {
+    if let Some(word) = DISTANCING_WORDS.find(&spelled) {
         return verdict_error(format!(
             "the text around the reply's code fence may take its verdict back (“{}”)",
             word.as_str().trim()
@@ -341,6 +353,27 @@ static OWN_ANNOUNCEMENT: LazyLock<Regex> = LazyLock::new(|| {
     )
 });
 
+/// An announcement of another's words: the transcript, one of its authors, or a page is the subject of the sentence.
+static FOREIGN_SUBJECT: LazyLock<Regex> = LazyLock::new(|| {
+    compile_pattern(
+        r"(?ix)^(?: (?:ok(?:ay)?|so|and|now|it\sis) \W+ )? (?:
+          (?:the|an?|this|that|its|one) \s (?:
+            (?:\w+ \s)? (?:user|assistant|agent|bot|system|customer|attacker|transcript|conversation|chat|page|site|document|file|tool|comment) \b
+          | (?:reply|answer|response|output) \s (?:ends?|closes|starts|begins|opens|shows|holds|carries|offers|proposes|prints|writes) \b
+          )
+        | message \s \d
+        )",
+    )
+});
+
+/// Words with which the judge states its own evaluation of such a subject: `The answer leads to this verdict`.
+static EVALUATING: LazyLock<Regex> = LazyLock::new(|| {
+    compile_pattern(
+        r"(?ix)\b(?: my | i | here (?:['’]s|\sis) | yields? | leads? \s to | results? \s in | gets | receives | deserves | earns | merits
+          | evaluated | assessed | judged | graded | rated )\b",
+    )
+});
+
 /// The form that the prompt asks for, in an introduction: `Here is my verdict in the requested JSON format:`.
 static REQUESTED_FORMAT: LazyLock<Regex> = LazyLock::new(|| {
     compile_pattern(
@@ -373,6 +406,10 @@ static VERDICT_WORDS: LazyLock<Regex> = LazyLock::new(|| {
         | \b(?: passed | score | applicable | verdict | result | outcome | decision | grade )\b ["'`*_]* \s* [:=] \s* ["'`*_]* [\w.+-]
         | \b(?: score | rating | mark | grade )\s (?:is|of|was) \s ["'`*_]* (?: \d | zero\b | (?-i: [A-F] )\b ) | \b an \s (?-i: F )\b
         | \b(?: \d | one | two | three | four | five )\s stars? \b | \b thumbs?[\s-](?:up|down) \b
+        | \b(?: flunk\w* | n/a | non-?complian\w* )\b
+        | \b miss(?:es|ed) \s (?:the|all|every|both|its) \s (?: bar | criteri\w+ | requirements? | standards? )\b
+        | \b(?: criteri\w+ | requirements? | bar ) \s (?:is|are|was|were) \s missed \b
+        | \b score \s \d | \b 0 \s? points? \b | \b(?: lowest | worst ) \s (?:possible\s)? (?: mark | score | grade | rating )\b
         | \b grade \s ["'`*_]* [A-F] \b | \b \d+ (?:\.\d+)? \s? (?: / | out\sof ) \s? \d+ \b
         | \b(?: (?:nicht\s)?(?:erfüllt|bestanden) | durchgefallen | réussi\w* | échou\w* | échec | rempli\w* | satisfait\w*
               | cumple\w* | aprob\w* | aprueb\w* | falla | fallo | fracas\w*
