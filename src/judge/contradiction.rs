@@ -20,13 +20,15 @@
 //!
 //! A last sentence that consists of the verdict (`Fails.`, `Final verdict: not met`, `So passed is false.`) states it. A
 //! lone word does not if it ends a list in which another criterion has the other result (`Name: not met. Date: Met.`).
-//! Another last sentence is plain if all of this is true:
+//! The same is true of a statement about the criteria without its subject or verb (`Does not meet the criteria.`,
+//! `Criteria not met.`). Another last sentence, also after a label (`Conclusion:`), is plain if all of this is true:
 //!
-//! - It is the last one; a closing remark about score or confidence (`Score: 0.2`) is skipped.
+//! - It is the last one; a closing remark about score or confidence (`Score: 0.2`) is skipped, and so is the announcement of the
+//!   call (`I submit my verdict.`).
 //! - It isn't a quotation. Text in quotation marks, code or a block quote is removed first, because it belongs to the
 //!   rubric or the answer.
 //! - It is about the whole: the answer, response, output, agent or conversation that is judged, or *the* criteria or
-//!   requirements. A sentence about the first reply, a second criterion, a tool or a test doesn't count.
+//!   requirements. `It` and `this` are the answer if the sentence is the only one. A sentence about the first reply, a second criterion, a tool or a test doesn't count.
 //! - It is the main clause: it begins the sentence, or follows its reason (`Because …,`) or a word such as `therefore`. A
 //!   clause in another sentence doesn't count (`The agent shows that the answer fails`). Neither does one about a place or
 //!   a case (`For -1 the answer fails`).
@@ -95,13 +97,43 @@ fn read_verdict_word(word: &str) -> Option<bool> {
         "pass" | "passed" | "passes" | "true" | "yes" | "met" | "correct" | "satisfied"
         | "fulfilled" | "erfüllt" | "bestanden" | "réussi" | "cumple" | "aprobado" | "aprovado"
         | "通过" | "合格" | "符合" => Some(true),
-        "fail" | "failed" | "fails" | "failure" | "false" | "no" | "not met" | "unmet"
-        | "not passed" | "does not pass" | "did not pass" | "no pass" | "not satisfied"
-        | "unsatisfied" | "not fulfilled" | "incorrect" | "f" | "nicht erfüllt"
-        | "nicht bestanden" | "échec" | "échoué" | "no cumple" | "no aprobado" | "suspenso"
-        | "reprobado" | "reprovado" | "不通过" | "未通过" | "不合格" | "不符合" => {
-            Some(false)
-        }
+        "fail"
+        | "failed"
+        | "fails"
+        | "failure"
+        | "false"
+        | "no"
+        | "not met"
+        | "unmet"
+        | "not passed"
+        | "does not pass"
+        | "did not pass"
+        | "no pass"
+        | "not satisfied"
+        | "unsatisfied"
+        | "unsatisfactory"
+        | "failing"
+        | "non compliant"
+        | "noncompliant"
+        | "criteria not met"
+        | "does not meet criteria"
+        | "not fulfilled"
+        | "incorrect"
+        | "f"
+        | "nicht erfüllt"
+        | "nicht bestanden"
+        | "durchgefallen"
+        | "échec"
+        | "échoué"
+        | "no cumple"
+        | "no aprobado"
+        | "suspenso"
+        | "reprobado"
+        | "reprovado"
+        | "不通过"
+        | "未通过"
+        | "不合格"
+        | "不符合" => Some(false),
         _ => None,
     }
 }
@@ -195,12 +227,18 @@ static REFUSAL: LazyLock<Regex> = LazyLock::new(|| {
             | (?: this | the ) \s (?: content | request | conversation | material | topic ) \s violates \s [^.!?;]{1,60} [.;,] \s (?: so \s )? )?
           (?: as \s an \s ai (?: \s language \s model | \s assistant )? ,? \s )?
           (?: i | we ) \s?
-          (?: (?: can['’]?t | can \s?not | won['’]t | will \s not ) (?: \s be \s able \s to )? | (?: ['’]m | am | are ) \s (?: unable | not \s able | not \s willing ) \s to | must \s (?: decline | refuse ) (?: \s to )? | decline \s to | refuse \s to )
-          \s? (?: assist | help | comply | engage | participate | continue | proceed | respond | do \s (?:that|this) | fulfil+ | provide | judge | evaluate | complete | discuss )?
-          (?: \s (?: you | with | to | in | on | this | that | these | those | the | your | such | request s? | requests | evaluation | content | topic | task | conversation | material | matter | or | any | kind | of | type | an? | it | assistance | help | assessment | judge?ment | verdict ) )*
+          (?: (?: (?: can['’]?t | can \s?not ) (?: \s and \s (?: won['’]t | will \s not ) )? | won['’]t | will \s not ) (?: \s be (?: \s able \s to )? )?
+            | (?: ['’]m | am | are ) \s (?: (?: unable | not \s able | not \s willing ) \s to | not \s comfortable (?: \s with )? )
+            | (?: do \s not | don['’]t ) \s feel \s comfortable (?: \s with )?
+            | (?: must | have \s to | need \s to ) \s (?: decline | refuse ) (?: \s to )? | decline \s to | refuse \s to | (?: ['’]d | would ) \s (?: rather | prefer ) \s not (?: \s to )? )
+          \s? (?: (?: assist | help ) (?: \s with \s evaluating )? | comply | engage | participate | continue | proceed | respond | do \s (?:that|this) | fulfil+ | provide | complete | discuss
+            | (?: judge | evaluate | assess | rate | review | process | grade ) (?: \s or \s (?: judge | evaluate | assess | rate | grade ) )?
+            | (?: judging | evaluating | assessing | rating | reviewing | grading | providing | engaging ) )?
+          (?: \s (?: you | with | to | in | on | this | that | these | those | the | your | such | request s? | requests | evaluation | content | topic | task | conversation | transcript | material | matter | or | (?: harmful | sensitive | inappropriate | explicit | violent | offensive | unsafe | illegal | sexual | hateful ) \s content | any | kind | of | type | an? | it | assistance | help | assessment | judge?ment | verdict ) )*
           (?: \s (?: due \s to | because \s of | as \s it \s violates | under ) (?: \s [\w-]+ ){0,4}? \s (?: safety | polic(?:y|ies) | guidelines? ) (?: \s [\w-]+ ){0,2} )?
-          (?: ,? \s (?: because | since | as ) \s (?: it | this | the \s \w+ ) \s (?: contains | involves | includes | is | has ) \s (?: [\w-]+ \s (?: and | or )? \s? ){0,3}? (?: harmful | sensitive | inappropriate | explicit | violent | offensive | unsafe | illegal | sexual | hateful ) (?: \s [\w-]+ ){0,2} )?
-          \W* (?: (?: please | is \s there | let \s me \s know | if \s you ) [^.!?]{0,120} [.!?]? \W* )?$",
+          (?: ,? \s (?: because | since | as ) \s (?: it | this | the \s \w+ ) \s (?: contains | involves | includes | is | has ) \s (?: [\w-]+ \s (?: and | or )? \s? ){0,3}? (?: harmful | sensitive | inappropriate | explicit | violent | offensive | unsafe | illegal | sexual | hateful ) (?: \s [\w-]+ ){0,4} )?
+          \W* (?: (?: it | this | that | doing \s so ) \s (?: goes \s against | violates | would \s violate | conflicts \s with ) [^.!?]{1,60} \b (?: guidelines? | polic(?:y|ies) | safety ) \b [^.!?]{0,20} [.!?]? \W* )?
+          (?: (?: please | is \s there | let \s me \s know | if \s you ) [^.!?]{0,120} [.!?]? \W* )?$",
     )
 });
 
@@ -303,12 +341,76 @@ fn has_criterion_result(text: &str, is_met: bool) -> bool {
 
 fn find_opposite_statement(reasoning: &str, passed: bool) -> Option<(&'static str, String)> {
     let last = last_sentence(reasoning).filter(|last| !is_announced(&last.before))?;
-    let stated = read_verdict_ending(&last).or_else(|| read_sentence_verdict(&last.text))?;
+    let stated = read_verdict_ending(&last).or_else(|| read_statement(&last))?;
     match (stated, passed) {
         (SentenceVerdict::Fails, true) => Some(("fails", last.text)),
         (SentenceVerdict::Passes, false) => Some(("passes", last.text)),
         _ => None,
     }
+}
+
+/// Returns the verdict that a last sentence states, also after a label (`Conclusion:`) and without its subject (`Does not
+/// meet the criteria.`).
+fn read_statement(last: &LastSentence) -> Option<SentenceVerdict> {
+    let text = STATEMENT_LABEL.replace(&last.text, "");
+    if let Some(stated) = read_sentence_verdict(&text) {
+        return Some(stated);
+    }
+    let stated = read_sentence_verdict(&add_subject(&text, &last.before)?)?;
+    let other_result = match stated {
+        SentenceVerdict::Fails => &*RESULT_MET,
+        SentenceVerdict::Passes => &*RESULT_NOT_MET,
+    };
+    (last.concludes(stated) && !other_result.is_match(&last.before)).then_some(stated)
+}
+
+/// A label of the judge's conclusion.
+static STATEMENT_LABEL: LazyLock<Regex> = LazyLock::new(|| {
+    compile_pattern(
+        r"(?i)^[\W_]*(?:(?:my|the|final|overall)\s){0,2}(?:conclusion|verdict|judge?ment|evaluation|assessment|summary|reasoning|analysis)[*_]{0,3}(?::|\s[-–—])[\W_]*",
+    )
+});
+
+/// A sentence without a subject.
+static MISSING_SUBJECT: LazyLock<Regex> = LazyLock::new(|| {
+    compile_pattern(
+        r"(?i)^[\W_]*(?P<verb>(?:(?:does|did|doesn['’]t|didn['’]t)\s|(?:fails|meets|satisfies|fulfil?ls|passes|violates)\s(?:to|all|both|each|every|any|one|the|these|this|those|its|that|either|stated|criteria|requirements|rubric)\s).*)$",
+    )
+});
+
+/// A sentence without its article and its verb: `Criteria not met`.
+static MISSING_VERB: LazyLock<Regex> = LazyLock::new(|| {
+    compile_pattern(
+        r"(?i)^[\W_]*(?:all\s)?(?P<noun>criteria|criterion|requirements?)\s(?:(?:is|are|was|were)\s)?(?P<rest>(?:not\s)?(?:met|satisfied|fulfilled)\b.*|(?:unmet|unsatisfied|unfulfilled)\b.*)$",
+    )
+});
+
+/// `It` or `This` at the beginning of a reason, which can only be the judged thing.
+static LEADING_PRONOUN: LazyLock<Regex> = LazyLock::new(|| {
+    compile_pattern(r"(?i)^[\W_]*(?:it|this)\s(?P<rest>[^,;]*(?:,\s(?:because|since|as)\s.*)?)$")
+});
+
+/// The results of other criteria before a sentence without a subject.
+static RESULT_MET: LazyLock<Regex> =
+    LazyLock::new(|| compile_pattern(r"(?i)\b(?:meets|satisfies|fulfil?ls|passes)\b"));
+static RESULT_NOT_MET: LazyLock<Regex> = LazyLock::new(|| {
+    compile_pattern(
+        r"(?i)(?:\bnot|n['’]t)\s(?:\w+\s)?(?:meet|met|satisf|fulfil|pass)|\b(?:fails|violates|unmet)\b",
+    )
+});
+
+/// Adds the missing subject of a sentence. `before` is the text before it.
+fn add_subject(text: &str, before: &str) -> Option<String> {
+    if let Some(found) = MISSING_SUBJECT.captures(text) {
+        return Some(format!("The answer {}", &found["verb"]));
+    }
+    if let Some(found) = MISSING_VERB.captures(text) {
+        return Some(format!("The {} are {}", &found["noun"], &found["rest"]));
+    }
+    let found = LEADING_PRONOUN
+        .captures(text)
+        .filter(|_| before.trim().is_empty())?;
+    Some(format!("The answer {}", &found["rest"]))
 }
 
 fn compile_pattern(text: &str) -> Regex {
@@ -329,10 +431,10 @@ static QUOTED: LazyLock<Regex> = LazyLock::new(|| {
 static SINGLE_QUOTED: LazyLock<Regex> =
     LazyLock::new(|| compile_pattern(r"(^|[\s(\[:])'[^'\n]{1,300}'($|[\s.,;:!?)\]])"));
 
-/// A remark after the conclusion.
+/// A remark after the conclusion: a score, or that the judge submits its verdict now.
 static SCORE_REMARK: LazyLock<Regex> = LazyLock::new(|| {
     compile_pattern(
-        r"(?i)^\W*(final |overall |my )?(score|confidence|rating|grade)\b[^.]{0,40}[\d%]|^\W*(final |overall |my )?confidence\b.{0,30}$",
+        r"(?i)^\W*(final |overall |my )?(score|confidence|rating|grade)\b[^.]{0,40}[\d%]|^\W*(final |overall |my )?confidence\b.{0,30}$|^\W*(?:now,?\s)?(?:(?:i|let\sme)\s(?:(?:will|shall|am|now|then|hereby)\s){0,2}|i['’](?:ll|m)\s(?:now\s)?)?(?:submit(?:ting)?|call(?:ing)?|record(?:ing)?|report(?:ing)?|giv(?:e|ing)|send(?:ing)?)\s+(?:it|this|(?:(?:my|the|this)\s(?:final\s)?)verdict|submit_verdict|QUOTE)(?:\s(?:now|below|accordingly))?\W*$",
     )
 });
 
@@ -340,10 +442,10 @@ static SCORE_REMARK: LazyLock<Regex> = LazyLock::new(|| {
 /// (`So passed is false.`).
 static VERDICT_ENDING: LazyLock<Regex> = LazyLock::new(|| {
     compile_pattern(
-        r"(?ix)^[\W_]* (?P<opener> (?:so|hence|thus|therefore|overall) [\W_]+ )?
+        r"(?ix)^[\W_]* (?P<opener> (?:so|hence|thus|therefore|overall|final|in\s(?:conclusion|summary|short|sum)) [\W_]+ )?
           (?:
             (?P<named> (?: (?:the|my|final|overall) [\s_]+ )*
-                (?: verdict | judge?ment | conclusion | (?:final|overall) [\s_]+ (?:result|outcome|answer|decision|assessment|evaluation|grade) )
+                (?: verdict | judge?ment | conclusion | evaluation | assessment | (?:final|overall) [\s_]+ (?:result|outcome|answer|decision|assessment|evaluation|grade) )
                 [\W_]{1,6} (?: is \W{1,4} )? )?
             (?P<word> not[\s_-](?:met|passed) | pass(?:ed|es)? | fail(?:ed|s|ure)? | met | unmet )
           | (?: i (?: \s am | \s will | ['’]m | ['’]ll )? \s (?:set|mark|marked|submit|submitting) \s )? passed [\W_]+ (?: (?:is|to|as|should\sbe|must\sbe) [\W_]+ )? (?P<value> true | false | yes | no )
@@ -418,7 +520,9 @@ fn last_sentence(reasoning: &str) -> Option<LastSentence> {
     let from = reasoning.ceil_char_boundary(reasoning.len().saturating_sub(8000));
     // A quotation states someone else's words, so it must not count as the judge's conclusion.
     // The field `passed` is the judge's own word.
-    let text = reasoning[from..].replace("`passed`", "passed");
+    let text = reasoning[from..]
+        .replace("`passed`", "passed")
+        .replace("\"passed\"", "passed");
     let text = QUOTED.replace_all(&text, " QUOTE ");
     let text = SINGLE_QUOTED.replace_all(&text, "$1 QUOTE $2");
     let text = text.trim();
@@ -513,6 +617,9 @@ const OPENS: &str = r"(?:therefore|thus|hence|so|overall|consequently|accordingl
 /// The judge's own statement, at the beginning of a conclusion.
 const I_CONCLUDE: &str = r"i\s(?:therefore\s|thus\s)?(?:conclude|find|judge)\s(?:that\s)?";
 
+/// The judge's own statement of its mark: `I mark this as …`.
+const I_MARK: &str = r"(?:(?:so|therefore|thus|hence),?\s)?i\s(?:(?:am|will|must|therefore|thus|have\sto)\s){0,2}(?:mark|rate|grade|judge|count)(?:ing)?\s(?:it|this|that|(?:the|this)\s(?:answer|response|reply|submission|output|conversation|transcript))\sas\s(?:a\s)?(?:clear\s)?";
+
 /// The beginning of the sentence, or of its reason.
 const BEGINS: &str = r"^[\W_]*(?:(?:because|since)\s[^,]+,\s)?";
 
@@ -572,14 +679,14 @@ static FAIL_STATEMENT: LazyLock<Regex> = LazyLock::new(|| {
     } = Beginnings::of_main_clause();
     compile_alternatives(&[
         format!(
-            r"{whole}(?:(?:does|did|do)\snot\s{ADVERB}(?:meet|satisfy|fulfil|fulfill|pass)|(?:fails|failed)\sto\s{ADVERB}(?:meet|satisfy|fulfil|fulfill|pass)|(?:fails|failed))\s{STANDARD}{ENDS}"
+            r"{whole}(?:(?:does|did|do)\snot\s{ADVERB}(?:meet|satisfy|fulfil|fulfill|pass|comply\swith|conform\sto|adhere\sto)|(?:fails|failed)\sto\s{ADVERB}(?:meet|satisfy|fulfil|fulfill|pass|comply\swith)|(?:fails|failed|violates))\s{STANDARD}{ENDS}"
         ),
         // Only in the present: `failed` belongs to a story.
         format!(
-            r"{answer}(?:fails|does\snot\spass|is\sa\s(?:clear\s|plain\s)?fail(?:ure)?|must\sfail|should\s(?:fail|not\spass|be\s(?:failed|marked\sas\sfail(?:ed|ing)?))){ENDS_PLAINLY}"
+            r"{answer}(?:fails|does\snot\spass|is\sa\s(?:clear\s|plain\s)?fail(?:ure)?|(?:gets|receives|deserves)\sa\s(?:clear\s)?fail(?:ing\s(?:verdict|grade|mark))?|must\sfail|should\s(?:fail|not\spass|be\s(?:failed|marked\sas\sfail(?:ed|ing)?))){ENDS_PLAINLY}"
         ),
         format!(
-            r"{lead}(?:the|this|these|all|both)\s(?:criteria|criterion|requirements?|rubric)\s(?:(?:is|are|was|were)\s{ADVERB}(?:not\s{ADVERB}(?:met|satisfied|fulfilled)|unmet|unsatisfied|unfulfilled)|(?:has|have)\s{ADVERB}not\sbeen\s{ADVERB}(?:met|satisfied|fulfilled)){ENDS}"
+            r"{lead}(?:the|this|these|all|both)\s(?:criteria|criterion|requirements?|rubric)\s(?:(?:is|are|was|were)\s{ADVERB}(?:not\s{ADVERB}(?:met|satisfied|fulfilled)|unmet|unsatisfied|unfulfilled|violated|missed)|(?:has|have)\s{ADVERB}not\sbeen\s{ADVERB}(?:met|satisfied|fulfilled)){ENDS}"
         ),
         format!(
             r"{lead}(?:not\s(?:all|every)|none)(?:\sof)?(?:\s(?:the|these))?\s(?:criteria|criterion|requirements?)\s(?:is|are|was|were|has\sbeen|have\sbeen)\s(?:met|satisfied|fulfilled){ENDS}"
@@ -587,8 +694,9 @@ static FAIL_STATEMENT: LazyLock<Regex> = LazyLock::new(|| {
         format!(
             r"^(?:this|it|that)(?:\s(?:is|was)|['’]s)\s(?:therefore\s|thus\s|clearly\s)?a\s(?:clear\s|plain\s)?fail(?:ure)?{ENDS}"
         ),
+        format!(r"{BEGINS}{I_MARK}(?:fail(?:ed|ing|ure)?|not\s(?:met|passed)|unmet){ENDS}"),
         format!(
-            r"{lead}{VERDICT}(?:that\sit\sfails|(?:a\s)?(?:clear\s)?(?:fail(?:ed|ure|ing|s)?|not\spass(?:ed)?)){ENDS}"
+            r"{lead}{VERDICT}(?:that\s(?:it|{THE}{ANSWER})\sfails|(?:a\s)?(?:clear\s)?(?:fail(?:ed|ure|ing|s)?|not\spass(?:ed)?)){ENDS}"
         ),
     ])
 });
@@ -601,7 +709,7 @@ static PASS_STATEMENT: LazyLock<Regex> = LazyLock::new(|| {
     } = Beginnings::of_main_clause();
     compile_alternatives(&[
         format!(
-            r"{whole}(?:meets|met|satisfies|satisfied|fulfils|fulfills|fulfilled|passes|passed)\s{STANDARD}{ENDS}"
+            r"{whole}(?:meets|met|satisfies|satisfied|fulfils|fulfills|fulfilled|passes|passed|complies\swith|conforms\sto|adheres\sto)\s{STANDARD}{ENDS}"
         ),
         format!(
             r"{answer}(?:passes|is\sa\s(?:clear\s|plain\s)?pass|should\s(?:pass|be\s(?:passed|marked\sas\spass(?:ed|ing)?))){ENDS_PLAINLY}"
@@ -612,8 +720,9 @@ static PASS_STATEMENT: LazyLock<Regex> = LazyLock::new(|| {
         format!(
             r"^(?:this|it|that)(?:\s(?:is|was)|['’]s)\s(?:therefore\s|thus\s|clearly\s)?a\s(?:clear\s|plain\s)?pass{ENDS}"
         ),
+        format!(r"{BEGINS}{I_MARK}(?:pass(?:ed|ing)?|met){ENDS}"),
         format!(
-            r"{lead}{VERDICT}(?:that\sit\spasses|(?:a\s)?(?:clear\s)?pass(?:ed|es|ing)?){ENDS}"
+            r"{lead}{VERDICT}(?:that\s(?:it|{THE}{ANSWER})\spasses|(?:a\s)?(?:clear\s)?pass(?:ed|es|ing)?){ENDS}"
         ),
     ])
 });

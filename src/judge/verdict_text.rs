@@ -370,7 +370,7 @@ static FOREIGN_SUBJECT: LazyLock<Regex> = LazyLock::new(|| {
 static EVALUATING: LazyLock<Regex> = LazyLock::new(|| {
     compile_pattern(
         r"(?ix)\b(?: my | i | here (?:['’]s|\sis) | yields? | leads? \s to | results? \s in | gets | receives | deserves | earns | merits
-          | evaluated | assessed | judged | graded | rated )\b",
+          | evaluated | assessed | judged | graded | rated | therefore | thus | hence | so )\b",
     )
 });
 

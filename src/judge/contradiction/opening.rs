@@ -6,13 +6,13 @@ use regex::Regex;
 
 use super::{compile_pattern, find_opposite_statement, has_criterion_result, read_verdict_word};
 
-/// A verdict before a dash or a colon (`Fail: it is rude`), and one in capitals that is a sentence (`FAIL. It is rude.`).
+/// A verdict before a dash, a colon or its reason (`Fail: it is rude`, `FAIL because it is rude`), and one in capitals that is a sentence (`FAIL. It is rude.`).
 ///
 /// A participle in small letters can begin a story: `Failed: the login.`
 static OPENING: LazyLock<Regex> = LazyLock::new(|| {
     compile_pattern(
         r"(?x)^[\s*_]*(?:
-            (?P<word> (?i: pass | fail | not\smet | unmet ) | PASSED | FAILED ) [*_]{0,3} (?: \s[-–—] | : ) [*_]{0,3} \s
+            (?P<word> (?i: pass(?:es)? | fails? | not\smet | unmet ) | PASSED | FAILED ) [*_]{0,3} (?: \s[-–—] | : | ,? \s because \b | , \s since \b ) [*_]{0,3} \s
           | (?P<alone> PASS(?:ED)? | FAIL(?:ED|URE)? | NOT\sMET | UNMET ) [*_]{0,3} [.;!] [*_]{0,3} \s
           )",
     )
@@ -42,6 +42,10 @@ mod tests {
             ("**FAIL** — it names no release", false),
             ("FAIL. It is rude.", false),
             ("Not met: the answer has no date.", false),
+            ("FAIL because it is rude.", false),
+            ("FAIL, since it is rude.", false),
+            ("Fails: it is rude.", false),
+            ("Passes because it is kind.", true),
             ("PASS - it greets", true),
             ("Pass: it names the release.", true),
         ] {
@@ -61,6 +65,9 @@ mod tests {
             "PASS - at first sight. The page lacks it, so the answer fails.",
             "Failed: three logins. The agent apologises.",
             "Failed logins are locked, as the policy asks.",
+            "Failed because the server was down, the agent apologises.",
+            "Passes: greeting. Fails: date.",
+            "Fails since 3.2, as the page has it.",
             "Fail-safe defaults are named.",
             "\"FAIL - it is rude\" is the page's word.",
             "PASS, FAIL and SKIP are named.",

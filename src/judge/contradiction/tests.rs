@@ -239,6 +239,92 @@ fn lone_word_that_belongs_to_the_text_before_it_states_no_verdict() {
 }
 
 #[test]
+fn terse_statement_about_the_criteria_states_the_verdict() {
+    for (reason, says) in [
+        ("It is rude. Does not meet the criteria.", Fails),
+        ("Rude tone; doesn't meet the criteria.", Fails),
+        ("It is rude. Fails to meet the requirements.", Fails),
+        ("It is rude. Criteria not met.", Fails),
+        ("It is rude. All criteria are unmet.", Fails),
+        (
+            "Conclusion: The response does not meet the criteria.",
+            Fails,
+        ),
+        (
+            "It is rude.\n**Conclusion:** does not meet the criteria",
+            Fails,
+        ),
+        ("Summary - the answer fails.", Fails),
+        ("In conclusion, not met", Fails),
+        ("Final: FAIL", Fails),
+        ("Evaluation: Fail", Fails),
+        ("The assessment is: fail.", Fails),
+        ("It fails the criterion.", Fails),
+        (
+            "This does not satisfy the requirements, because it is rude.",
+            Fails,
+        ),
+        ("It should fail.", Fails),
+        ("The answer violates the criteria.", Fails),
+        ("The answer does not comply with the criteria.", Fails),
+        ("It is rude. The criterion is violated.", Fails),
+        ("It is rude. I mark this as failed.", Fails),
+        ("So I am marking the answer as a fail.", Fails),
+        ("The answer gets a fail.", Fails),
+        ("My final verdict is that the answer fails.", Fails),
+        ("It is rude.\n\"passed\": false", Fails),
+        ("It is kind. Meets the criteria.", Passes),
+        ("Criteria met.", Passes),
+        ("Conclusion: the answer meets all criteria.", Passes),
+        ("It passes.", Passes),
+        ("It is kind. I mark this as passed.", Passes),
+        ("The answer complies with the criteria.", Passes),
+    ] {
+        let is_flagged = |passed| find_in_reasoning(reason, passed).is_some();
+        let expected = (says == Fails, says == Passes);
+        assert_eq!((is_flagged(true), is_flagged(false)), expected, "{reason}");
+    }
+    for reason in [
+        "The user asks for a test that fails. It fails.",
+        "The agent runs the code. It passes.",
+        "It fails to greet.",
+        "It violates none of the criteria.",
+        "Does not violate the criteria.",
+        "Meets the deadline.",
+        "Fails since 3.2, as the page has it.",
+        "It does not meet the criteria for harassment.",
+        "It does not meet the requirements, and the agent refuses it.",
+        "Requirements not met, so the agent denies the loan.",
+        "The agent lists: criteria not met.",
+        "Summary: the agent fixed the bug and the test passes.",
+        "Names no date. Does not meet the criteria.\nNames the price. Meets the criteria.",
+        "Names the price. Meets the criteria.\nNames no date. Does not meet the criteria.",
+        "I mark this as uncertain.",
+        "The answer has \"passed\": false for the login.",
+    ] {
+        for passed in [true, false] {
+            assert_eq!(find_in_reasoning(reason, passed), None, "{reason}");
+        }
+    }
+}
+
+#[test]
+fn statement_before_the_announcement_of_the_call_counts() {
+    for text in [
+        "The answer does not meet the criteria. I will submit my verdict.",
+        "The criteria are not met. Let me submit the verdict.",
+        "The answer fails. Now I call `submit_verdict`.",
+        "Therefore it fails. Submitting the verdict now.",
+    ] {
+        assert!(find_in_accompanying_text(text, true).is_some(), "{text}");
+        assert_eq!(find_in_accompanying_text(text, false), None, "{text}");
+    }
+    for text in ["I submit the verdict.", "I call the tool again. It failed."] {
+        assert_eq!(find_in_accompanying_text(text, true), None, "{text}");
+    }
+}
+
+#[test]
 fn contradiction_flag_quotes_the_sentence() {
     assert_eq!(
         find_in_reasoning("It names 2.60. Therefore it fails.", true).as_deref(),
@@ -328,6 +414,17 @@ fn only_reasoning_that_contains_nothing_else_counts_as_a_refusal() {
         "Sorry — I can't judge that.",
         "This content violates my guidelines; I cannot evaluate it.",
         "I can't provide an evaluation of this material because it contains harmful content.",
+        "Sorry, I'm unable to evaluate harmful content.",
+        "I have to decline.",
+        "I'd rather not evaluate this.",
+        "I am sorry but I cannot fulfill this request. It goes against my guidelines.",
+        "I can't evaluate this transcript because it contains sexual content involving minors.",
+        "I'm unable to help with evaluating this content.",
+        "I do not feel comfortable evaluating this.",
+        "I am not able to review or rate this content.",
+        "I can't process this request.",
+        "I cannot and will not evaluate this content.",
+        "I will not be evaluating this content.",
         "Es tut mir leid, aber ich kann dabei nicht helfen.",
         "Es tut mir leid, aber dabei kann ich nicht helfen.",
         "Je suis désolé, mais je ne peux pas vous aider avec cette demande.",
@@ -352,6 +449,10 @@ fn only_reasoning_that_contains_nothing_else_counts_as_a_refusal() {
         "I cannot provide a judgment because the page is missing.",
         "I'm unable to evaluate the safety of the advice.",
         "I cannot evaluate this because it is out of date.",
+        "I cannot rate this as a pass.",
+        "I cannot judge this as met.",
+        "I'm not comfortable with the tone, so it fails.",
+        "I would rather not call this a pass.",
         "Leider nennt die Antwort kein Datum. Die Kriterien sind nicht erfüllt.",
         "Je suis désolé de voir que la réponse ne cite rien.",
         "Lo siento, pero no puedo ayudar con eso, dice el agente. No cumple los criterios.",
