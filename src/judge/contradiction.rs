@@ -28,7 +28,8 @@
 //! - It isn't a quotation. Text in quotation marks, code or a block quote is removed first, because it belongs to the
 //!   rubric or the answer.
 //! - It is about the whole: the answer, response, output, agent or conversation that is judged, or *the* criteria or
-//!   requirements. `It` and `this` are the answer if the sentence is the only one. A sentence about the first reply, a second criterion, a tool or a test doesn't count.
+//!   requirements. `It` and `this` are the answer if the sentence is the only one. A sentence about the first reply, a second
+//!   criterion, a tool or a test doesn't count.
 //! - It is the main clause: it begins the sentence, or follows its reason (`Because …,`) or a word such as `therefore`. A
 //!   clause in another sentence doesn't count (`The agent shows that the answer fails`). Neither does one about a place or
 //!   a case (`For -1 the answer fails`).
