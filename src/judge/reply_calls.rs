@@ -1,8 +1,10 @@
-//! The tool calls of a reply: their numbers, the form in which a later request has them, and the verdict of several.
+//! The tool calls of a reply: their numbers, the form in which a later request has them, and the verdict of several. Also
+//! the signs that a reply was cut.
 
 use crate::model::{
-    ArgumentChange, CallIx, ModelReply, RawJson, ReplyCall, Verdict, is_json_object,
+    ArgumentChange, CallIx, ModelReply, RawJson, ReplyCall, StopReason, Verdict, is_json_object,
 };
+use crate::provider::CompletedReply;
 
 /// Replaces arguments that aren't valid JSON, because servers respond 5xx to a history with broken arguments.
 pub(super) fn make_sendable(call: &mut ReplyCall, canonical: Option<RawJson>) {
@@ -15,6 +17,30 @@ pub(super) fn make_sendable(call: &mut ReplyCall, canonical: Option<RawJson>) {
 pub(super) fn is_truncated_json(raw: &str) -> bool {
     !raw.trim().is_empty()
         && serde_json::from_str::<serde::de::IgnoredAny>(raw).is_err_and(|error| error.is_eof())
+}
+
+/// Returns why a reply was cut, if its stop reason shows that.
+pub(super) fn explain_cut(finished: &CompletedReply) -> Option<String> {
+    match &finished.reply.stop {
+        StopReason::Length => Some(finished.explain_token_limit()),
+        StopReason::Other(word) if is_interruption(word) => Some(format!(
+            "the reply was cut: the server stopped it with {word}"
+        )),
+        StopReason::Stop
+        | StopReason::ToolCalls
+        | StopReason::Refused(_)
+        | StopReason::Other(_)
+        | StopReason::Unknown => None,
+    }
+}
+
+/// Returns true for the stop reason of a server that interrupts a reply: `insufficient_system_resource` of `DeepSeek`, or
+/// `abort` of vLLM.
+fn is_interruption(stop_reason: &str) -> bool {
+    matches!(
+        &*stop_reason.to_ascii_lowercase(),
+        "insufficient_system_resource" | "abort" | "aborted" | "cancelled" | "canceled"
+    )
 }
 
 /// Keeps the first verdict of a reply, with the repairs of its arguments. A later one is equal to it, but can contradict

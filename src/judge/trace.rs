@@ -13,7 +13,9 @@ use super::cell_setup::CellSetup;
 use super::deadline::CellDeadline;
 use super::evidence::EvidenceStore;
 use super::gate::{GateAction, GateEdit, GateStop};
-use super::reply_calls::{index_calls, is_truncated_json, keep_first_verdict, make_sendable};
+use super::reply_calls::{
+    explain_cut, index_calls, is_truncated_json, keep_first_verdict, make_sendable,
+};
 use super::tool_calls::{
     FinishedToolCall, ToolCallRunner, VERDICT_RECEIVED, emit_received, emit_rejected,
     emit_repaired, emit_submitted_verdict,
@@ -105,19 +107,12 @@ impl JudgeTrace<'_> {
             // Count the reply before any return, so that the next check includes it.
             state.size.add_reply(&finished);
             // A reply that was cut or refused never counts, even if it contains a verdict.
-            match &finished.reply.stop {
-                StopReason::Length => {
-                    let why = finished.explain_token_limit();
-                    return Err(end_unparsed(&cx, Outcome::Truncated, &why, &finished.reply).await);
-                }
-                StopReason::Refused(word) => {
-                    let why = format!("the model refused to answer: {word}");
-                    return Err(CellResult::from_error(Outcome::JudgeError, why));
-                }
-                StopReason::Stop
-                | StopReason::ToolCalls
-                | StopReason::Other(_)
-                | StopReason::Unknown => {}
+            if let Some(why) = explain_cut(&finished) {
+                return Err(end_unparsed(&cx, Outcome::Truncated, &why, &finished.reply).await);
+            }
+            if let StopReason::Refused(word) = &finished.reply.stop {
+                let why = format!("the model refused to answer: {word}");
+                return Err(CellResult::from_error(Outcome::JudgeError, why));
             }
             if self.may_ask_again(&state, last, &finished.reply) {
                 // Gemini ends some replies after its thinking, or at once. The same request is sent again, because

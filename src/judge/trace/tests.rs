@@ -347,6 +347,16 @@ async fn each_stop_reason_and_error_has_its_outcome() {
             "SAFETY",
         ),
         (stopped(StopReason::Other("eos".into())), Outcome::Pass, ""),
+        (
+            stopped(StopReason::Other("insufficient_system_resource".into())),
+            Outcome::Truncated,
+            "insufficient_system_resource",
+        ),
+        (
+            stopped(StopReason::Other("abort".into())),
+            Outcome::Truncated,
+            "abort",
+        ),
         (stopped(StopReason::Unknown), Outcome::Pass, ""),
         (text(""), Outcome::Unparsed, "empty"),
         (
