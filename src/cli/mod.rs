@@ -57,6 +57,7 @@ mod map;
 mod measured_run;
 mod migrate;
 mod migration;
+mod named_files;
 mod noise;
 mod number_args;
 mod open;

@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::error::CommandError;
+use super::named_files::list_named_files;
 use super::own_files::list_data_files;
 use super::side_files::list_side_files;
 use super::transcript_file::find_workspace_roots;
@@ -132,7 +133,7 @@ pub(super) fn list_files_of_workspaces(mut roots: Vec<PathBuf>, env: &Env) -> Wo
     let registry = EvalTypeRegistry::builtin();
     let mut all = WorkspaceInputs::default();
     for root in roots {
-        let found = workspace::list_input_files(&root, env, &registry);
+        let found = list_files_of_workspace(&root, env, &registry);
         all.others.extend(list_side_files(&found.transcripts));
         all.transcripts.extend(found.transcripts);
         all.others.extend(found.others);
@@ -142,6 +143,19 @@ pub(super) fn list_files_of_workspaces(mut roots: Vec<PathBuf>, env: &Env) -> Wo
         }
     }
     all
+}
+
+/// Returns the files that the workspace in `root` reads. If it does not load, also returns the files that its YAML files
+/// name: a broken rubric must not make the files of the other ones replaceable.
+fn list_files_of_workspace(root: &Path, env: &Env, registry: &EvalTypeRegistry) -> WorkspaceInputs {
+    if let Ok(loaded) = workspace::load(root, env, registry) {
+        return loaded.input_files(env);
+    }
+    let mut found = workspace::list_input_files(root, env, registry);
+    found.others.extend(list_named_files(&found.others));
+    // The transcripts of such a workspace are among its other files.
+    found.others.extend(list_side_files(&found.others));
+    found
 }
 
 /// Returns the warning about keys of other services in an exported file, if it has some.

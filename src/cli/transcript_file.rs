@@ -1,6 +1,7 @@
 //! Opens a transcript file that is named on the command line, with the field mapping of its workspace if there is
 //! one.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -8,6 +9,9 @@ use super::error::CommandError;
 use crate::diag::Diagnostic;
 use crate::transcript::{FieldMapping, TranscriptError, TranscriptFile};
 use crate::workspace::{self, Env};
+
+/// The largest number of links in a chain. Linux has the same limit.
+const MAX_LINKS: usize = 40;
 
 /// Opens a file. `map` overrides the field mapping of the workspace.
 pub(super) fn open_file(
@@ -34,18 +38,38 @@ pub(super) fn explain_unreadable(error: &TranscriptError) -> CommandError {
     }
 }
 
-/// Returns the folders of the workspace around a file and of the one around the current folder, in this order.
+/// Returns the folders of the workspace around a file and of the one around the current folder, in this order. If links
+/// lead to the file, the workspace around the file itself comes after the one around its name.
 pub(super) fn find_workspace_roots(path: &Path) -> Vec<PathBuf> {
     let absolute_path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let here = std::env::current_dir().ok();
     let mut roots: Vec<PathBuf> = Vec::new();
-    for from in [absolute_path.parent().map(Path::to_owned), here]
+    let of_file = resolve_links(&absolute_path);
+    let of_file = of_file.and_then(|file| file.parent().map(Path::to_owned));
+    for from in [absolute_path.parent().map(Path::to_owned), of_file, here]
         .into_iter()
         .flatten()
     {
         roots.extend(workspace::find_workspace_root(&from).filter(|root| !roots.contains(root)));
     }
     roots
+}
+
+/// Returns the file behind all links of a path. The file itself may be missing.
+fn resolve_links(path: &Path) -> Option<PathBuf> {
+    let mut path = path.to_owned();
+    for _ in 0..MAX_LINKS {
+        if let Ok(file) = path.canonicalize() {
+            return Some(file);
+        }
+        let Ok(next) = fs::read_link(&path) else {
+            break;
+        };
+        // A relative link starts from its own folder.
+        path = path.parent()?.join(next);
+    }
+    let folder = path.parent()?.canonicalize().ok()?;
+    Some(folder.join(path.file_name()?))
 }
 
 /// Returns the field mapping of a file, from the workspace around the file, else from the one around the current

@@ -584,3 +584,53 @@ fn no_output_replaces_a_file_of_another_workspace_of_a_broken_one_or_the_shown_b
     let args = ["export", run, "-o", "bundle=labels.jsonl"];
     refuse(&test_dir, &args, &labels);
 }
+
+#[test]
+fn broken_rubric_lets_no_output_replace_the_files_that_the_workspace_names() {
+    let test_dir = test_dir();
+    test_dir.write("guide.md", "Be polite.\n");
+    test_dir.write("facts.db-wal", "a commit\n");
+    test_dir.write(
+        "r.yaml",
+        "evals: [{ id: e, type: llm_judge, params: { criteria: guide.md } }, { id: q, type: nosuch }]\n",
+    );
+    for input in ["guide.md", "facts.db", "facts.db-wal", "tools.yaml"] {
+        let before = fs::read(test_dir.path().join(input)).expect("read");
+        let refused = test_dir.dicta(&["import", "t.jsonl", "-o", input]);
+        let why = text(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(2), "{input}: {why}");
+        assert!(why.contains("which dicta reads"), "{input}: {why}");
+        let after = fs::read(test_dir.path().join(input)).expect("read");
+        assert_eq!(after, before, "{input}");
+    }
+    let other = test_dir.dicta(&["import", "t.jsonl", "-o", "new.jsonl"]);
+    assert_eq!(other.status.code(), Some(0), "{}", text(&other.stderr));
+}
+
+#[test]
+fn link_outside_of_a_workspace_lets_no_output_replace_its_files() {
+    let (test_dir, outside) = (test_dir(), TestDir::new());
+    let transcripts = fs::read_to_string(test_dir.path().join("t.jsonl")).expect("read");
+    outside.write("in.jsonl", &transcripts);
+    symlink(
+        test_dir.path().join("labels.jsonl"),
+        outside.path().join("link"),
+    )
+    .expect("linked");
+    symlink(
+        test_dir.path().join("labels.split.jsonl"),
+        outside.path().join("open"),
+    )
+    .expect("linked");
+    fs::create_dir(test_dir.path().join("deep")).expect("made");
+    symlink(test_dir.path().join("deep"), outside.path().join("deep")).expect("linked");
+    symlink("../r.yaml", test_dir.path().join("deep/rubric")).expect("linked");
+    for output in ["link", "open", "deep/rubric"] {
+        let refused = outside.dicta(&["import", "in.jsonl", "-o", output]);
+        let why = text(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(2), "{output}: {why}");
+        assert!(why.contains("which dicta reads"), "{output}: {why}");
+    }
+    let kept = fs::read_to_string(test_dir.path().join("labels.jsonl")).expect("read");
+    assert_eq!(kept, LABELS);
+}
