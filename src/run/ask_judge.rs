@@ -14,7 +14,9 @@ use super::judges::pool::RequestSize;
 use super::prepare::PreparedRun;
 use super::preview::{CellRequest, JudgePreview};
 use crate::clock::Clock;
-use crate::event::{CallCx, DeltaPart, Emitter, EventKind, MemoryBlobs, RedactedEvent, TurnFact};
+use crate::event::{
+    CallCx, DeltaPart, Emitter, EventKind, MemoryBlobs, RedactedEvent, Redactor, TurnFact,
+};
 use crate::handlers::EvalTypeRegistry;
 use crate::judge::{JudgeEngine, ModelAnswer, ModelQuestion};
 use crate::model::{CellIx, JudgeConfig, TokenUsage, TurnIx};
@@ -134,7 +136,7 @@ impl JudgeInquiry<'_> {
         // A server's reply or error can quote a key, and the caller records the text.
         let redact = |text: String| redactor.redact(&text).unwrap_or(text);
         let mut reply = reply.map_err(|error| AskJudgeError::NoReply(redact(error.to_string())))?;
-        reply.text = redact(reply.text);
+        reply.text = redact_reply(reply.text, &redactor);
         if reply.text.trim().is_empty() {
             return Err(AskJudgeError::Empty {
                 judge: self.judge.name.clone(),
@@ -169,6 +171,43 @@ impl JudgeInquiry<'_> {
     }
 }
 
+/// Returns a reply without secrets, also without those of which JSON escapes spell some characters (`\u0073k-live`).
+///
+/// The caller parses the reply and records what it reads, so a secret must not appear only after the parsing.
+fn redact_reply(text: String, redactor: &Redactor) -> String {
+    let text = redactor.redact(&text).unwrap_or(text);
+    if !text.contains("\\u") {
+        return text;
+    }
+    redactor.redact(&decode_escapes(&text)).unwrap_or(text)
+}
+
+/// Returns a JSON text in which the escapes of visible ASCII characters are these characters. Quotes and backslashes stay
+/// escaped, so the text stays JSON.
+fn decode_escapes(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('\\') {
+        plain.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let digits = rest.strip_prefix("\\u").and_then(|digits| digits.get(..4));
+        let code = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        let decoded = code.map(char::from);
+        let visible = |c: &char| c.is_ascii_graphic() && !matches!(c, '"' | '\\');
+        if let Some(c) = decoded.filter(visible) {
+            plain.push(c);
+            rest = &rest[6..];
+        } else {
+            // The next character belongs to the backslash: in `\\u0041`, the second backslash begins no escape.
+            let escaped = rest.chars().nth(1).map_or(0, char::len_utf8);
+            plain.push_str(&rest[..=escaped]);
+            rest = &rest[1 + escaped..];
+        }
+    }
+    plain.push_str(rest);
+    plain
+}
+
 /// Returns a phrase for a fact; `None` if it shows no progress.
 fn describe_progress(fact: &TurnFact, received: &mut usize) -> Option<String> {
     Some(match fact {
@@ -196,4 +235,37 @@ fn describe_progress(fact: &TurnFact, received: &mut usize) -> Option<String> {
         } => format!("{why}; again in {wait}"),
         _ => return None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secret_that_a_reply_writes_partly_in_escapes_is_redacted() {
+        let redactor = Redactor::new(["sk-live-4711-abcdef"]);
+        let redact = |text: &str| redact_reply(text.to_owned(), &redactor);
+        for secret in [
+            "sk-live-4711-abcdef",
+            "\\u0073k-live-4711-abcdef",
+            "s\\u006B\\u002dlive\\u002d4711-abcde\\u0066",
+        ] {
+            let reply = format!(r#"{{"name": "a \u0022 {secret}"}}"#);
+            let clean: serde_json::Value =
+                serde_json::from_str(&redact(&reply)).expect("it is still JSON");
+            assert_eq!(clean["name"], "a \" [redacted]", "{reply}");
+        }
+        for other in [
+            r#"{"name": "\u00fcber \u0073k \\u0073"}"#,
+            r"\u00",
+            r"\",
+            "\\é \\u00é0",
+        ] {
+            assert_eq!(redact(other), other);
+        }
+        assert_eq!(
+            decode_escapes(r"\\u0041 \u0041 \u0022 \u00e9"),
+            r"\\u0041 A \u0022 \u00e9"
+        );
+    }
 }
