@@ -174,6 +174,13 @@ impl ReviewSession {
         drawn.map_or_else(|| NoteSample::new(HAND, None), |item| item.sample.clone())
     }
 
+    /// Returns whether the draws have chosen every transcript.
+    pub fn has_drawn_all(&self) -> bool {
+        let queue = self.queue.iter();
+        let drawn = queue.filter(|item| item.sample.plan != HAND).count();
+        drawn >= self.catalog.entries.len()
+    }
+
     /// Returns the position of the first transcript in the queue that the reader has not visited.
     pub fn first_unread(&self) -> Option<usize> {
         let reader = self.reader.as_deref();

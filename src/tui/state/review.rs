@@ -228,6 +228,8 @@ pub(crate) struct ReviewScreen {
     pub(crate) loading: ReviewLoading,
     /// The number of the last write when dicta began to read the files again for the same view.
     pub(crate) rereads_since: Option<u64>,
+    /// The size of the sample when `+` began to draw more.
+    pub(crate) size_before_draw: Option<usize>,
     pub(crate) session: Option<Box<ReviewSession>>,
     /// The time at which the review was read.
     pub(crate) opened_at: Option<WallTime>,

@@ -112,6 +112,25 @@ fn notes_advance_once_they_are_on_disk_and_undo_takes_them_back() {
 }
 
 #[test]
+fn sample_of_all_transcripts_cannot_grow() {
+    let (mut driven, _file) = opened(3, Size::new(80, 24));
+    read_all(&mut driven, 3);
+    assert_eq!(
+        last_notice(&driven),
+        "the whole sample is read: m groups the notes"
+    );
+    let screen = &driven.event_loop.app.review;
+    let shown = screen.current_transcript().map(str::to_owned);
+    driven.keys("+").settle();
+    assert_eq!(
+        last_notice(&driven),
+        "the sample has all 3 transcripts already"
+    );
+    let screen = &driven.event_loop.app.review;
+    assert_eq!(screen.current_transcript().map(str::to_owned), shown);
+}
+
+#[test]
 fn groups_before_the_first_note_name_the_way_back() {
     let (mut driven, _file) = opened(4, Size::new(80, 24));
     driven.keys("m").settle();

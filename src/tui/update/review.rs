@@ -12,7 +12,7 @@ use super::review_undo;
 use super::review_write::{
     change_groups, keep_text, read_again, step, type_text, update_groups, write_files,
 };
-use crate::model::WallTime;
+use crate::model::{WallTime, pluralize};
 use crate::review::{
     GroupingChange, GroupingWrite, NoteOutcome, ReviewNote, ReviewPlace, ReviewSession, UndoStep,
 };
@@ -72,6 +72,8 @@ pub(super) fn open(app: &mut App, more: Option<usize>) -> Vec<Effect> {
     screen.number += 1;
     screen.loading = ReviewLoading::Reading;
     screen.rereads_since = None;
+    let sample = screen.session.as_ref().map(|session| session.queue.len());
+    screen.size_before_draw = more.and(sample);
     vec![Effect::OpenReview {
         number: screen.number,
         place: place.into(),
@@ -110,14 +112,24 @@ pub(super) fn handle_opened(
         update_progress(screen);
         return update_groups(app);
     }
+    let before = screen.size_before_draw.take();
+    let is_same_sample = before.is_some_and(|size| session.queue.len() <= size);
+    let all = pluralize(session.catalog.entries.len() as u64, "transcript");
     screen.undo = undo;
     screen.judged.discarded.clear();
-    screen.at = session.first_unread().unwrap_or(0);
+    screen.at = if is_same_sample {
+        step(screen.at, 0, session.queue.len())
+    } else {
+        session.first_unread().unwrap_or(0)
+    };
     screen.session = Some(Box::new(session));
     screen.view = ReviewView::Reading;
     screen.modes = ModesView::default();
     screen.shown = None;
     update_progress(screen);
+    if is_same_sample {
+        return push_info(app, format!("the sample has all {all} already"));
+    }
     Vec::new()
 }
 
@@ -533,14 +545,16 @@ fn advance(app: &mut App) {
         let item = &session.queue[*at];
         !session.book.is_visited(&item.transcript, reader)
     };
+    let whole = if session.has_drawn_all() {
+        "the whole sample is read: m groups the notes"
+    } else {
+        "the whole sample is read: m groups the notes, + draws more"
+    };
     let after = (screen.at + 1..session.queue.len()).find(is_open);
     match after.or_else(|| (0..session.queue.len()).find(is_open)) {
         Some(next) => screen.at = next,
         None => {
-            push_info(
-                app,
-                "the whole sample is read: m groups the notes, + draws more",
-            );
+            push_info(app, whole);
         }
     }
 }
