@@ -528,7 +528,7 @@ pub(crate) const COMMANDS: &[CommandSpec] = &[
         help: "Shows the table of modes: how often each occurs, its share with a 95% interval, examples, and the modes that occur with it." },
     CommandSpec { command: UiCommand::ModesMark, id: "modes.mark", title: "mark", scope: CommandScope::Modes, keys: &["space"], group: "Review", footer_rank: 1, enabled: always,
         help: "Marks a note, or removes the mark. Keys that change groups use the marked notes, else the selected one." },
-    CommandSpec { command: UiCommand::ModesAssign, id: "modes.assign", title: "add to mode", scope: CommandScope::Modes, keys: &["enter"], group: "Review", footer_rank: 1, enabled: always,
+    CommandSpec { command: UiCommand::ModesAssign, id: "modes.assign", title: "add", scope: CommandScope::Modes, keys: &["enter"], group: "Review", footer_rank: 1, enabled: always,
         help: "On a note, adds the chosen notes to the selected mode; on a mode, lists its notes." },
     CommandSpec { command: UiCommand::ModesCreate, id: "modes.create", title: "new mode", scope: CommandScope::Modes, keys: &["c"], group: "Review", footer_rank: 1, enabled: always,
         help: "Creates a mode with the chosen notes, or with the suggested group of the selected note." },

@@ -82,6 +82,19 @@ fn footer_of_the_reading_screen_names_the_key_that_goes_back() {
 }
 
 #[test]
+fn footer_of_groups_names_the_key_that_goes_back() {
+    let (mut driven, _) = opened(2, Size::new(80, 24));
+    read_all(&mut driven, 2);
+    driven.keys("m").settle();
+    driven.pass(Millis(60_000));
+    assert!(
+        driven.last_row().contains(" esc back "),
+        "{}",
+        driven.screen()
+    );
+}
+
+#[test]
 fn notes_advance_once_they_are_on_disk_and_undo_takes_them_back() {
     let (mut driven, file) = opened(4, Size::new(80, 24));
     let screen = driven.screen();
