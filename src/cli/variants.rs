@@ -207,8 +207,8 @@ fn describe_label_change(file: &VariantFile, changed: &Workspace) -> String {
     let mut out = String::new();
     if question(&before) != question(&after) {
         out.push_str(
-            "the question changed, so its labels count only after a confirmation: `dicta labels confirm --all`, if they \
-             answer the new question, too\n",
+            "the question changed, so labels that record the old one count only after a confirmation: `dicta labels confirm \
+             --all`, if they answer the new question, too; labels without a recorded question still count\n",
         );
     }
     let is_split = |evals: &[Eval]| evals.iter().any(|eval| eval.part_of.is_some());
