@@ -198,6 +198,14 @@ pub(crate) fn run_all(campaign: &Campaign) -> Vec<(&'static str, Tally)> {
             run_cases("yaml", &yaml, &named(&yaml_readers)),
         ),
         ("naughty strings", run_naughty(campaign, folder.path())),
+        (
+            "UTF-8 sequences",
+            run_utf8(
+                campaign,
+                folder.path(),
+                &named(&[&json_readers[..], &yaml_readers[..4]].concat()),
+            ),
+        ),
         ("html5lib", run_pages(campaign)),
         ("ZIP bombs", run_bombs(campaign, folder.path())),
     ]
@@ -356,6 +364,150 @@ fn run_naughty(campaign: &Campaign, folder: &Path) -> Tally {
         watch.tally.wrong.extend(wrong);
     }
     watch.tally
+}
+
+/// Sequences at the limits of UTF-8, after the cases of Markus Kuhn's stress test for decoders. They are shortest and
+/// longest sequences, single bytes of a sequence, cut, overlong and impossible ones, surrogates, and noncharacters.
+fn utf8_sequences() -> Vec<Vec<u8>> {
+    // The first byte of a sequence, and its number of continuation bytes.
+    const STARTS: [(u8, u8, usize); 5] = [
+        (0xc0, 0xdf, 1),
+        (0xe0, 0xef, 2),
+        (0xf0, 0xf7, 3),
+        (0xf8, 0xfb, 4),
+        (0xfc, 0xfd, 5),
+    ];
+    let mut all: Vec<Vec<u8>> = Vec::new();
+    let valid = [
+        "\u{7f}",
+        "\u{80}",
+        "\u{7ff}",
+        "\u{800}",
+        "\u{d7ff}",
+        "\u{e000}",
+        "\u{fdd0}",
+        "\u{fdef}",
+        "\u{fffd}",
+        "\u{fffe}",
+        "\u{ffff}",
+        "\u{10000}",
+        "\u{1fffe}",
+        "\u{10fffe}",
+        "\u{10ffff}",
+        "κόσμε",
+    ];
+    all.extend(valid.map(|text| text.as_bytes().to_vec()));
+    // Continuation bytes without a start: one to seven of them, and each possible one.
+    let both = [0x80_u8, 0xbf].into_iter().cycle();
+    all.extend((1..=7).map(|count| both.clone().take(count).collect::<Vec<u8>>()));
+    all.push((0x80..=0xbf).collect());
+    all.extend((0x80_u8..=0xbf).map(|byte| vec![byte]));
+    let mut cut_ones: Vec<u8> = Vec::new();
+    for (first, last, count) in STARTS {
+        for start in first..=last {
+            all.push(vec![start, b' ']);
+        }
+        for (start, next) in [(first, 0x80), (last, 0xbf)] {
+            let whole = [vec![start], vec![next; count]].concat();
+            let cut = whole[..count].to_vec();
+            cut_ones.extend_from_slice(&cut);
+            all.extend([whole, cut]);
+        }
+        // Overlong forms of the slash and of NUL, and the largest overlong form.
+        for end in [0xaf, 0x80] {
+            all.push([vec![first], vec![0x80; count - 1], vec![end]].concat());
+        }
+        let largest = [0xbf, 0x9f, 0x8f, 0x87, 0x83];
+        let second = largest[count - 1];
+        all.push(if count == 1 {
+            vec![0xc1, 0xbf]
+        } else {
+            [vec![first, second], vec![0xbf; count - 1]].concat()
+        });
+    }
+    all.push(cut_ones);
+    all.extend([vec![0xfe], vec![0xff], vec![0xfe, 0xfe, 0xff, 0xff]]);
+    // Code points after the last one.
+    all.extend([vec![0xf4, 0x90, 0x80, 0x80], vec![0xf7, 0xbf, 0xbf, 0xbf]]);
+    let surrogates: [[u8; 3]; 7] = [
+        [0xed, 0xa0, 0x80],
+        [0xed, 0xad, 0xbf],
+        [0xed, 0xae, 0x80],
+        [0xed, 0xaf, 0xbf],
+        [0xed, 0xb0, 0x80],
+        [0xed, 0xbe, 0x80],
+        [0xed, 0xbf, 0xbf],
+    ];
+    all.extend(surrogates.map(|half| half.to_vec()));
+    for high in &surrogates[..4] {
+        all.extend(surrogates[4..].iter().map(|low| [*high, *low].concat()));
+    }
+    all
+}
+
+/// Each sequence alone, in a message, in a table, in YAML and in a page.
+fn run_utf8(campaign: &Campaign, folder: &Path, targets: &[&Target]) -> Tally {
+    let mut watch = Watch::new();
+    let path = folder.join("utf8.jsonl");
+    let forms: [(&[u8], &[u8]); 5] = [
+        (b"", b""),
+        (
+            br#"{"id":"t","messages":[{"role":"assistant","content":"a"#,
+            b"b\"}]}\n",
+        ),
+        (b"id,input,output\nt,x,a", b"b\n"),
+        (b"id: r\nname: a", b"b\n"),
+        (b"<p>a", b"b</p>"),
+    ];
+    let sequences = utf8_sequences();
+    let step = campaign.count(7, 1);
+    for (number, sequence) in sequences.iter().enumerate().step_by(step) {
+        watch.tally.inputs += 1;
+        for (form, (before, after)) in forms.into_iter().enumerate() {
+            let bytes = [before, &sequence[..], after].concat();
+            for target in targets {
+                let name = format!("UTF-8 sequence {number} in form {form}, {}", target.name);
+                let prefixed = [&fuzz::prefix(target)[..], &bytes[..]].concat();
+                watch.run(&name, || (target.run)(&prefixed));
+            }
+            if form == 1 {
+                let mut problem = None;
+                watch.run(&format!("UTF-8 sequence {number} in a message"), || {
+                    problem = check_sequence(&path, number, sequence, &bytes);
+                });
+                watch.tally.wrong.extend(problem);
+            }
+        }
+    }
+    watch.tally
+}
+
+/// A message with valid UTF-8 has it as written. Another one has replacement characters, or its record is bad.
+fn check_sequence(path: &Path, number: usize, sequence: &[u8], record: &[u8]) -> Option<String> {
+    std::fs::write(path, record).expect("the folder takes files");
+    let valid = std::str::from_utf8(sequence).ok();
+    let mut read = None;
+    if let Ok(mut file) = TranscriptFile::open(path) {
+        while let Ok(Some(block)) = file.next_block() {
+            for (record, line) in block.records() {
+                let parsed = record.parse(line, "t").ok();
+                let part = parsed.and_then(|transcript| {
+                    let message = transcript.messages.into_iter().next()?;
+                    message.parts.into_iter().next()
+                });
+                if let Some(dicta::model::TranscriptPart::Text(text)) = part {
+                    read = Some(text.to_string());
+                }
+            }
+        }
+    }
+    let is_right = match (valid, &read) {
+        (Some(valid), Some(read)) => *read == format!("a{valid}b"),
+        (Some(_), None) => false,
+        (None, Some(read)) => read.contains('\u{fffd}'),
+        (None, None) => true,
+    };
+    (!is_right).then(|| format!("UTF-8 sequence {number} is read as {read:?}"))
 }
 
 fn run_pages(campaign: &Campaign) -> Tally {

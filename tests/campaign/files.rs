@@ -281,12 +281,20 @@ pub(crate) fn measure_damage(campaign: &Campaign) -> Measured {
             Ok(log) => {
                 let is_reported = !log.warnings.is_empty() || log.integrity != sound.integrity;
                 // A changed line end damages two records.
-                if log.events.len() + 2 < sound.events.len() {
+                let damaged = if whole[at] == b'\n' { 2 } else { 1 };
+                let mut expected = sound.events.iter();
+                if log.events.len() + damaged < sound.events.len() {
                     problems.push(format!(
                         "byte {at}: {} of {} events",
                         log.events.len(),
                         sound.events.len()
                     ));
+                } else if !log
+                    .events
+                    .iter()
+                    .all(|event| expected.any(|other| other == event))
+                {
+                    problems.push(format!("byte {at}: an event has another content"));
                 } else if !is_reported {
                     problems.push(format!("byte {at} of {}: unnoticed", whole.len()));
                 }

@@ -183,6 +183,15 @@ fn measure_ends(campaign: &Campaign, ends: &[End], least_panics: usize) -> Measu
         }
         let ended = pty.ended();
         panics += usize::from(ended.code == 101);
+        let has_expected_code = match end {
+            End::Quit => ended.code == 0,
+            End::Signal(signal) => i64::from(ended.code) == 128 + i64::from(signal.as_raw()),
+            // A terminal that takes no output counts as closed. The codes of other signals are crashes.
+            End::FailedWrite(_) => ended.code < 128 || ended.code == 129,
+        };
+        if !has_expected_code {
+            problems.push(format!("{name}: exit code {}", ended.code));
+        }
         if pty.alternate() || pty.cursor_hidden() || !pty.unbalanced().is_empty() {
             problems.push(format!("{name}: modes stay set: {:?}", pty.unbalanced()));
         }
@@ -375,7 +384,8 @@ pub(crate) fn measure_pipes(campaign: &Campaign) -> Measured {
         }
         let mut judge = |what: &str, output: &Output, code: Option<i32>| {
             cases += 1;
-            if has_panicked(output) || output.stdout.contains(&0x1b) {
+            let has_escapes = [&output.stdout, &output.stderr].map(|text| text.contains(&0x1b));
+            if has_panicked(output) || has_escapes.contains(&true) {
                 problems.push(format!("`dicta {name}`, {what}: {}", text(&output.stderr)));
             }
             if code.is_some() && output.status.code() != code {
@@ -403,7 +413,7 @@ pub(crate) fn measure_pipes(campaign: &Campaign) -> Measured {
         }
         let mut command = sandbox.command(args);
         command.stdout(closed_pipe());
-        judge("closed pipe", &run(&mut command), None);
+        judge("closed pipe", &run(&mut command), normal.status.code());
     }
     conclude(
         &format!(

@@ -41,7 +41,7 @@ pub(super) const GOALS: &[Goal] = &[
     },
     Goal {
         id: "U8",
-        promise: "Without a terminal, dicta writes no escape sequences. With a closed standard input, a full or closed standard output, it ends with an error and without a panic.",
+        promise: "Without a terminal, dicta writes no escape sequences. A closed standard input changes no exit code, and a full standard output is an error. If the reader of the output closes the pipe, as `head` does, dicta ends with its normal exit code. It never panics.",
         measure: Measure::Here(terminals::measure_pipes),
     },
     Goal {

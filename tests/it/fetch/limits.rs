@@ -55,6 +55,27 @@ async fn endless_body_is_truncated_at_the_limit() {
 }
 
 #[tokio::test]
+async fn large_gzip_page_is_truncated_at_eight_mebibytes() {
+    let lines = (0..400_000).map(|number| format!("line {number} of a long page\n"));
+    let page: String = lines.collect();
+    let wire = gzip(page.as_bytes());
+    // Neither the limit of received bytes nor that of the ratio applies to this page.
+    assert!(page.len() > 10 << 20 && wire.len() < 2 << 20);
+    assert!(page.len() / wire.len() < 100);
+    let server = TlsServer::serving(
+        &["wiki.test"],
+        vec![(
+            "/",
+            Response::page("text/plain", wire).header("content-encoding", "gzip"),
+        )],
+    );
+    let fetcher = Fetcher::of(&server, &Names::all_at(LOOPBACK));
+    let (answer, _) = fetcher.call(&wiki(&server, "/")).await.expect("called");
+    assert_eq!((answer.is_error, answer.truncated), (false, true));
+    assert_eq!(answer.bytes, 8 << 20);
+}
+
+#[tokio::test]
 async fn gzip_is_read_and_a_gzip_bomb_is_refused() {
     let server = TlsServer::serving(
         &["wiki.test"],
