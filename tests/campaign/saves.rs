@@ -157,12 +157,50 @@ pub(crate) const SAVES: &[Save] = &[
         },
     },
     Save {
+        name: "label",
+        setup: |sandbox| {
+            sandbox.write("labels.jsonl", OLD_LABEL);
+            sandbox.write("dicta.yaml", LABELLED);
+        },
+        args: &["label", "t0/r/polite", "pass"],
+        // The time of a label differs each time.
+        is_whole: |now, saved| {
+            check_each(now, saved, |name, bytes| {
+                name == "labels.jsonl"
+                    && bytes.starts_with(OLD_LABEL.as_bytes())
+                    && bytes.ends_with(b"\n")
+                    && text(bytes)
+                        .lines()
+                        .all(|line| serde_json::from_str::<serde_json::Value>(line).is_ok())
+            })
+        },
+    },
+    Save {
+        name: "page",
+        setup: |sandbox| {
+            sandbox.write("page.html", "old\n");
+            // A page needs a run.
+            sandbox.dicta(&["run", "-q"]);
+        },
+        args: &["export", "@", "-o", "page.html"],
+        is_whole: |now, saved| {
+            check_each(now, saved, |name, bytes| {
+                name == "page.html" && text(bytes).trim_end().ends_with("</html>")
+            })
+        },
+    },
+    Save {
         name: "starter workspace",
         setup: |sandbox| sandbox.remove("fresh"),
         args: &["init", "fresh"],
         is_whole: is_old_or_new,
     },
 ];
+
+/// The label before the command that adds one, and the workspace that names the file of the labels.
+const OLD_LABEL: &str = "{\"transcript\":\"old\",\"eval\":\"x\",\"passed\":true}\n";
+const LABELLED: &str =
+    "transcripts: [t.jsonl]\nrubrics: [r.yaml]\nruns: runs\njudge: rules\nlabels: labels.jsonl\n";
 
 /// A change by the user in the demo.
 const EDIT: &str = "# edited\n";
@@ -210,10 +248,10 @@ fn check_each(
     Ok(())
 }
 
-/// The files that saves write: reports, the data directory and the starter workspace.
+/// The files that saves write: reports, labels, pages, the data directory and the starter workspace.
 fn read_tree(sandbox: &Sandbox) -> Tree {
     let mut tree = Tree::new();
-    for name in ["out.jsonl", "kept/out.xml"] {
+    for name in ["out.jsonl", "kept/out.xml", "labels.jsonl", "page.html"] {
         if let Some(bytes) = sandbox.read(name) {
             tree.insert(name.to_owned(), bytes);
         }
