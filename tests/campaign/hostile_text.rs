@@ -43,6 +43,9 @@ const PIECES: [&str; 24] = [
     "plain",
 ];
 
+/// The longest sequence of a copy: its beginning, and 64 KiB of text in base64.
+const MAX_COPY: usize = "52;c;".len() + (64_usize << 10).div_ceil(3) * 4;
+
 /// The naughty strings, and mixes of hostile pieces; always the same ones.
 pub(crate) fn hostile_strings(campaign: &Campaign, count: usize) -> Vec<String> {
     let mut random = fastrand::Rng::with_seed(count as u64);
@@ -314,8 +317,7 @@ pub(crate) fn measure_clipboard(campaign: &Campaign) -> Measured {
                 &content[..content.len().min(20)]
             ));
         }
-        if content.len() > 100_000 {
-            // 72 KiB of text are 96 KiB in base64.
+        if content.len() > MAX_COPY {
             problems.push(format!("a copy of {} bytes", content.len()));
         }
     }

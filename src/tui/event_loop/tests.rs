@@ -54,7 +54,7 @@ fn text_too_large_for_clipboard_is_written_to_file() {
     app.settle();
     app.effect(Effect::Copy {
         what: "the page".to_owned(),
-        text: "x".repeat(80_000),
+        text: "x".repeat((64 << 10) + 1),
     });
     app.settle();
     assert!(app.event_loop.screen.copied.is_empty());
@@ -67,7 +67,10 @@ fn text_too_large_for_clipboard_is_written_to_file() {
         .expect("a notice")
         .text;
     let path = last_notice.split(" it is in ").nth(1).expect("where it is");
-    assert_eq!(std::fs::read(path).expect("it is there").len(), 80_000);
+    assert_eq!(
+        std::fs::read(path).expect("it is there").len(),
+        (64 << 10) + 1
+    );
     app.effect(Effect::Copy {
         what: "the name".to_owned(),
         text: "a/b/c".to_owned(),

@@ -11,8 +11,8 @@ use crate::tui::msg::Msg;
 use crate::tui::task_failure::TaskFailure;
 use crate::workspace::{Env, data_dir};
 
-/// The largest text in bytes: terminals accept 100 KB of base64 and silently drop more.
-pub(crate) const MAX_CLIPBOARD_BYTES: usize = 74_000;
+/// The largest text in bytes: 64 KiB. Terminals accept 100 KB of base64 and silently drop more.
+pub(crate) const MAX_CLIPBOARD_BYTES: usize = 64 << 10;
 /// The beginning and the end of the name of a file with a copied text.
 pub(crate) const COPY_NAME: (&str, &str) = ("copied-", ".txt");
 /// The age at which dicta deletes a copied text, because it may be confidential.

@@ -39,7 +39,7 @@ pub(super) const GOALS: &[Goal] = &[
     },
     Goal {
         id: "T5",
-        promise: "dicta writes no hyperlink and no window title from untrusted text. It writes to the clipboard only after a key, and at most 72 KiB.",
+        promise: "dicta writes no hyperlink and no window title from untrusted text. It writes to the clipboard only after a key, and at most 64 KiB.",
         measure: Measure::Here(hostile_text::measure_clipboard),
     },
     Goal {
