@@ -108,9 +108,16 @@ pub(crate) fn measure_sources(campaign: &Campaign) -> Measured {
     if !manifest.contains("unsafe_code = \"forbid\"") {
         problems.push("Cargo.toml allows unsafe code".to_owned());
     }
+    let builds = list_builds(campaign);
+    if builds.len() < 4 {
+        problems.push(format!("only {} commands build dicta", builds.len()));
+    }
+    let unlocked = builds.iter().filter(|build| !build.contains(" --locked"));
+    problems.extend(unlocked.map(|build| format!("`{build}` ignores the lock file")));
     let figure = format!(
-        "sources, checksums and licences of {} crates",
-        packages.len()
+        "sources, checksums and licences of {} crates, {} commands that build with the lock file",
+        packages.len(),
+        builds.len()
     );
     advisories::check_matching(campaign);
     let packages: Vec<(String, String)> = packages
@@ -135,6 +142,26 @@ pub(crate) fn measure_sources(campaign: &Campaign) -> Measured {
         found.compared, database.origin
     );
     conclude(&figure, &problems)
+}
+
+/// The lines of scripts that build dicta.
+fn list_builds(campaign: &Campaign) -> Vec<String> {
+    const BUILDS: [&str; 6] = [
+        "cargo build ",
+        "cargo test ",
+        "cargo clippy ",
+        "cargo doc ",
+        "cargo deb ",
+        "maturin build ",
+    ];
+    let scripts = [".ci/run", "packaging/build"];
+    let texts = scripts.map(|script| std::fs::read_to_string(campaign.repository.join(script)));
+    let texts = texts.map(|text| text.expect("the script is in the repository"));
+    let lines = texts.iter().flat_map(|text| text.lines()).map(str::trim);
+    lines
+        .filter(|line| !line.starts_with('#') && BUILDS.iter().any(|build| line.contains(build)))
+        .map(str::to_owned)
+        .collect()
 }
 
 /// `MIT OR Apache-2.0`, `(A OR B) AND C`, and the old `A/B`.

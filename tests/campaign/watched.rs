@@ -4,11 +4,12 @@ use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use crate::pty::Pty;
 use crate::sandbox::Sandbox;
 use crate::terminals::conclude;
-use crate::{Campaign, Measured};
+use crate::{Campaign, Measured, Scale};
 
 /// A name, the change of the file, and the text that the screen shows after it.
 type Change = (&'static str, fn(&Path), &'static str);
@@ -77,6 +78,9 @@ const CHANGES: &[Change] = &[
     ),
 ];
 
+/// The longest time until the screen shows a change of a file that dicta watches.
+const MAX_NOTICE: Duration = Duration::from_secs(1);
+
 /// The namespace whose user may watch nothing.
 const WITHOUT_WATCHES: &str = "echo 0 > /proc/sys/user/max_inotify_watches && exec \"$@\"";
 
@@ -91,9 +95,15 @@ pub(crate) fn measure_watches(campaign: &Campaign) -> Measured {
     let mut problems = Vec::new();
     let sandbox = Sandbox::new(campaign);
     let mut pty = open(&sandbox, &[]);
+    let mut slowest = Duration::ZERO;
     for (at, change) in changes.iter().enumerate() {
-        change_and_restore(&sandbox, &mut pty, *change, &format!("back-{at}"));
+        let took = change_and_restore(&sandbox, &mut pty, *change, &format!("back-{at}"));
+        slowest = slowest.max(took);
         let name = change.0;
+        // Only the whole campaign looks at the time: the short form runs next to other tests.
+        if campaign.scale == Scale::Full && took > MAX_NOTICE {
+            problems.push(format!("{name} is shown after {} ms", took.as_millis()));
+        }
         if pty.contents().contains("a bug in dicta") {
             problems.push(format!("{name}: {}", pty.contents()));
         }
@@ -103,7 +113,11 @@ pub(crate) fn measure_watches(campaign: &Campaign) -> Measured {
     if pty.ended().code != 0 {
         problems.push("the workbench doesn't end as usual".to_owned());
     }
-    let mut figure = format!("{} changes of a watched file noticed", changes.len());
+    let mut figure = format!(
+        "{} changes of a watched file noticed, the slowest after {} ms",
+        changes.len(),
+        slowest.as_millis()
+    );
     let allowed = std::process::Command::new("unshare")
         .args(["-Ur", "sh", "-c", WITHOUT_WATCHES, "sh", "true"])
         .output();
@@ -150,16 +164,19 @@ fn open(sandbox: &Sandbox, prefix: &[&str]) -> Pty {
     pty
 }
 
-fn change_and_restore(sandbox: &Sandbox, pty: &mut Pty, change: Change, id: &str) {
+/// Returns the longer time until the screen shows the change or the restored file.
+fn change_and_restore(sandbox: &Sandbox, pty: &mut Pty, change: Change, id: &str) -> Duration {
     let (name, change, shown) = change;
     let path = sandbox.path().join("rubrics/r.yaml");
     change(&path);
+    let begin = Instant::now();
     // Root can read every file.
     if name != "unreadable" || fs::read(&path).is_err() {
         pty.until(&format!("the state `{name}`"), |pty| {
             pty.contents().contains(shown)
         });
     }
+    let noticed = begin.elapsed();
     if path.is_dir() {
         fs::remove_dir(&path).expect("removed");
     } else if path.is_symlink() {
@@ -172,8 +189,10 @@ fn change_and_restore(sandbox: &Sandbox, pty: &mut Pty, change: Change, id: &str
         fs::rename(&away, sandbox.path().join("rubrics")).expect("renamed");
     }
     fs::write(&path, rubric(id)).expect("written");
+    let begin = Instant::now();
     pty.until(&format!("the rubric after `{name}`"), |pty| {
         let screen = pty.contents();
         screen.contains(id) && !screen.contains(BROKEN)
     });
+    noticed.max(begin.elapsed())
 }

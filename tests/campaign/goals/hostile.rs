@@ -46,7 +46,7 @@ pub(super) const GOALS: &[Goal] = &[
     },
     Goal {
         id: "U9",
-        promise: "dicta notices a watched file that is renamed, truncated, deleted, replaced by a folder or a link, or unreadable, and recovers when it returns. Without watches, it polls and reports that.",
+        promise: "dicta shows within 1 s that a watched file is renamed, truncated, deleted, unreadable, or replaced by a folder or a link. It recovers when the file returns. Without watches, it polls and reports that.",
         measure: Measure::Here(watched::measure_watches),
     },
     Goal {
