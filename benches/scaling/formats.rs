@@ -84,6 +84,7 @@ pub(crate) fn cases() -> Vec<Case> {
         ("harbor trajectory, one", 6000, |n| lines(1, |_| atif(n))),
         ("evalbench table, many rows", 4000, evalbench_table),
         ("csv with a mapping, many rows", 8000, csv),
+        ("csv with a mapping, many columns", 8000, wide_csv),
         ("json with a mapping, many records", 8000, |n| {
             lines(
                 n,
@@ -592,6 +593,20 @@ fn evalbench_table(n: usize) -> Vec<u8> {
             "{at},\"{question}\",['sqlite'],pubs,\"SELECT {at}\",[{{'n': 3}}],['SELECT 3'],[{{'n': 3}}],,,\"['easy']\",job-2"
         );
     }
+    out.into_bytes()
+}
+
+/// A row of a table with many columns that the mapping doesn't name.
+fn wide_csv(n: usize) -> Vec<u8> {
+    let mut out = String::from("nr,question,reply");
+    for at in 0..n {
+        let _infallible = write!(out, ",column {at}");
+    }
+    let _infallible = write!(out, "\n1,\"{}\",\"{}\"", text(0), text(1));
+    for at in 0..n {
+        let _infallible = write!(out, ",{at}");
+    }
+    out.push('\n');
     out.into_bytes()
 }
 

@@ -7,6 +7,7 @@
 use std::ops::Range;
 
 use csv::{ByteRecord, ReaderBuilder};
+use indexmap::IndexSet;
 
 use super::super::text_encoding::TextEncoding;
 use crate::model::pluralize;
@@ -160,7 +161,7 @@ impl CsvLayout {
         let Some((_, row)) = rows.next_row() else {
             return Err("it has no line with column names".to_owned());
         };
-        let mut names: Vec<String> = Vec::with_capacity(row.len());
+        let mut names: IndexSet<String> = IndexSet::with_capacity(row.len());
         for (at, cell) in row.iter().enumerate() {
             let name = encoding
                 .decode(cell)
@@ -173,14 +174,13 @@ impl CsvLayout {
                 name.to_owned()
             };
             // Expressions address columns by name, so a name must be unique.
-            if names.contains(&name) {
-                return Err(format!("its column {name:?} occurs twice"));
+            if let (at, false) = names.insert_full(name) {
+                return Err(format!("its column {:?} occurs twice", names[at]));
             }
-            names.push(name);
         }
         Ok(Self {
             delimiter,
-            columns: names,
+            columns: names.into_iter().collect(),
             rows_start: start + end,
             encoding,
         })
