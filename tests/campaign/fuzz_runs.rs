@@ -1,7 +1,7 @@
 //! The runs of fuzz targets that earlier calls of the campaign made, in `tests/fuzz/runs.jsonl`.
 //!
 //! All targets together take hours, so a call continues where the last one ended. Only runs of the same code count: after a
-//! change of a module that a reader uses, its count begins at 0. A source that only one target reaches counts for no other.
+//! change of a module that a reader uses, its count begins at 0.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,10 +23,25 @@ const SHARED_SOURCES: [&str; 5] = [
     "Cargo.lock",
 ];
 
-/// The sources that read a file only for one target. The other targets keep their input in memory, so they never open one.
-const OWN_SOURCES: [(&str, &str); 2] = [
-    ("sqlite", "src/transcript/formats/databases.rs"),
-    ("sqlite", "src/transcript/formats/databases"),
+/// Sources that only some targets reach, with the names of these targets. A change of them does not reset the other counts.
+const SOURCES_OF_TARGETS: [(&str, &[&str]); 4] = [
+    // This reader needs a file. The other targets keep their input in memory.
+    ("src/transcript/formats/databases.rs", &["sqlite"]),
+    ("src/transcript/formats/databases", &["sqlite"]),
+    (
+        "src/transcript/formats/csv.rs",
+        &[
+            "transcript-any",
+            "transcript-csv-table",
+            "transcript-evalbench-result-table-csv",
+            "transcript-guess",
+            "transcript-mapped",
+            "transcript-promptfoo-table-csv",
+            "transcript-rows-ragas",
+        ],
+    ),
+    // The repair of JSON that a model wrote.
+    ("src/tools/repair", &["arguments"]),
 ];
 
 /// A line of the file: the runs of one target in one call, without a crash.
@@ -56,14 +71,14 @@ pub(crate) struct FuzzRuns {
 
 impl FuzzRuns {
     pub(crate) fn open(repository: &Path, targets: &[Target]) -> Result<Self, String> {
+        check_sources_of_targets(repository, targets)?;
         let mut sources = BTreeMap::new();
         // Most targets of a module have the same sources.
         let mut digests = BTreeMap::new();
         for target in targets {
-            let others = OWN_SOURCES
-                .iter()
-                .filter(|(owner, _)| *owner != target.name);
-            let others: Vec<&str> = others.map(|(_, source)| *source).collect();
+            let others = SOURCES_OF_TARGETS.iter();
+            let others = others.filter(|(_, owners)| !owners.contains(&target.name.as_str()));
+            let others: Vec<&str> = others.map(|(source, _)| *source).collect();
             let digest = match digests.entry((target.module, others)) {
                 Entry::Occupied(entry) => entry.into_mut(),
                 Entry::Vacant(entry) => {
@@ -118,6 +133,21 @@ impl FuzzRuns {
     fn describe(&self, why: &dyn std::fmt::Display) -> String {
         format!("{}: {why}", self.path.display())
     }
+}
+
+/// Refuses an entry that names a source or a target that does not exist.
+fn check_sources_of_targets(repository: &Path, targets: &[Target]) -> Result<(), String> {
+    for (source, owners) in SOURCES_OF_TARGETS {
+        if !repository.join(source).exists() {
+            return Err(format!("SOURCES_OF_TARGETS: {source} does not exist"));
+        }
+        for owner in owners {
+            if !targets.iter().any(|target| target.name == *owner) {
+                return Err(format!("SOURCES_OF_TARGETS: no target is called {owner}"));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Returns a digest of the names and contents of the sources of a module and of all modules that it may use. Leaves out
