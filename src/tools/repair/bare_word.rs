@@ -4,9 +4,9 @@
 //! the word, or the word ends before it. The call is rejected, except for the commas of a number and of a URL.
 
 use super::cursor::{
-    JsonRepairer, OpenBracket, blank_len, is_blank, is_comma, is_comment, is_end,
-    starts_with_bare_key, starts_with_key_and_colon, starts_with_last_key, starts_with_quoted_key,
-    take_bytes, token_len,
+    JsonRepairer, OpenBracket, blank_len, ends_with_unpaired_quote, is_blank, is_comma, is_comment,
+    is_end, starts_with_bare_key, starts_with_key_and_colon, starts_with_last_key,
+    starts_with_quoted_key, take_bytes, token_len,
 };
 use super::quote_style::QuoteStyle;
 use super::repair_log::RepairKind;
@@ -113,6 +113,11 @@ impl JsonRepairer<'_> {
                 JsonNode::Text(word.to_owned())
             }
             BareWord::Text => {
+                // `{"a": x", "n": 1}`: the quote is part of the value, or the end of a text without its opening quote.
+                if ends_with_unpaired_quote(word) {
+                    let reason = "the quote at its end may belong to it or end it";
+                    self.record_second_reading(from, reason);
+                }
                 self.log_repair(RepairKind::WordQuotes);
                 JsonNode::Text(word.to_owned())
             }
@@ -155,11 +160,16 @@ impl JsonRepairer<'_> {
                     continue;
                 }
                 // A code fence or token of a chat template ends the text of the model.
-                '`' | '<' if is_end(self.rest()) || token_len(self.rest()).is_some() => return,
+                '`' | '<' if is_end(self.rest()) || self.starts_with_word_token() => return,
                 _ => {}
             }
             self.at += c.len_utf8();
         }
+    }
+
+    /// Returns true if a token of one word follows. `<| x |>` is code.
+    fn starts_with_word_token(&self) -> bool {
+        token_len(self.rest()).is_some_and(|length| !self.rest()[..length].contains(is_blank))
     }
 
     /// Records that the word at `from` has another reading, unless a text before it has one.

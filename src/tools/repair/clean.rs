@@ -4,12 +4,10 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-/// Applied in this order: whole tokens, the start of a broken token, the end of a broken token, tags of a turn.
-static TEMPLATE_TOKENS: LazyLock<[Regex; 4]> = LazyLock::new(|| {
+/// Applied in this order: tokens of one word or one quote, tags of a turn. A lone `<|` or `|>` is an operator of code.
+static TEMPLATE_TOKENS: LazyLock<[Regex; 2]> = LazyLock::new(|| {
     [
-        r"<\|.{0,40}?\|>",
-        r"<\|\W{0,10}",
-        r"\W{0,10}\|>",
+        r#"<\|(?:[\w-]{1,40}|\\?["'])\|>"#,
         r"</?(?:start|end)_of_turn>",
     ]
     .map(|pattern| Regex::new(pattern).expect("a valid pattern"))
@@ -25,7 +23,7 @@ pub(super) fn clean_text(text: String) -> CleanedText {
     let before = text.len();
     let mut text = text;
     // Most texts contain no token; this test avoids the regular expressions.
-    if text.contains("<|") || text.contains("|>") || text.contains("_of_turn>") {
+    if text.contains("<|") || text.contains("_of_turn>") {
         for pattern in TEMPLATE_TOKENS.iter() {
             if let std::borrow::Cow::Owned(cleaned) = pattern.replace_all(&text, "") {
                 text = cleaned;

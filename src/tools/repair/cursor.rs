@@ -8,6 +8,9 @@ use super::repair_log::{RepairKind, RepairLog, RepairPathStep};
 /// The lookahead for a key or a short item, in bytes.
 const MAX_LOOKAHEAD: usize = 400;
 
+/// The signs that open or close a quoted text.
+const QUOTE_SIGNS: [char; 8] = ['"', '＂', '\'', '`', '“', '”', '‘', '’'];
+
 /// An open bracket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum OpenBracket {
@@ -33,6 +36,10 @@ pub(super) struct JsonRepairer<'t> {
     pub(super) last_newline: usize,
     /// The position behind the last text whose closing quote was found; 0 if there is none.
     pub(super) last_text_end: usize,
+    /// True if the current text has a backslash that begins no escape of JSON and stays a backslash, as in `\d`.
+    pub(super) has_kept_backslash: bool,
+    /// True if the current text has an escape of JSON with a letter, such as `\n`.
+    pub(super) has_letter_escape: bool,
     /// True if a comment, or a token or tag with other words than those of chat templates, is outside all brackets.
     pub(super) has_outer_remark: bool,
     /// The reason why the first ambiguous text or unquoted value has another reading.
@@ -53,6 +60,8 @@ impl<'t> JsonRepairer<'t> {
             no_triple_quote_ahead: false,
             last_newline: text.rfind('\n').unwrap_or(0),
             last_text_end: 0,
+            has_kept_backslash: false,
+            has_letter_escape: false,
             has_outer_remark: false,
             second_reading: None,
         }
@@ -251,6 +260,52 @@ pub(super) fn starts_with_bare_key(rest: &str) -> bool {
     let behind = trim_blanks_start(behind);
     // `https://` is a URL and not a key.
     starts && behind.starts_with(is_colon) && !behind.starts_with("://")
+}
+
+/// Returns true if a key follows that lacks only its opening quote, as in `limit": 3`. A comma may precede it.
+pub(super) fn starts_with_half_quoted_key(rest: &str) -> bool {
+    let near = trim_blanks_start(take_bytes(rest, MAX_LOOKAHEAD));
+    let near = trim_blanks_start(near.strip_prefix(is_comma).unwrap_or(near));
+    let starts = near.starts_with(|c: char| c.is_alphabetic() || c == '_');
+    starts
+        && near
+            .trim_start_matches(is_word_char)
+            .strip_prefix(QUOTE_SIGNS)
+            .is_some_and(|behind| trim_blanks_start(behind).starts_with(is_colon))
+}
+
+/// Returns true if the first quote in `text` is followed by a comma and a key, so that it can end the text.
+pub(super) fn continues_with_key_after_first_quote(text: &str) -> bool {
+    let mut before = None;
+    for (at, c) in text.char_indices() {
+        let behind = &text[at + c.len_utf8()..];
+        let is_apostrophe =
+            before.is_some_and(char::is_alphanumeric) && behind.starts_with(char::is_alphanumeric);
+        if QUOTE_SIGNS.contains(&c) && !is_apostrophe {
+            return trim_blanks_start(behind)
+                .strip_prefix(is_comma)
+                .map(trim_blanks_start)
+                .is_some_and(|next| starts_with_key_and_colon(next) || starts_with_bare_key(next));
+        }
+        before = Some(c);
+    }
+    false
+}
+
+/// Returns true if `text` ends with a quote that has no partner in it, as in `a"`.
+pub(super) fn ends_with_unpaired_quote(text: &str) -> bool {
+    let text = text.trim_end_matches(is_blank);
+    let Some(last) = text.chars().next_back() else {
+        return false;
+    };
+    let count = |quotes: &[char]| text.chars().filter(|c| quotes.contains(c)).count();
+    match last {
+        '"' | '＂' | '\'' | '`' => count(&[last]) % 2 == 1,
+        '”' => count(&['”']) > count(&['“', '„', '‟']),
+        '’' => count(&['’']) > count(&['‘', '‚', '‛']),
+        '“' | '‘' => true,
+        _ => false,
+    }
 }
 
 /// Returns true if an unquoted value follows that a comma or bracket ends.

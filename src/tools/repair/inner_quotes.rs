@@ -7,7 +7,9 @@
 
 use std::fmt::Write as _;
 
-use super::cursor::{is_blank, starts_with_bare_key};
+use super::cursor::{
+    is_blank, is_comma, is_word_char, starts_with_bare_key, starts_with_half_quoted_key,
+};
 
 /// The quotes inside a text so far.
 #[derive(Debug, Default)]
@@ -24,6 +26,10 @@ pub(super) struct InnerQuotes {
     last_end: Option<usize>,
     /// The position behind the last escaped quote.
     last_escaped_end: Option<usize>,
+    /// True if a quote may end the text, because a key follows it, or a comma follows it and it has no partner.
+    has_early_end: bool,
+    /// True if a quote opens a word that a quote and a colon follow, such as `"limit":`.
+    has_inner_key: bool,
 }
 
 /// A quote inside a text.
@@ -51,14 +57,23 @@ impl InnerQuote {
 }
 
 impl InnerQuotes {
-    /// Adds a quote that belongs to the text.
-    pub(super) fn add(&mut self, quote: InnerQuote) {
+    /// Adds a quote that belongs to the text. `behind` is the input after it.
+    pub(super) fn add(&mut self, quote: InnerQuote, behind: &str) {
         if quote.is_escaped {
             self.last_escaped_end = Some(quote.end);
         } else {
             self.last_end = Some(quote.end);
         }
-        if quote.opens(!self.open.is_empty()) {
+        let opens = quote.opens(!self.open.is_empty());
+        if !quote.is_escaped && starts_with_half_quoted_key(behind) {
+            // `{"a": "x"limit": 3}`: the quote may end the text. In `{"a": "say "x": y"}`, it opens a word.
+            if opens && quote.after.is_some_and(is_word_char) {
+                self.has_inner_key = true;
+            } else {
+                self.has_early_end = true;
+            }
+        }
+        if opens {
             self.is_first_pair_open |= quote.before.is_none() && !quote.is_escaped;
             self.open.push(quote.is_escaped);
         } else if self.open.pop().is_some() {
@@ -67,6 +82,8 @@ impl InnerQuotes {
             }
         } else if !quote.is_escaped {
             self.single_count += 1;
+            // `["a", b"]`: the quote may end the item.
+            self.has_early_end |= behind.trim_start_matches(is_blank).starts_with(is_comma);
         }
     }
 
@@ -79,6 +96,8 @@ impl InnerQuotes {
             "its quotes are doubled, and they may belong to it or not"
         } else if is_doubled && self.single_count % 2 == 1 {
             "its last quote is doubled, and it may belong to it or not"
+        } else if self.has_early_end {
+            "a quote inside it may end it, and what follows that quote may be a key or an item"
         } else {
             return None;
         };
@@ -112,7 +131,7 @@ impl InnerQuotes {
         let is_outside = |c: char| is_blank(c) || matches!(c, '}' | ']');
         let reason = if behind.contains(['}', ']']) && behind.chars().all(is_outside) {
             "its last quote may end it, and the bracket after that quote is one too many"
-        } else if self.single_count % 2 == 1 {
+        } else if self.single_count % 2 == 1 || self.has_inner_key {
             "a quote inside it may end it"
         } else {
             return None;
@@ -122,7 +141,7 @@ impl InnerQuotes {
 
     /// Returns the reason why a text that the input cuts may have ended earlier.
     pub(super) fn find_second_reading_of_cut_text(&self) -> Option<String> {
-        (self.single_count % 2 == 1)
+        (self.single_count % 2 == 1 || self.has_early_end || self.has_inner_key)
             .then(|| "a quote inside it may end it, or the text is cut off".to_owned())
     }
 }

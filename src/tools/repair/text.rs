@@ -4,7 +4,8 @@
 //! inside a text have another reading ([`super::inner_quotes`]), the call is rejected.
 
 use super::cursor::{
-    JsonRepairer, OpenBracket, blank_len, is_blank, is_colon, is_comma, is_comment, is_end,
+    JsonRepairer, OpenBracket, blank_len, continues_with_key_after_first_quote,
+    ends_with_unpaired_quote, is_blank, is_colon, is_comma, is_comment, is_end,
     starts_with_bare_item, starts_with_bare_key, starts_with_key_and_colon,
     starts_with_key_and_equals_sign, starts_with_last_key, starts_with_quoted_item,
     starts_with_quoted_key, take_bytes, token_len,
@@ -42,6 +43,23 @@ impl JsonRepairer<'_> {
     }
 
     fn read_quoted_text(&mut self, place: TextPosition) -> String {
+        let start = self.at;
+        self.has_kept_backslash = false;
+        self.has_letter_escape = false;
+        let text = self.read_to_closing_quote(place);
+        // `C:\dir\new`: if the first backslash is not an escape, the second one may not be one either.
+        if self.has_kept_backslash && self.has_letter_escape && place != TextPosition::Top {
+            self.second_reading.get_or_insert_with(|| {
+                format!(
+                    "the text at byte {start} can be read in two ways: some of its backslashes begin an escape and \
+                     others do not; write \\\\ for a backslash"
+                )
+            });
+        }
+        text
+    }
+
+    fn read_to_closing_quote(&mut self, place: TextPosition) -> String {
         let Some((quote, length)) = self.find_opening_quote() else {
             return String::new();
         };
@@ -64,7 +82,14 @@ impl JsonRepairer<'_> {
                     let reason =
                         inner_quotes.find_second_reading_of_unended_text(self.text, self.at);
                     self.set_second_reading(from, place, reason);
+                    self.set_second_reading(from, place, explain_unpaired_quote(&out));
                 }
+                // `{"a": 'x", "n": 1}`: another quote than the opening one may end the text.
+                let reason =
+                    continues_with_key_after_first_quote(&self.text[from..self.at]).then(|| {
+                        "a quote inside it may end it, and a key follows that quote".to_owned()
+                    });
+                self.set_second_reading(from, place, reason);
                 return out;
             };
             let before = self.text[from..self.at].chars().next_back();
@@ -90,29 +115,34 @@ impl JsonRepairer<'_> {
                             is_doubtful_key.then(|| {
                                 "the quote before the next key may belong to it".to_owned()
                             })
-                        });
+                        })
+                        .or_else(|| explain_unpaired_quote(&out));
                     self.set_second_reading(from, place, reason);
                     self.log_repair(RepairKind::EndQuote);
                     return out;
                 }
                 self.log_repair(RepairKind::InnerQuote);
-                inner_quotes.add(InnerQuote {
+                let behind = &self.rest()[length..];
+                let inner = InnerQuote {
                     before,
-                    after: self.rest()[length..].chars().next(),
+                    after: behind.chars().next(),
                     end: self.at + length,
                     is_escaped: false,
-                });
+                };
+                inner_quotes.add(inner, behind);
                 out.push_str(&self.rest()[..length]);
                 self.at += length;
             } else if c == '\\' {
                 let escaped = &self.rest()[1..];
                 if let Some(length) = quote.closing_len(escaped, None) {
-                    inner_quotes.add(InnerQuote {
+                    let behind = &escaped[length..];
+                    let inner = InnerQuote {
                         before,
-                        after: escaped[length..].chars().next(),
+                        after: behind.chars().next(),
                         end: self.at + 1 + length,
                         is_escaped: true,
-                    });
+                    };
+                    inner_quotes.add(inner, behind);
                 }
                 self.read_escape(&mut out);
             } else {
@@ -285,11 +315,13 @@ impl JsonRepairer<'_> {
             _ => None,
         };
         if let Some(plain) = plain {
+            self.has_letter_escape |= c.is_ascii_alphabetic();
             out.push(plain);
             self.at += 2;
             return;
         }
         if c == 'u' && self.read_unicode_escape(out) {
+            self.has_letter_escape = true;
             return;
         }
         self.log_repair(RepairKind::Escape);
@@ -311,6 +343,7 @@ impl JsonRepairer<'_> {
             self.at += 1 + length;
         } else {
             // `\d`: the model meant a backslash and did not double it.
+            self.has_kept_backslash = true;
             out.push('\\');
             self.at += 1;
         }
@@ -391,6 +424,12 @@ impl JsonRepairer<'_> {
             }
         }
     }
+}
+
+/// Returns the reason why a text with a missing end may end before the quote at its end.
+fn explain_unpaired_quote(text: &str) -> Option<String> {
+    ends_with_unpaired_quote(text)
+        .then(|| "its last quote has no partner, and it may belong to it or end it".to_owned())
 }
 
 /// Returns the end of a key without a closing quote: `"a: 1, "b": 2`.

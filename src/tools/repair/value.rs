@@ -26,6 +26,28 @@ struct ObjectEntries {
     key_count: usize,
 }
 
+impl ObjectEntries {
+    /// Returns true if the last entry has a colon, and a text or a list as its value.
+    fn ends_with_text_or_list(&self) -> bool {
+        self.pairs.last().is_some_and(|(key, value)| {
+            self.keys_without_colon.last() != Some(key)
+                && matches!(value, JsonNode::Text(_) | JsonNode::List(_))
+        })
+    }
+
+    /// Returns true if the last value is an object with several keys, or such an object ends it.
+    fn ends_with_several_keys(&self) -> bool {
+        let mut last = self.pairs.last().map(|(_, value)| value);
+        while let Some(JsonNode::Object(pairs)) = last {
+            if pairs.len() > 1 {
+                return true;
+            }
+            last = pairs.last().map(|(_, value)| value);
+        }
+        false
+    }
+}
+
 impl JsonRepairer<'_> {
     pub(super) fn read_value(&mut self, place: TextPosition) -> Result<JsonNode, String> {
         match self.peek() {
@@ -146,6 +168,13 @@ impl JsonRepairer<'_> {
         loop {
             let commas = self.skip_separators(entries.key_count > 0);
             if self.is_at_end() {
+                // `{"o": {"a": 1, "n": 2}`: the bracket may be missing in front of `"n"` or at the end.
+                if commas == 0 && !self.was_truncated && entries.ends_with_several_keys() {
+                    return Err(format!(
+                        "a closing bracket is missing, at byte {} or in front of an earlier key",
+                        self.at
+                    ));
+                }
                 self.log_cut_bracket();
                 return Ok((entries, None));
             }
@@ -230,6 +259,7 @@ impl JsonRepairer<'_> {
 
     /// Reads one key and its value. Returns false if the text ends in it.
     fn read_entry(&mut self, entries: &mut ObjectEntries) -> Result<bool, String> {
+        let start = self.at;
         let quoted = QuoteStyle::parse_opening(self.rest()).is_some();
         let key = if quoted {
             self.read_quoted_key()
@@ -237,6 +267,11 @@ impl JsonRepairer<'_> {
             self.read_bare_key()?
         };
         let Some(key) = key else {
+            // `{"a": "x", "n: 1}`: a colon or a bracket shows that the text is not cut off in the key.
+            let is_outside = |c: char| is_colon(c) || matches!(c, '}' | ']');
+            if quoted && self.text[start..].contains(is_outside) {
+                return Err(format!("the key at byte {start} has no closing quote"));
+            }
             self.log_repair(RepairKind::CutKey);
             self.log_cut_bracket();
             return Ok(false);
@@ -310,6 +345,15 @@ impl JsonRepairer<'_> {
                 // `{"a": [1], 2]}`: the number belongs to a list, and a key would change its meaning.
                 return Err(format!(
                     "the value before byte {} has no key; close the list behind it, or write its key",
+                    self.at
+                ));
+            } else if !quoted && entries.key_count > entries.keys_without_colon.len() + 1 {
+                // `{"a": x /* y */ z}`: the word belongs to the value before it, or is a key.
+                return Err("a key without quotes is followed by no colon".to_owned());
+            } else if quoted && entries.ends_with_text_or_list() {
+                // `{"a": "x", "y"}`: the text belongs to the value before it, or is a key.
+                return Err(format!(
+                    "the text before byte {} is followed by no colon, and it can be a value or a key",
                     self.at
                 ));
             } else {
