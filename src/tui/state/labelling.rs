@@ -8,7 +8,7 @@ use super::App;
 use super::cells::{CellsEntry, CellsRow, CellsState, LabelValue, RowId, RowSort};
 use super::overlay::Overlay;
 use super::pane::Pane;
-use super::queue_options::LabelPurpose;
+use super::queue_options::{LabelPurpose, QueueOption};
 use crate::compare::statistics::{SelfFlipRate, Undefined};
 use crate::compare::{EvalFigures, LabelQueue, ReferenceFigures};
 use crate::model::RecordedDraw;
@@ -19,6 +19,8 @@ use crate::tui::task_failure::TaskFailure;
 #[derive(Debug, Default)]
 pub(crate) struct LabellingState {
     pub(crate) queue: Option<ActiveQueue>,
+    /// The queue that begins when all rows are listed: a draw from some of them would be no sample of all.
+    pub(crate) waiting_queue: Option<WaitingQueue>,
     pub(crate) draws: RecordedDraws,
     /// The notes of decisions without a label. They are saved with the label.
     pub(crate) draft_notes: HashMap<RowId, String>,
@@ -27,6 +29,15 @@ pub(crate) struct LabellingState {
     pub(crate) state_figures: Option<StateFigures>,
     /// The screen before the verdicts were hidden; `None` while they are shown.
     pub(crate) before_blind: Option<BeforeBlind>,
+}
+
+/// A queue that the user chose before all rows were listed.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct WaitingQueue {
+    pub(crate) eval: u32,
+    pub(crate) option: QueueOption,
+    /// The number of decisions, as an index of the choices.
+    pub(crate) size: usize,
 }
 
 /// The order and the focus before the verdicts were hidden.

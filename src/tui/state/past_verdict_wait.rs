@@ -47,6 +47,11 @@ impl PastVerdictWait {
         matches!(self.phase, WaitPhase::Reading | WaitPhase::Filling)
     }
 
+    /// Returns true while rows, or their verdicts of past runs, may be missing.
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.phase != WaitPhase::Over
+    }
+
     /// Returns the reload if it can be applied now. Otherwise it waits.
     pub(crate) fn admit_reload(&mut self, reload: HeldReload) -> Option<HeldReload> {
         if self.phase == WaitPhase::Over {

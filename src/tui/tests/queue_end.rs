@@ -1,4 +1,4 @@
-//! The end of a label queue, and the way from it to the answer.
+//! The beginning and the end of a label queue, and the way from it to the answer.
 
 use super::labelling::{begin, labelled, read_back, select_eval, selected};
 use crate::model::Millis;
@@ -82,6 +82,21 @@ fn undone_label_and_another_queue_take_the_end_of_the_queue_back() {
         "{}",
         app.screen()
     );
+}
+
+/// A draw from the rows that are listed so far would be no sample of all.
+#[test]
+fn queue_chosen_before_all_rows_are_listed_begins_when_they_are() {
+    let mut app = labelled(80, 24, "");
+    select_eval(&mut app);
+    app.event_loop.app.past_verdict_wait.begin();
+    begin(&mut app, "random");
+    assert_eq!(app.event_loop.app.labelling.queue, None);
+    let notice = super::last_notice(&app);
+    assert!(notice.contains("when all decisions are listed"), "{notice}");
+    app.event_loop.app.past_verdict_wait.end_reading();
+    app.keys("j").settle();
+    assert!(app.screen().contains("random 0 of 12"), "{}", app.screen());
 }
 
 #[test]

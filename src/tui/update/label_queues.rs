@@ -12,7 +12,7 @@ use crate::tui::effect::Effect;
 use crate::tui::history_view::Shared;
 use crate::tui::state::App;
 use crate::tui::state::cells::RowId;
-use crate::tui::state::labelling::ActiveQueue;
+use crate::tui::state::labelling::{ActiveQueue, WaitingQueue};
 use crate::tui::state::notices::NoticeLevel;
 use crate::tui::state::overlay::Overlay;
 use crate::tui::state::pane::Pane;
@@ -68,8 +68,8 @@ pub(super) fn handle_draws_read(
     Vec::new()
 }
 
-/// Lists the options again after the draws were read.
-fn refresh_options(app: &mut App) {
+/// Lists the options again after the draws were read, or after more rows were listed.
+pub(super) fn refresh_options(app: &mut App) {
     let shown = app.overlays.iter().rev().find_map(|overlay| match overlay {
         Overlay::LabelQueues { eval, .. } => Some(*eval),
         _ => None,
@@ -215,13 +215,29 @@ fn find_unfinished<'d>(
     })
 }
 
-/// Begins the chosen queue.
+/// Begins the queue that waited, once all rows are listed.
+pub(super) fn accept_waiting(app: &mut App) -> Vec<Effect> {
+    if app.past_verdict_wait.is_waiting() {
+        return Vec::new();
+    }
+    match app.labelling.waiting_queue.take() {
+        Some(WaitingQueue { eval, option, size }) => accept_queue(app, eval, option, size),
+        None => Vec::new(),
+    }
+}
+
+/// Begins the chosen queue. It waits until all rows are listed.
 pub(super) fn accept_queue(
     app: &mut App,
     eval: u32,
     option: QueueOption,
     size: usize,
 ) -> Vec<Effect> {
+    if app.past_verdict_wait.is_waiting() {
+        app.labelling.waiting_queue = Some(WaitingQueue { eval, option, size });
+        return push_info(app, "the queue begins when all decisions are listed");
+    }
+    app.labelling.waiting_queue = None;
     let size = QUEUE_SIZES.get(size).copied().unwrap_or(20);
     match option.choice {
         QueueChoice::ByHand => {

@@ -319,6 +319,7 @@ pub(crate) fn update(app: &mut App, msg: Msg) -> Vec<Effect> {
     };
     // Any message may be the last one that they wait for.
     effects.extend(release_waiting(app));
+    effects.extend(label_queues::accept_waiting(app));
     effects.extend(first_judging::start_if_due(app));
     // Last, because any message may move the focus or load the data that the focused item needs.
     effects.extend(focus::request_focused(app));

@@ -14,7 +14,7 @@ pub(super) use orders::{
     run_focused, start_or_ask, start_run,
 };
 
-use super::{edits, replayed_evidence, warnings};
+use super::{edits, label_queues, replayed_evidence, warnings};
 use crate::event::{EventKind, RunEvent, RunPurpose};
 use crate::model::{
     CellIx, CellResult, Cost, Outcome, RunId, ScoreBounds, StoppedJudge, pluralize,
@@ -106,6 +106,7 @@ pub(super) fn handle_outline_ended(
         }
     }
     app.live_session.cells.update_shown_if_due(app.now);
+    label_queues::refresh_options(app);
     effects
 }
 
