@@ -43,6 +43,23 @@ fn is_interruption(stop_reason: &str) -> bool {
     )
 }
 
+/// Returns the word or the text with which a server or a model refused to answer; `None` for another stop reason.
+pub(super) fn find_refusal_word(stop: &StopReason) -> Option<&str> {
+    match stop {
+        StopReason::Refused(word) => Some(word),
+        StopReason::Other(word) => is_block(word).then_some(word),
+        StopReason::Length | StopReason::Stop | StopReason::ToolCalls | StopReason::Unknown => None,
+    }
+}
+
+/// Returns true for the stop reason of a filter. Bedrock has these words, and gateways pass them on in each protocol.
+fn is_block(stop_reason: &str) -> bool {
+    matches!(
+        &*stop_reason.to_ascii_lowercase(),
+        "guardrail_intervened" | "content_filtered" | "content_filter" | "blocked"
+    )
+}
+
 /// Keeps the first verdict of a reply, with the repairs of its arguments. A later one is equal to it, but can contradict
 /// itself, which flags the first.
 pub(super) fn keep_first_verdict(

@@ -14,7 +14,8 @@ use super::deadline::CellDeadline;
 use super::evidence::EvidenceStore;
 use super::gate::{GateAction, GateEdit, GateStop};
 use super::reply_calls::{
-    explain_cut, index_calls, is_truncated_json, keep_first_verdict, make_sendable,
+    explain_cut, find_refusal_word, index_calls, is_truncated_json, keep_first_verdict,
+    make_sendable,
 };
 use super::tool_calls::{
     FinishedToolCall, ToolCallRunner, VERDICT_RECEIVED, emit_received, emit_rejected,
@@ -110,7 +111,7 @@ impl JudgeTrace<'_> {
             if let Some(why) = explain_cut(&finished) {
                 return Err(end_unparsed(&cx, Outcome::Truncated, &why, &finished.reply).await);
             }
-            if let StopReason::Refused(word) = &finished.reply.stop {
+            if let Some(word) = find_refusal_word(&finished.reply.stop) {
                 let why = format!("the model refused to answer: {word}");
                 return Err(CellResult::from_error(Outcome::JudgeError, why));
             }

@@ -353,6 +353,11 @@ async fn each_stop_reason_and_error_has_its_outcome() {
             "insufficient_system_resource",
         ),
         (
+            stopped(StopReason::Other("guardrail_intervened".into())),
+            Outcome::JudgeError,
+            "guardrail_intervened",
+        ),
+        (
             stopped(StopReason::Other("abort".into())),
             Outcome::Truncated,
             "abort",

@@ -169,6 +169,8 @@ impl ChatReplyReader {
                         }
                     } else if let Some(text) = part.get("text").and_then(Value::as_str) {
                         self.add_text(text, new);
+                    } else if let Some(refusal) = part.get("refusal").and_then(Value::as_str) {
+                        self.refusal.push_str(refusal);
                     }
                 }
             }

@@ -256,6 +256,17 @@ fn each_finish_reason_maps_to_its_stop_reason() {
 }
 
 #[test]
+fn refusal_in_a_part_of_the_content_is_a_refusal() {
+    let parts = r#"{"content":[{"type":"text","text":"{\"passed\":true}"},{"type":"refusal","refusal":"I cannot."}]}"#;
+    let streamed = finished(&format!("{}{}", delta(parts), end("stop")));
+    let body = format!(r#"{{"choices":[{{"index":0,"message":{parts},"finish_reason":"stop"}}]}}"#);
+    let whole = read_whole(&body).expect("a reply");
+    for read in [streamed, whole] {
+        assert_eq!(read.reply.stop, StopReason::Refused("I cannot.".into()));
+    }
+}
+
+#[test]
 fn later_stop_does_not_complete_a_reply_that_was_cut_or_refused() {
     let reason = |word: &str| {
         format!("data: {{\"choices\":[{{\"delta\":{{}},\"finish_reason\":\"{word}\"}}]}}\n\n")
