@@ -190,12 +190,14 @@ pub(super) fn show(
             if let ([(at, name)], Format::Human) = (&picked[..], format)
                 && let Some((run, cell)) = find_trace(&catalog, &shown, &end.state, *at)?
             {
-                note_integrity(&end.integrity, &end.warnings, cx);
                 let decided = end.state.cells[at.index()].result.clone();
                 // The trace of a state is in the run that decided the cell.
-                let state = match shown.run {
-                    Some(_) => end.into_cell_state(cell)?,
-                    None => run.read_cell_state(cell)?,
+                let state = if shown.run.is_some() {
+                    note_integrity(&end.integrity, &end.warnings, cx);
+                    end.into_cell_state(cell)?
+                } else {
+                    note_integrity(&check_log(&run)?, &[], cx);
+                    run.read_cell_state(cell)?
                 };
                 print_trace(&catalog, name, (run, state, cell), decided.as_deref(), cx);
                 return Ok(0);
@@ -315,23 +317,43 @@ pub(super) fn show(
     }
 }
 
-/// Prints from how many runs the results of a state are.
+/// Prints from how many runs the results of a state are, and the marks of these runs.
 fn note_runs(catalog: &StateCatalog, number: usize, cx: &CommandCx) -> Result<(), CommandError> {
     let (history, entry) = (catalog.history()?, catalog.entry(number)?);
     let cells = entry.state.decisions().flat_map(|one| one.cells.iter());
     let runs: HashSet<u32> = cells.map(|cell| cell.run).collect();
-    let mut letters: Vec<&str> = runs
+    let mut runs: Vec<(&str, &RecordedRun)> = runs
         .iter()
         .filter_map(|run| history.runs().get(*run as usize))
-        .map(|run| run.id.letters())
+        .map(|run| (run.id.letters(), run))
         .collect();
-    letters.sort_unstable();
+    runs.sort_unstable_by_key(|(letters, _)| *letters);
+    let letters: Vec<&str> = runs.iter().map(|(letters, _)| *letters).collect();
     cx.streams.print_note(&format!(
         "note: state {number} has results of {}: {}",
         pluralize(letters.len() as u64, "run"),
         letters.join(", ")
     ));
+    let mut marked: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for (letters, run) in runs {
+        if let Some(why) = check_log(run)?.explain() {
+            marked.entry(why).or_default().push(letters);
+        }
+    }
+    for (why, letters) in marked {
+        cx.streams
+            .print_stderr(&format!("note: {}: {why}", letters.join(", ")));
+    }
     Ok(())
+}
+
+/// Checks the results in the log of a run.
+fn check_log(run: &RecordedRun) -> Result<LogIntegrity, RecordError> {
+    let mut events = run.events_with_tags(RESULT_EVENTS)?;
+    for event in &mut events {
+        event?;
+    }
+    Ok(events.integrity())
 }
 
 /// Returns the decisions of a state whose last attempt ended without a verdict.

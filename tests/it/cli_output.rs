@@ -229,6 +229,31 @@ fn changed_and_foreign_runs_are_marked_and_never_cached() {
     assert_eq!((again.status.code(), cached_results(&again)), (Some(0), 0));
 }
 
+#[test]
+fn run_of_another_installation_is_marked_in_a_state_of_two_runs() {
+    let test_dir = TestDir::new();
+    test_dir.workspace(RULES, JUDGED);
+    for (data, filter) in [("other", "transcript:one"), (".data", "transcript:two")] {
+        let args = ["run", "-q", "--where", filter];
+        let mut command = test_dir.command(&args);
+        command.env("DICTA_DATA_DIR", test_dir.path().join(data));
+        let run = command.output().expect("the program runs");
+        assert_eq!(run.status.code(), Some(0), "{}", text(&run.stderr));
+    }
+    let notes = |args: &[&str]| text(&test_dir.dicta(args).stderr);
+    let is_marked = |notes: &str| {
+        let marks = notes.matches("another installation of dicta recorded this run");
+        marks.count() == 1
+    };
+    let all = notes(&["show", "@"]);
+    assert!(all.contains("results of 2 runs"), "{all}");
+    assert!(is_marked(&all), "{all}");
+    assert!(is_marked(&notes(&["show", "@", "--format", "jsonl"])));
+    // The judge trace of one cell has the mark of its own run.
+    assert!(is_marked(&notes(&["show", "@", "one/r/brief"])));
+    assert!(!is_marked(&notes(&["show", "@", "two/r/brief"])));
+}
+
 /// The destination of a run's results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
