@@ -173,7 +173,7 @@ fn digest_sources(repository: &Path, module: &str, others: &[&str]) -> Result<St
             }
             let name = entry.path().strip_prefix(repository);
             let name = name.map_err(|why| why.to_string())?;
-            if others.iter().any(|other| name.starts_with(other)) {
+            if is_test(name) || others.iter().any(|other| name.starts_with(other)) {
                 continue;
             }
             let content = fs::read(entry.path()).map_err(|why| why.to_string())?;
@@ -184,6 +184,14 @@ fn digest_sources(repository: &Path, module: &str, others: &[&str]) -> Result<St
         }
     }
     Ok(hasher.finalize().to_hex()[..16].to_owned())
+}
+
+/// Returns true for a source that only test builds contain.
+fn is_test(source: &Path) -> bool {
+    source.starts_with("src")
+        && source
+            .iter()
+            .any(|part| part == "tests" || part == "tests.rs")
 }
 
 /// Returns a module and the modules that it may import, also by way of others. `tests/tidy` tests the imports.
