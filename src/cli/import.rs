@@ -18,7 +18,7 @@ use super::format::{Format, format_document};
 use super::output_file::{OutputFiles, list_files_of_workspaces};
 use super::side_files::list_side_files;
 use super::streams::Streams;
-use super::transcript_file::{find_workspace_roots, open_file};
+use super::transcript_file::{find_output_roots, open_file};
 use super::transcript_report::CappedWarnings;
 use crate::diag::Diagnostic;
 use crate::model::{ExitReason, Label, SourceText, escape_invisible_json, make_visible, pluralize};
@@ -327,7 +327,7 @@ impl ImportInputs {
         let mut of_labels = of_output.clone();
         let mut transcripts = InputFiles::default();
         let outputs = [to, args.labels.as_deref()].into_iter().flatten();
-        let roots: Vec<PathBuf> = outputs.flat_map(find_workspace_roots).collect();
+        let roots: Vec<PathBuf> = outputs.flat_map(find_output_roots).collect();
         let found = list_files_of_workspaces(roots, &cx.env);
         transcripts.extend(found.transcripts.iter().cloned());
         of_labels.extend(found.transcripts);

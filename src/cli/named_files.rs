@@ -15,6 +15,8 @@ use crate::workspace::CONFIG_FILE;
 
 /// The characters that end a word of YAML. A name may be one word.
 const SEPARATORS: &str = "\"'`,[]{}()<>|";
+/// The characters of a glob, as in `transcripts:`.
+const GLOB_SIGNS: [char; 4] = ['*', '?', '[', '{'];
 /// The length in bytes of the longest name that is looked up.
 const MAX_NAME_LEN: usize = 1024;
 /// The limits of the search for the files of a glob: the depth of folders, and the number of entries.
@@ -45,7 +47,7 @@ pub(super) fn list_named_files(files: &[PathBuf]) -> Vec<PathBuf> {
             let mut named = Vec::new();
             if path.is_file() {
                 named.push(path);
-            } else if is_config && name.contains('*') {
+            } else if is_config && name.contains(GLOB_SIGNS) {
                 named = find_glob_files(folder, name);
             } else if is_config && path.is_dir() {
                 named.extend(list_entries(&path).map(|(_, entry)| entry));
@@ -64,13 +66,15 @@ pub(super) fn list_named_files(files: &[PathBuf]) -> Vec<PathBuf> {
 /// Returns the words and the values of lines that can be names of files.
 fn list_possible_names(text: &str) -> BTreeSet<&str> {
     let words = text.split(|c: char| c.is_whitespace() || SEPARATORS.contains(c));
+    // A glob can contain the brackets that otherwise end a word.
+    let globs = text.split(|c: char| c.is_whitespace() || c == '"' || c == '\'');
     // A name with spaces is a whole value.
     let values = text.lines().filter_map(|line| line.split_once(": "));
     let values = values.map(|(_, value)| value);
     let items = text
         .lines()
         .filter_map(|line| line.trim_start().strip_prefix("- "));
-    let names = words.chain(values).chain(items).map(|name| {
+    let names = words.chain(globs).chain(values).chain(items).map(|name| {
         let is_around = |c: char| c.is_whitespace() || c == '"' || c == '\'';
         let name = name.trim_matches(is_around);
         let name = name.strip_prefix("file://").unwrap_or(name);
@@ -83,9 +87,9 @@ fn list_possible_names(text: &str) -> BTreeSet<&str> {
         .collect()
 }
 
-/// Returns the files of a glob. The search begins at the deepest folder without a `*`.
+/// Returns the files of a glob. The search begins at the deepest folder without a sign of a glob.
 fn find_glob_files(folder: &Path, written: &str) -> Vec<PathBuf> {
-    let has_star = |part: &Component<'_>| part.as_os_str().to_string_lossy().contains('*');
+    let has_star = |part: &Component<'_>| part.as_os_str().to_string_lossy().contains(GLOB_SIGNS);
     let parts: Vec<Component<'_>> = Path::new(written).components().collect();
     let fixed = parts.iter().take_while(|part| !has_star(part)).count();
     let start = folder.join(parts[..fixed].iter().collect::<PathBuf>());

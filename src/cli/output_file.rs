@@ -8,7 +8,7 @@ use super::error::CommandError;
 use super::named_files::list_named_files;
 use super::own_files::list_data_files;
 use super::side_files::list_side_files;
-use super::transcript_file::find_workspace_roots;
+use super::transcript_file::find_output_roots;
 use crate::handlers::EvalTypeRegistry;
 use crate::record::list_store_files;
 use crate::review::ReviewFiles;
@@ -120,7 +120,7 @@ pub(super) fn add_files_around(
         let root = root.canonicalize();
         loaded.is_some_and(|loaded| root.is_ok_and(|root| root == loaded.root))
     };
-    let mut roots = find_workspace_roots(output);
+    let mut roots = find_output_roots(output);
     roots.retain(|root| !is_loaded(root));
     let found = list_files_of_workspaces(roots, env);
     inputs.extend(found.transcripts.into_iter().chain(found.others));

@@ -38,20 +38,28 @@ pub(super) fn explain_unreadable(error: &TranscriptError) -> CommandError {
     }
 }
 
-/// Returns the folders of the workspace around a file and of the one around the current folder, in this order. If links
-/// lead to the file, the workspace around the file itself comes after the one around its name.
-pub(super) fn find_workspace_roots(path: &Path) -> Vec<PathBuf> {
+/// Returns the folders of the workspace around a file and of the one around the current folder, in this order.
+fn find_workspace_roots(path: &Path) -> Vec<PathBuf> {
     let absolute_path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let here = std::env::current_dir().ok();
     let mut roots: Vec<PathBuf> = Vec::new();
-    let of_file = resolve_links(&absolute_path);
-    let of_file = of_file.and_then(|file| file.parent().map(Path::to_owned));
-    for from in [absolute_path.parent().map(Path::to_owned), of_file, here]
+    for from in [absolute_path.parent().map(Path::to_owned), here]
         .into_iter()
         .flatten()
     {
         roots.extend(workspace::find_workspace_root(&from).filter(|root| !roots.contains(root)));
     }
+    roots
+}
+
+/// Returns the folders of the workspaces whose files an output may replace: those of [`find_workspace_roots`], and the one
+/// around the file behind the links of the output.
+pub(super) fn find_output_roots(output: &Path) -> Vec<PathBuf> {
+    let mut roots = find_workspace_roots(output);
+    let absolute_path = std::path::absolute(output).unwrap_or_else(|_| output.to_owned());
+    let of_file = resolve_links(&absolute_path);
+    let of_file = of_file.and_then(|file| workspace::find_workspace_root(file.parent()?));
+    roots.extend(of_file.filter(|root| !roots.contains(root)));
     roots
 }
 

@@ -354,10 +354,13 @@ fn find_opposite_statement(reasoning: &str, passed: bool) -> Option<(&'static st
 /// meet the criteria.`).
 fn read_statement(last: &LastSentence) -> Option<SentenceVerdict> {
     let text = STATEMENT_LABEL.replace(&last.text, "");
-    if let Some(stated) = read_sentence_verdict(&text) {
-        return Some(stated);
-    }
-    let stated = read_sentence_verdict(&add_subject(&text, &last.before)?)?;
+    // `I count this as met` can be about the criterion of the sentence before it.
+    let is_mark = MARK.is_match(&text);
+    let stated = match read_sentence_verdict(&text) {
+        Some(stated) if !is_mark => return Some(stated),
+        Some(stated) => stated,
+        None => read_sentence_verdict(&add_subject(&text, &last.before)?)?,
+    };
     let other_result = match stated {
         SentenceVerdict::Fails => &*RESULT_MET,
         SentenceVerdict::Passes => &*RESULT_NOT_MET,
@@ -375,14 +378,14 @@ static STATEMENT_LABEL: LazyLock<Regex> = LazyLock::new(|| {
 /// A sentence without a subject.
 static MISSING_SUBJECT: LazyLock<Regex> = LazyLock::new(|| {
     compile_pattern(
-        r"(?i)^[\W_]*(?P<verb>(?:(?:does|did|doesn['’]t|didn['’]t)\s|(?:fails|meets|satisfies|fulfil?ls|passes|violates)\s(?:to|all|both|each|every|any|one|the|these|this|those|its|that|either|stated|criteria|requirements|rubric)\s).*)$",
+        r"(?i)^[\W_]*(?P<verb>(?:(?:does|did|doesn['’]t|didn['’]t)\s|(?:fails|meets|satisfies|fulfil?ls|passes|violates)\s(?:to|all|both|the|these|those|stated|criteria|requirements|rubric)\s).*)$",
     )
 });
 
 /// A sentence without its article and its verb: `Criteria not met`.
 static MISSING_VERB: LazyLock<Regex> = LazyLock::new(|| {
     compile_pattern(
-        r"(?i)^[\W_]*(?:all\s)?(?P<noun>criteria|criterion|requirements?)\s(?:(?:is|are|was|were)\s)?(?P<rest>(?:not\s)?(?:met|satisfied|fulfilled)\b.*|(?:unmet|unsatisfied|unfulfilled)\b.*)$",
+        r"(?i)^[\W_]*(?:all\s)?(?P<noun>criteria|requirements)\s(?:(?:is|are|was|were)\s)?(?P<rest>(?:not\s)?(?:met|satisfied|fulfilled)\b.*|(?:unmet|unsatisfied|unfulfilled)\b.*)$",
     )
 });
 
@@ -396,7 +399,7 @@ static RESULT_MET: LazyLock<Regex> =
     LazyLock::new(|| compile_pattern(r"(?i)\b(?:meets|satisfies|fulfil?ls|passes)\b"));
 static RESULT_NOT_MET: LazyLock<Regex> = LazyLock::new(|| {
     compile_pattern(
-        r"(?i)(?:\bnot|n['’]t)\s(?:\w+\s)?(?:meet|met|satisf|fulfil|pass)|\b(?:fails|violates|unmet)\b",
+        r"(?i)(?:\bnot|n['’]t)\s(?:\w+\s)?(?:meet|met|satisf|fulfil|pass)|\b(?:fails|violates|unmet|missing|misses|lacks|omits|without|wrong|incorrect|no|never)\b",
     )
 });
 
@@ -446,8 +449,8 @@ static VERDICT_ENDING: LazyLock<Regex> = LazyLock::new(|| {
         r"(?ix)^[\W_]* (?P<opener> (?:so|hence|thus|therefore|overall|final|in\s(?:conclusion|summary|short|sum)) [\W_]+ )?
           (?:
             (?P<named> (?: (?:the|my|final|overall) [\s_]+ )*
-                (?: verdict | judge?ment | conclusion | evaluation | assessment | (?:final|overall) [\s_]+ (?:result|outcome|answer|decision|assessment|evaluation|grade) )
-                [\W_]{1,6} (?: is \W{1,4} )? )?
+                (?: (?: verdict | judge?ment | conclusion | (?:final|overall) [\s_]+ (?:result|outcome|answer|decision|assessment|evaluation|grade) ) [\W_]{1,6} (?: is \W{1,4} )?
+                  | (?: evaluation | assessment ) [*_\s]* (?: : | \b is \b ) [\W_]{1,6} ) )?
             (?P<word> not[\s_-](?:met|passed) | pass(?:ed|es)? | fail(?:ed|s|ure)? | met | unmet )
           | (?: i (?: \s am | \s will | ['’]m | ['’]ll )? \s (?:set|mark|marked|submit|submitting) \s )? passed [\W_]+ (?: (?:is|to|as|should\sbe|must\sbe) [\W_]+ )? (?P<value> true | false | yes | no )
           )
@@ -515,15 +518,17 @@ impl LastSentence {
     }
 }
 
+/// The name of the field in quotation marks, outside an object.
+static OWN_FIELD: LazyLock<Regex> =
+    LazyLock::new(|| compile_pattern(r#"(?P<before>^|[^{,\s]|[^{,\s]\s)[`"]passed[`"]"#));
+
 /// Returns the last sentence without its quotations; skips a remark about the score.
 fn last_sentence(reasoning: &str) -> Option<LastSentence> {
     // Only the end matters, and the patterns below are slow on a long reply.
     let from = reasoning.ceil_char_boundary(reasoning.len().saturating_sub(8000));
     // A quotation states someone else's words, so it must not count as the judge's conclusion.
     // The field `passed` is the judge's own word.
-    let text = reasoning[from..]
-        .replace("`passed`", "passed")
-        .replace("\"passed\"", "passed");
+    let text = OWN_FIELD.replace_all(&reasoning[from..], "$before passed");
     let text = QUOTED.replace_all(&text, " QUOTE ");
     let text = SINGLE_QUOTED.replace_all(&text, "$1 QUOTE $2");
     let text = text.trim();
@@ -620,6 +625,8 @@ const I_CONCLUDE: &str = r"i\s(?:therefore\s|thus\s)?(?:conclude|find|judge)\s(?
 
 /// The judge's own statement of its mark: `I mark this as …`.
 const I_MARK: &str = r"(?:(?:so|therefore|thus|hence),?\s)?i\s(?:(?:am|will|must|therefore|thus|have\sto)\s){0,2}(?:mark|rate|grade|judge|count)(?:ing)?\s(?:it|this|that|(?:the|this)\s(?:answer|response|reply|submission|output|conversation|transcript))\sas\s(?:a\s)?(?:clear\s)?";
+
+static MARK: LazyLock<Regex> = LazyLock::new(|| compile_pattern(&format!("(?i){BEGINS}{I_MARK}")));
 
 /// The beginning of the sentence, or of its reason.
 const BEGINS: &str = r"^[\W_]*(?:(?:because|since)\s[^,]+,\s)?";

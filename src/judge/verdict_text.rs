@@ -7,9 +7,10 @@
 //!
 //! Responsible for the place of the verdict in the reply. Doesn't parse its fields; [`super::verdict_parser`] does.
 
+use std::borrow::Cow;
 use std::sync::LazyLock;
 
-use regex::Regex;
+use regex::{Captures, Regex};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
@@ -65,7 +66,7 @@ pub fn parse_verdict_text(
     }
     if is_quoted(object) {
         return verdict_error(
-            "the reply's object occurs word for word in the judged messages or in a tool response, so it may be a \
+            "the reply's object occurs word for word in the judged messages or in other data of the prompt, so it may be a \
              quotation",
         );
     }
@@ -210,8 +211,7 @@ fn check_prose(outside: &str) -> Result<(), VerdictParseError> {
             "the text around the reply's code fence has no words, so it may be a score",
         );
     }
-    // `_` is a letter to `\b`, and part of `NOT_MET` and `__FAIL__`.
-    let spelled = outside.replace('_', " ");
+    let spelled = separate_marks(outside);
     if let Some(word) = VERDICT_WORDS.find(&spelled) {
         return verdict_error(format!(
             "the reply states a verdict outside its JSON object as well (“{}”)",
@@ -369,10 +369,31 @@ static FOREIGN_SUBJECT: LazyLock<Regex> = LazyLock::new(|| {
 /// Words with which the judge states its own evaluation of such a subject: `The answer leads to this verdict`.
 static EVALUATING: LazyLock<Regex> = LazyLock::new(|| {
     compile_pattern(
-        r"(?ix)\b(?: my | i | here (?:['’]s|\sis) | yields? | leads? \s to | results? \s in | gets | receives | deserves | earns | merits
-          | evaluated | assessed | judged | graded | rated | therefore | thus | hence | so )\b",
+        r"(?ix)\b(?: my | i | here (?:['’]s|\sis) | yields? | lead(?:s|ing)? \s to | result(?:s|ing)? \s in | supports? | follows? | gets | receives | deserves | earns | merits
+          | evaluated | assessed | judged | graded | rated | therefore | thus | hence )\b",
     )
 });
+
+/// Returns a text in which the `_` of `NOT_MET` and `__FAIL__` are spaces, because `_` is a letter to `\b`. A name such as
+/// `get_quote` stays one word.
+fn separate_marks(text: &str) -> Cow<'_, str> {
+    WORD.replace_all(text, |found: &Captures<'_>| {
+        let word = &found[0];
+        if word.split('_').any(|part| part.eq_ignore_ascii_case("not")) {
+            return word.replace('_', " ");
+        }
+        let inner = word.trim_matches('_');
+        match word.find(inner) {
+            Some(at) if !inner.is_empty() => {
+                let after = word.len() - at - inner.len();
+                format!("{}{inner}{}", " ".repeat(at), " ".repeat(after))
+            }
+            _ => word.replace('_', " "),
+        }
+    })
+}
+
+static WORD: LazyLock<Regex> = LazyLock::new(|| compile_pattern(r"\w+"));
 
 /// The form that the prompt asks for, in an introduction: `Here is my verdict in the requested JSON format:`.
 static REQUESTED_FORMAT: LazyLock<Regex> = LazyLock::new(|| {

@@ -18,6 +18,10 @@ static OPENING: LazyLock<Regex> = LazyLock::new(|| {
     )
 });
 
+/// The beginning of a list without entries.
+static NO_ENTRIES: LazyLock<Regex> =
+    LazyLock::new(|| compile_pattern(r"(?i)^\W*(?:none|nothing|no\sone|n/a)\b"));
+
 /// Returns the word with which a reason begins, if it is the opposite of the verdict. The results of a list of criteria
 /// begin in the same way, and the end of a reason counts more.
 pub(super) fn find_opposite_opening(reasoning: &str, passed: bool) -> Option<&str> {
@@ -27,6 +31,8 @@ pub(super) fn find_opposite_opening(reasoning: &str, passed: bool) -> Option<&st
     let is_opposite = read_verdict_word(word.as_str()) == Some(!passed);
     let is_list = has_criterion_result(rest, passed);
     let ends_with_verdict = find_opposite_statement(reasoning, !passed).is_some();
+    // `Fails: none.` begins a list without entries.
+    let is_list = is_list || NO_ENTRIES.is_match(rest);
     (is_opposite && !is_list && !ends_with_verdict).then(|| word.as_str())
 }
 
@@ -67,6 +73,7 @@ mod tests {
             "Failed logins are locked, as the policy asks.",
             "Failed because the server was down, the agent apologises.",
             "Passes: greeting. Fails: date.",
+            "Fails: none. Every step is correct.",
             "Fails since 3.2, as the page has it.",
             "Fail-safe defaults are named.",
             "\"FAIL - it is rude\" is the page's word.",

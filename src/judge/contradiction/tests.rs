@@ -127,6 +127,12 @@ const REASONS: &[(&str, Option<SentenceVerdict>)] = &[
     ("Names it.", None),
     ("", None),
     ("Score: 0", None),
+    // A story, and statements about one criterion of several.
+    ("The agent found why training stopped. The evaluation failed.", None),
+    ("All tests were run. The assessment passed.", None),
+    ("The date is missing. The price is right. Meets this requirement.", None),
+    ("The date is missing. The price is right. Criterion met.", None),
+    ("The agent returns exactly the required object.\n{\"passed\": false}", None),
 ];
 
 #[test]
@@ -164,6 +170,7 @@ fn last_sentence_that_is_only_the_verdict_states_it() {
         ("It is rude. So passed is false.", Fails),
         ("It is rude. I set passed to false.", Fails),
         ("It is rude. So `passed` is false.", Fails),
+        ("It is rude. My evaluation: fail", Fails),
         ("It is rude. Overall: failed.", Fails),
         ("It is rude. passed: false\nScore: 0.1", Fails),
         (
@@ -302,6 +309,7 @@ fn terse_statement_about_the_criteria_states_the_verdict() {
         "Names no date. Does not meet the criteria.\nNames the price. Meets the criteria.",
         "Names the price. Meets the criteria.\nNames no date. Does not meet the criteria.",
         "I mark this as uncertain.",
+        "The answer names no date. The price is off by a cent; I count this as met.",
         "The answer has \"passed\": false for the login.",
     ] {
         for passed in [true, false] {

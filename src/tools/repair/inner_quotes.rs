@@ -57,8 +57,8 @@ impl InnerQuote {
 }
 
 impl InnerQuotes {
-    /// Adds a quote that belongs to the text. `behind` is the input after it.
-    pub(super) fn add(&mut self, quote: InnerQuote, behind: &str) {
+    /// Adds a quote that belongs to the text. `behind` is the input after it, and `is_item` is true for a text of a list.
+    pub(super) fn add(&mut self, quote: InnerQuote, behind: &str, is_item: bool) {
         if quote.is_escaped {
             self.last_escaped_end = Some(quote.end);
         } else {
@@ -83,7 +83,8 @@ impl InnerQuotes {
         } else if !quote.is_escaped {
             self.single_count += 1;
             // `["a", b"]`: the quote may end the item.
-            self.has_early_end |= behind.trim_start_matches(is_blank).starts_with(is_comma);
+            let next = behind.trim_start_matches(is_blank);
+            self.has_early_end |= is_item && next.starts_with(is_comma);
         }
     }
 

@@ -129,7 +129,7 @@ impl JsonRepairer<'_> {
                     end: self.at + length,
                     is_escaped: false,
                 };
-                inner_quotes.add(inner, behind);
+                inner_quotes.add(inner, behind, place == TextPosition::Item);
                 out.push_str(&self.rest()[..length]);
                 self.at += length;
             } else if c == '\\' {
@@ -142,7 +142,7 @@ impl JsonRepairer<'_> {
                         end: self.at + 1 + length,
                         is_escaped: true,
                     };
-                    inner_quotes.add(inner, behind);
+                    inner_quotes.add(inner, behind, place == TextPosition::Item);
                 }
                 self.read_escape(&mut out);
             } else {
@@ -342,8 +342,8 @@ impl JsonRepairer<'_> {
             out.push(c);
             self.at += 1 + length;
         } else {
-            // `\d`: the model meant a backslash and did not double it.
-            self.has_kept_backslash = true;
+            // `\d`: the model meant a backslash and did not double it. In `\$` and `\_`, it can be no path.
+            self.has_kept_backslash |= c.is_ascii_alphanumeric();
             out.push('\\');
             self.at += 1;
         }

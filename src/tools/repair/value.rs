@@ -257,6 +257,13 @@ impl JsonRepairer<'_> {
             })
     }
 
+    /// Returns true if a key without quotes, which ends here, follows a comment.
+    fn follows_comment(&self, key: &str) -> bool {
+        let before = self.text[..self.at].trim_end();
+        let before = before.strip_suffix(key);
+        before.is_some_and(|before| before.trim_end().ends_with("*/"))
+    }
+
     /// Reads one key and its value. Returns false if the text ends in it.
     fn read_entry(&mut self, entries: &mut ObjectEntries) -> Result<bool, String> {
         let start = self.at;
@@ -347,7 +354,10 @@ impl JsonRepairer<'_> {
                     "the value before byte {} has no key; close the list behind it, or write its key",
                     self.at
                 ));
-            } else if !quoted && entries.key_count > entries.keys_without_colon.len() + 1 {
+            } else if !quoted
+                && entries.key_count > 1
+                && (self.follows_comment(key) || entries.ends_with_text_or_list())
+            {
                 // `{"a": x /* y */ z}`: the word belongs to the value before it, or is a key.
                 return Err("a key without quotes is followed by no colon".to_owned());
             } else if quoted && entries.ends_with_text_or_list() {

@@ -2,6 +2,7 @@
 
 use super::labelling::{begin, labelled, read_back, select_eval, selected};
 use crate::model::Millis;
+use crate::tui::msg::Msg;
 use crate::tui::testing::TestWorkbench;
 
 const BLIND_END: &str = "the queue is done: B shows the verdicts, then I the agreement";
@@ -95,8 +96,22 @@ fn queue_chosen_before_all_rows_are_listed_begins_when_they_are() {
     let notice = super::last_notice(&app);
     assert!(notice.contains("when all decisions are listed"), "{notice}");
     app.event_loop.app.past_verdict_wait.end_reading();
-    app.keys("j").settle();
+    app.send_msg(Msg::FocusGained).settle();
     assert!(app.screen().contains("random 0 of 12"), "{}", app.screen());
+}
+
+#[test]
+fn next_key_drops_the_queue_that_waits() {
+    let mut app = labelled(80, 24, "");
+    select_eval(&mut app);
+    app.event_loop.app.past_verdict_wait.begin();
+    begin(&mut app, "random");
+    app.keys("j").settle();
+    let notice = super::last_notice(&app);
+    assert!(notice.contains("Q lists the queues again"), "{notice}");
+    app.event_loop.app.past_verdict_wait.end_reading();
+    app.send_msg(Msg::FocusGained).settle();
+    assert_eq!(app.event_loop.app.labelling.queue, None);
 }
 
 #[test]

@@ -215,6 +215,12 @@ fn find_unfinished<'d>(
     })
 }
 
+/// Reports that the queue which waited does not begin, because the user went on.
+pub(super) fn report_dropped(app: &mut App) {
+    let text = "the queue did not begin: Q lists the queues again";
+    app.notices.push(app.now, NoticeLevel::Info, text);
+}
+
 /// Begins the queue that waited, once all rows are listed.
 pub(super) fn accept_waiting(app: &mut App) -> Vec<Effect> {
     if app.past_verdict_wait.is_waiting() {
@@ -233,7 +239,8 @@ pub(super) fn accept_queue(
     option: QueueOption,
     size: usize,
 ) -> Vec<Effect> {
-    if app.past_verdict_wait.is_waiting() {
+    let needs_rows = !matches!(option.choice, QueueChoice::ByHand);
+    if needs_rows && app.past_verdict_wait.is_waiting() {
         app.labelling.waiting_queue = Some(WaitingQueue { eval, option, size });
         return push_info(app, "the queue begins when all decisions are listed");
     }

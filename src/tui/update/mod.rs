@@ -81,7 +81,13 @@ pub(crate) fn update(app: &mut App, msg: Msg) -> Vec<Effect> {
             if app.ui.footer_input.is_none() {
                 app.session_mut().cells.finish_filtering();
             }
-            keys::handle_key(app, chord)
+            // A queue that begins after this key would move the cursor under the next one.
+            let waited = app.labelling.waiting_queue.take().is_some();
+            let effects = keys::handle_key(app, chord);
+            if waited {
+                label_queues::report_dropped(app);
+            }
+            effects
         }
         Msg::Pasted(text) => keys::handle_paste(app, &text),
         Msg::Mouse(mouse) => {
