@@ -89,9 +89,9 @@ fn list_possible_names(text: &str) -> BTreeSet<&str> {
 
 /// Returns the files of a glob. The search begins at the deepest folder without a sign of a glob.
 fn find_glob_files(folder: &Path, written: &str) -> Vec<PathBuf> {
-    let has_star = |part: &Component<'_>| part.as_os_str().to_string_lossy().contains(GLOB_SIGNS);
+    let has_sign = |part: &Component<'_>| part.as_os_str().to_string_lossy().contains(GLOB_SIGNS);
     let parts: Vec<Component<'_>> = Path::new(written).components().collect();
-    let fixed = parts.iter().take_while(|part| !has_star(part)).count();
+    let fixed = parts.iter().take_while(|part| !has_sign(part)).count();
     let start = folder.join(parts[..fixed].iter().collect::<PathBuf>());
     let pattern: PathBuf = parts[fixed..].iter().collect();
     let glob = GlobBuilder::new(&pattern.to_string_lossy())

@@ -18,8 +18,8 @@ pub(super) fn plan_position(key: &CellKey) -> PlanPosition {
 #[derive(Debug, Default)]
 pub(super) struct UnemittedCells {
     in_order: BTreeSet<(PlanPosition, usize)>,
-    /// A cell of the panel's decision whose turn it is. All earlier cells of the decision have results, so that no result
-    /// searches them again.
+    /// The cell at which the last search of a panel's decision ended. All earlier cells of the decision have results, so
+    /// the next search begins here.
     searched_to: Option<(PlanPosition, usize)>,
 }
 

@@ -85,32 +85,39 @@ fn undone_label_and_another_queue_take_the_end_of_the_queue_back() {
     );
 }
 
-/// A draw from the rows that are listed so far would be no sample of all.
-#[test]
-fn queue_chosen_before_all_rows_are_listed_begins_when_they_are() {
+/// Returns a workbench whose user chose a queue before all rows were listed.
+fn with_waiting_queue() -> TestWorkbench {
     let mut app = labelled(80, 24, "");
     select_eval(&mut app);
     app.event_loop.app.past_verdict_wait.begin();
     begin(&mut app, "random");
+    app
+}
+
+/// Lists the rest of the rows. The next message begins a queue that waits.
+fn list_all_rows(app: &mut TestWorkbench) {
+    app.event_loop.app.past_verdict_wait.end_reading();
+    app.send_msg(Msg::FocusGained).settle();
+}
+
+/// A draw from the rows that are listed so far would be no sample of all.
+#[test]
+fn queue_chosen_before_all_rows_are_listed_begins_when_they_are() {
+    let mut app = with_waiting_queue();
     assert_eq!(app.event_loop.app.labelling.queue, None);
     let notice = super::last_notice(&app);
     assert!(notice.contains("when all decisions are listed"), "{notice}");
-    app.event_loop.app.past_verdict_wait.end_reading();
-    app.send_msg(Msg::FocusGained).settle();
+    list_all_rows(&mut app);
     assert!(app.screen().contains("random 0 of 12"), "{}", app.screen());
 }
 
 #[test]
 fn next_key_drops_the_queue_that_waits() {
-    let mut app = labelled(80, 24, "");
-    select_eval(&mut app);
-    app.event_loop.app.past_verdict_wait.begin();
-    begin(&mut app, "random");
+    let mut app = with_waiting_queue();
     app.keys("j").settle();
     let notice = super::last_notice(&app);
     assert!(notice.contains("Q lists the queues again"), "{notice}");
-    app.event_loop.app.past_verdict_wait.end_reading();
-    app.send_msg(Msg::FocusGained).settle();
+    list_all_rows(&mut app);
     assert_eq!(app.event_loop.app.labelling.queue, None);
 }
 
